@@ -1,0 +1,1 @@
+"""Owns what each framework gives the loop: one module or package a backend, none of which knows another."""

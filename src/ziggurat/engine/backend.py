@@ -1,0 +1,70 @@
+"""Owns the contract of a backend: how a worker gets a program of a framework, without either knowing the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ziggurat.engine.program import Program
+
+__all__ = ["Backend", "ProgramRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramRequest:
+    """What a program is made of, in plain values.
+
+    Args:
+        network: name in the zoo, path of a network file, or empty for the backend's own default.
+        input_shape: (H, W, C) of a sample after all preprocessing, or another shape for other data.
+        classes: number of classes; None where the task has none.
+        batch_size: samples in a step over all towers.
+        optimizer: name of the optimizer.
+        optimizer_options: its parameters.
+        learning_rate: the first learning rate.
+        weight_decay: factor of the squared weights in the cost, halved.
+        gradient_clip: largest global norm of the gradients; None for no limit.
+        accumulate: batches whose gradients are averaged for one step of the optimizer.
+        precision: ``float32``, ``bf16`` or ``fp16``.
+        devices: names of devices; empty for the backend's choice.
+        seed: of first weights, dropout and everything else that is drawn in the program.
+        options: what only this backend knows; it checks them.
+    """
+
+    network: str = ""
+    input_shape: tuple[int, ...] = ()
+    classes: int | None = None
+    batch_size: int = 1
+    optimizer: str = "sgd"
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    gradient_clip: float | None = None
+    accumulate: int = 1
+    precision: str = "float32"
+    devices: tuple[str, ...] = ()
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """What the entry-point group ``ziggurat.backends`` holds: an object that builds programs."""
+
+    name: str
+    """Name under which a spec asks for it."""
+
+    def why_not(self) -> str:
+        """Return why the backend cannot work on this machine and how to mend it; empty where it can."""
+        ...
+
+    def build(self, request: ProgramRequest) -> Program:
+        """Return a program, its variables initialised.
+
+        Raises:
+            ConfigurationError: where the request asks for what the backend does not do.
+            NetworkCodeError: where the user's network fails.
+            MissingDependencyError: where the framework is not installed.
+        """
+        ...

@@ -1,0 +1,88 @@
+"""Owns the endless supply of batches for the loop: pass after pass over a data source, with its position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ziggurat.errors import DataError
+
+__all__ = ["BatchCycle"]
+
+
+class BatchCycle:
+    """Repeats a source of batches without end.
+
+    A source that has ``state()`` and ``load_state()`` (every ``DataFlow``) is resumed by them. Any other iterable is
+    resumed by passing over what was taken, which is exact where its passes are all alike.
+
+    Args:
+        source: an iterable of batches that can be iterated again.
+    """
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self.source = source
+        self._passes: Iterator[Any] | None = None
+        self._taken = 0
+        self._skip = 0
+        self._may_be_empty = False
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the one endless iterator; it goes on where the last one stood."""
+        if self._passes is None:
+            self._passes = self._repeat()
+        return self._passes
+
+    def state(self) -> Any:
+        """Return the position after the batch that was taken last, as JSON values."""
+        return {"taken": self._taken, "source": self._source_state()}
+
+    def load_state(self, state: Any) -> None:
+        """Go on where ``state()`` was called.
+
+        Raises:
+            DataError: where the source is of another shape.
+        """
+        self.close()
+        self._may_be_empty = True  # it may have stood behind the last batch of a pass
+        if self._has_state():
+            self._taken = state["taken"]
+            self.source.load_state(state["source"])  # pyright: ignore[reportAttributeAccessIssue]
+        else:
+            self._skip = state["taken"]
+
+    def close(self) -> None:
+        """End the pass that is under way and free the source."""
+        passes, self._passes = self._passes, None
+        if passes is not None:
+            passes.close()  # pyright: ignore[reportAttributeAccessIssue]
+        close = getattr(self.source, "close", None)
+        if close is not None:
+            close()
+
+    def _repeat(self) -> Iterator[Any]:
+        while True:
+            before = self._taken
+            for batch in self.source:
+                if self._skip:
+                    self._skip -= 1
+                    self._taken += 1
+                    continue
+                self._taken += 1
+                yield batch
+            if self._taken == before and not self._may_be_empty:
+                raise DataError(
+                    "A source of batches gives at least one batch in every pass.",
+                    received=f"none in the pass after {before} batches",
+                    advice="Give a source that can be iterated again (a DataFlow or a list, not a generator object), "
+                    "and check that a batch is not larger than the data.",
+                )
+            self._may_be_empty = False
+            if not self._has_state():
+                self._taken = 0
+
+    def _has_state(self) -> bool:
+        return hasattr(self.source, "state") and hasattr(self.source, "load_state")
+
+    def _source_state(self) -> Any:
+        return self.source.state() if self._has_state() else None  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,221 @@
+"""Owns what a callback is: everything of a training but the step itself.
+
+Hooks, in the order of their calls (``docs/how-to/write-a-callback.md`` shows each one at work)::
+
+    setup_graph                    once, before anything is restored; then declares()
+    before_train                   once an attempt, after the state was restored
+      before_epoch                 once an epoch, not again when it is resumed in the middle
+        before_run, after_run      around each step: names to fetch, and their values
+        trigger_step               after each step
+      after_epoch                  at once after the last step of an epoch: only very fast work
+      trigger_epoch                then the slow work; calls trigger() unless overridden
+    before_stop                    when somebody asked it to stop: the state is whole
+    after_train                    always, whatever happened, exactly once
+
+A subclass overrides the hooks it needs, under these names or with a leading underscore as in Tensorpack. Only
+overridden hooks cost anything. Order is list order; monitors come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from ziggurat.engine.trainer import Trainer
+
+__all__ = ["HOOKS", "Callback", "ProxyCallback"]
+
+HOOKS: Final = (
+    "setup_graph",
+    "before_train",
+    "before_epoch",
+    "before_run",
+    "after_run",
+    "trigger_step",
+    "after_epoch",
+    "trigger_epoch",
+    "before_stop",
+    "after_train",
+)
+"""Every hook that the trainer calls, in the order of the first call."""
+
+
+class Callback:
+    """Base of all callbacks: every hook does nothing."""
+
+    name: str = ""
+    """Name under which the state is saved; the trainer fills in the class name (and a number) where it is empty."""
+
+    chief_only: ClassVar[bool] = True
+    """Whether it runs on the first process of a distributed job only."""
+
+    trainer: Trainer
+    """The trainer it serves; there from ``setup_graph`` on."""
+
+    # ---- hooks
+
+    def setup_graph(self) -> None:
+        """Prepare what must exist before the state is restored. Reads ``self.trainer``."""
+        self._legacy("_setup_graph")
+
+    def before_train(self) -> None:
+        """Prepare what an attempt needs: files, threads. The state has been restored."""
+        self._legacy("_before_train")
+
+    def before_epoch(self) -> None:
+        """Begin an epoch. Must be fast."""
+        self._legacy("_before_epoch")
+
+    def before_run(self) -> Sequence[str]:
+        """Return the declared names to fetch with the next step."""
+        return self._legacy("_before_run") or ()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Take the values of the step: those that this and other callbacks asked for."""
+        self._legacy("_after_run", values)
+
+    def trigger_step(self) -> None:
+        """Act after a step."""
+        self._legacy("_trigger_step")
+
+    def after_epoch(self) -> None:
+        """End an epoch. Must be fast: slow work belongs in ``trigger_epoch``."""
+        self._legacy("_after_epoch")
+
+    def trigger_epoch(self) -> None:
+        """Act after an epoch; calls ``trigger()`` unless overridden."""
+        if hasattr(self, "_trigger_epoch"):
+            self._legacy("_trigger_epoch")
+        else:
+            self.trigger()
+
+    def trigger(self) -> None:
+        """Do the callback's work, whenever that is: wrappers such as ``PeriodicTrigger`` decide."""
+        self._legacy("_trigger")
+
+    def before_stop(self) -> None:
+        """Save what must not be lost: training stops before its end, and the state is whole."""
+        self._legacy("_before_stop")
+
+    def after_train(self) -> None:
+        """Free what was taken. Called exactly once, also after an error in any hook or in the set-up."""
+        self._legacy("_after_train")
+
+    # ---- declarations and state
+
+    def declares(self) -> Sequence[str]:
+        """Return every name that ``before_run`` may ever ask for."""
+        return ()
+
+    def state(self) -> Any:
+        """Return what must outlive the process, as JSON values; None where there is nothing."""
+        return None
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave; called after ``setup_graph`` and before ``before_train``."""
+
+    def hooks(self) -> frozenset[str]:
+        """Return the names of the hooks that the trainer has to call."""
+        cls = type(self)
+        active = {
+            hook for hook in HOOKS if getattr(cls, hook) is not getattr(Callback, hook) or hasattr(cls, f"_{hook}")
+        }
+        if cls.trigger is not Callback.trigger or hasattr(cls, "_trigger"):
+            active.add("trigger_epoch")
+        return frozenset(active)
+
+    # ---- where training stands
+
+    @property
+    def epoch_num(self) -> int:
+        """The epoch it is in, from 1."""
+        return self.trainer.epoch_num
+
+    @property
+    def global_step(self) -> int:
+        """Steps done since the job began."""
+        return self.trainer.global_step
+
+    @property
+    def local_step(self) -> int:
+        """Number of the newest step in its epoch, from 0."""
+        return self.trainer.local_step
+
+    def _legacy(self, name: str, *arguments: Any) -> Any:
+        method = getattr(self, name, None)
+        return None if method is None else method(*arguments)
+
+
+class ProxyCallback(Callback):
+    """A callback that passes every hook on to another one; base of wrappers that decide *when*.
+
+    Args:
+        callback: the callback inside.
+    """
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback = callback
+        self.name = callback.name or type(callback).__name__
+
+    def hooks(self) -> frozenset[str]:
+        """Return the hooks of the callback inside, and those that the wrapper overrides."""
+        own = {hook for hook in HOOKS if getattr(type(self), hook) is not getattr(ProxyCallback, hook)}
+        return self.callback.hooks() | own | {"setup_graph"}
+
+    def setup_graph(self) -> None:
+        """Give the trainer to the callback inside and set it up."""
+        self.callback.trainer = self.trainer
+        self.callback.setup_graph()
+
+    def before_train(self) -> None:
+        """Pass on."""
+        self.callback.before_train()
+
+    def before_epoch(self) -> None:
+        """Pass on."""
+        self.callback.before_epoch()
+
+    def before_run(self) -> Sequence[str]:
+        """Pass on."""
+        return self.callback.before_run()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Pass on."""
+        self.callback.after_run(values)
+
+    def trigger_step(self) -> None:
+        """Pass on."""
+        self.callback.trigger_step()
+
+    def after_epoch(self) -> None:
+        """Pass on."""
+        self.callback.after_epoch()
+
+    def trigger_epoch(self) -> None:
+        """Pass on."""
+        self.callback.trigger_epoch()
+
+    def trigger(self) -> None:
+        """Pass on."""
+        self.callback.trigger()
+
+    def before_stop(self) -> None:
+        """Pass on."""
+        self.callback.before_stop()
+
+    def after_train(self) -> None:
+        """Pass on."""
+        self.callback.after_train()
+
+    def declares(self) -> Sequence[str]:
+        """Pass on."""
+        return self.callback.declares()
+
+    def state(self) -> Any:
+        """Pass on."""
+        return self.callback.state()
+
+    def load_state(self, state: Any) -> None:
+        """Pass on."""
+        self.callback.load_state(state)

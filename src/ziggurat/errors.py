@@ -1,0 +1,282 @@
+"""Owns the one tree of errors: every error that Ziggurat raises on purpose is a ``ZigguratError``.
+
+A message has three parts: the rule, what came, and what to do. The tree, with the exit code of each family::
+
+    ZigguratError 1
+    ├── UsageError 2              a command or a call was made wrongly
+    ├── ConfigurationError 3
+    │   ├── SpecError             a spec.json is not valid
+    │   ├── SettingsError         a settings file, a ZIGGURAT_* variable or a flag is not valid
+    │   └── UnknownNameError      a name that nobody registered; lists the nearest and the known
+    ├── DataError 4
+    │   ├── DatapointError        one datapoint cannot be read or mapped (carries its key)
+    │   └── DataWorkerError       a worker of the data pipeline died or raised (carries its traceback)
+    ├── NetworkCodeError 5        the user's network file failed (carries file and line)
+    ├── TrainingError 6
+    │   ├── NonFiniteError        a watched value is NaN or infinite
+    │   └── StateError            an object was used in the wrong order
+    ├── CheckpointError 7         a checkpoint is missing, damaged, or of another network
+    ├── MissingDependencyError 8  an optional package is not installed
+    ├── PluginError 9             a plugin does not load or does not hold its contract
+    ├── JobError 10               a job folder is not there, in use, or of another version
+    └── StorageError 11           the disk is full or not writable
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+__all__ = [
+    "CheckpointError",
+    "ConfigurationError",
+    "DataError",
+    "DataWorkerError",
+    "DatapointError",
+    "JobError",
+    "MissingDependencyError",
+    "NetworkCodeError",
+    "NonFiniteError",
+    "PluginError",
+    "SettingsError",
+    "SpecError",
+    "StateError",
+    "StorageError",
+    "TrainingError",
+    "UnknownNameError",
+    "UsageError",
+    "ZigguratError",
+    "nearest_names",
+]
+
+_NOTHING = object()
+
+
+class ZigguratError(Exception):
+    """Base of all errors that Ziggurat raises on purpose.
+
+    Args:
+        rule: what must hold, as a full sentence.
+        received: what came instead; shown as ``Received: …``. Leave it out where there is nothing to show.
+        advice: what to do, as a full sentence.
+        details: further values for machines (JSON), such as ``{"key": "img/7.jpg"}``.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        received: Any = _NOTHING,
+        advice: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.rule = rule
+        self.received = None if received is _NOTHING else str(received)
+        self.advice = advice
+        self.details: dict[str, Any] = dict(details or {})
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        parts = [self.rule]
+        if self.received is not None:
+            received = self.received
+            parts.append(f"Received: {received}" if received.endswith((".", "!", "?")) else f"Received: {received}.")
+        if self.advice:
+            parts.append(self.advice)
+        return " ".join(parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders; keyword-only arguments need help to be pickled.
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape that the API, the events and ``--json`` share."""
+        shape: dict[str, Any] = {"error": self.code, "message": str(self), "rule": self.rule}
+        if self.received is not None:
+            shape["received"] = self.received
+        if self.advice:
+            shape["advice"] = self.advice
+        if self.details:
+            shape["details"] = self.details
+        return shape
+
+
+def _rebuild(cls: type[ZigguratError], fields: dict[str, Any]) -> ZigguratError:
+    error = cls.__new__(cls)
+    error.__dict__.update(fields)
+    Exception.__init__(error, error._text())
+    return error
+
+
+class UsageError(ZigguratError):
+    """A command or a call was made wrongly."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigurationError(ZigguratError):
+    """What was asked for is not valid."""
+
+    code = "configuration"
+    exit_code = 3
+
+
+class SpecError(ConfigurationError):
+    """A spec is not valid, or is of a version that this release does not know."""
+
+    code = "spec"
+
+
+class SettingsError(ConfigurationError):
+    """A settings file, a ``ZIGGURAT_*`` variable or a flag is not valid."""
+
+    code = "settings"
+
+
+class UnknownNameError(ConfigurationError):
+    """A name that nobody registered.
+
+    Args:
+        kind: what the name stands for, in the singular ("schedule").
+        name: the name that came.
+        known: all names that would have been right.
+    """
+
+    code = "unknown_name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(set(known))
+        nearest = nearest_names(name, known)
+        advice = f"Did you mean {' or '.join(f'`{n}`' for n in nearest)}? " if nearest else ""
+        advice += f"Known: {', '.join(known)}." if known else "None is registered."
+        super().__init__(
+            f"`{name}` is not a known {kind}.",
+            advice=advice,
+            details={"kind": kind, "name": name, "known": known, "nearest": nearest},
+        )
+
+
+class DataError(ZigguratError):
+    """The data is not what it must be."""
+
+    code = "data"
+    exit_code = 4
+
+
+class DatapointError(DataError):
+    """One datapoint cannot be read or mapped.
+
+    Args:
+        key: what names the datapoint: a path, a record key, or an index.
+        reason: why, in one sentence.
+    """
+
+    code = "datapoint"
+
+    def __init__(self, key: Any, reason: str, *, advice: str = "") -> None:
+        super().__init__(f"Datapoint {key!r} cannot be used: {reason}", advice=advice, details={"key": str(key)})
+        self.key = key
+        self.reason = reason
+
+
+class DataWorkerError(DataError):
+    """A worker of the data pipeline died or raised; ``worker_traceback`` holds its own traceback, if it had one."""
+
+    code = "data_worker"
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        received: Any = _NOTHING,
+        advice: str = "",
+        worker_traceback: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(rule, received=received, advice=advice, details=details)
+        self.worker_traceback = worker_traceback
+
+
+class NetworkCodeError(ZigguratError):
+    """The user's network file failed; ``details`` has ``file`` and ``line`` of the user's own code."""
+
+    code = "network_code"
+    exit_code = 5
+
+
+class TrainingError(ZigguratError):
+    """Training cannot go on."""
+
+    code = "training"
+    exit_code = 6
+
+
+class NonFiniteError(TrainingError):
+    """A watched value is NaN or infinite; ``details`` has step, tag, batch keys and the last good checkpoint."""
+
+    code = "not_finite"
+
+
+class StateError(TrainingError):
+    """An object was used in the wrong order, such as a callback added after training began."""
+
+    code = "state"
+
+
+class CheckpointError(ZigguratError):
+    """A checkpoint is missing, damaged, or of another network."""
+
+    code = "checkpoint"
+    exit_code = 7
+
+
+class MissingDependencyError(ZigguratError):
+    """An optional package is not installed.
+
+    Args:
+        package: the name under which it is installed.
+        extra: the extra of Ziggurat that brings it.
+        purpose: what it is needed for, to end the sentence "… is needed for …".
+    """
+
+    code = "missing_dependency"
+    exit_code = 8
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"The package `{package}` is needed for {purpose}, and it is not installed.",
+            advice=f"Install it with: pip install 'ziggurat[{extra}]'.",
+            details={"package": package, "extra": extra},
+        )
+
+
+class PluginError(ZigguratError):
+    """A plugin does not load or does not hold its contract."""
+
+    code = "plugin"
+    exit_code = 9
+
+
+class JobError(ZigguratError):
+    """A job folder is not there, is in use, or is of another version."""
+
+    code = "job"
+    exit_code = 10
+
+
+class StorageError(ZigguratError):
+    """The disk is full, or a file or folder cannot be written."""
+
+    code = "storage"
+    exit_code = 11
+
+
+def nearest_names(name: str, known: Iterable[str], *, at_most: int = 3) -> list[str]:
+    """Return up to ``at_most`` of ``known`` that look like ``name``, best first."""
+    folded = {candidate.lower(): candidate for candidate in known}
+    return [folded[match] for match in difflib.get_close_matches(name.lower(), list(folded), n=at_most, cutoff=0.6)]

@@ -1,0 +1,121 @@
+"""Owns the names of files and folders in a job folder; nobody else spells one.
+
+A job folder::
+
+    JOB/
+      spec.json          what was asked (written once, before the worker starts)
+      events.jsonl       what happened (append-only; one JSON object a line)
+      heartbeat.json     the worker's pulse: process, time, step (replaced atomically)
+      worker.lock        held by the living worker, so that two never train in one folder
+      stop.json          a stop request, written by whoever wants the worker to end
+      log.txt            for people; never parsed
+      hyper.txt          hyperparameters that a person sets while it trains
+      stats.json         the scalars of each epoch, one JSON object a line
+      checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
+      tb/                TensorBoard event files
+      black_box/         the last batches before a value was not finite
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CheckpointFiles", "JobFolder", "checkpoint_name", "checkpoint_step"]
+
+_CHECKPOINT_NAME = re.compile(r"step-(\d{8,})")
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The files of one job.
+
+    Args:
+        path: the folder; it need not exist yet.
+    """
+
+    path: Path
+
+    @property
+    def spec(self) -> Path:
+        """What was asked."""
+        return self.path / "spec.json"
+
+    @property
+    def events(self) -> Path:
+        """What happened: append-only, one JSON object a line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def heartbeat(self) -> Path:
+        """The worker's pulse."""
+        return self.path / "heartbeat.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the living worker."""
+        return self.path / "worker.lock"
+
+    @property
+    def stop_request(self) -> Path:
+        """Exists while somebody wants the worker to end."""
+        return self.path / "stop.json"
+
+    @property
+    def log(self) -> Path:
+        """The worker's output, for people."""
+        return self.path / "log.txt"
+
+    @property
+    def hyperparameters(self) -> Path:
+        """``name: value`` lines that take effect while it trains."""
+        return self.path / "hyper.txt"
+
+    @property
+    def stats(self) -> Path:
+        """The scalars of each epoch, one JSON object a line."""
+        return self.path / "stats.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Folder of TensorBoard event files."""
+        return self.path / "tb"
+
+    @property
+    def black_box(self) -> Path:
+        """Folder of the last batches before a value was not finite."""
+        return self.path / "black_box"
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """The files of one checkpoint folder."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        """Counters, callbacks, data position, random generators, and a checksum of every other file (JSON)."""
+        return self.path / "state.json"
+
+    @property
+    def arrays(self) -> Path:
+        """The program's arrays by name (npz, no pickle)."""
+        return self.path / "arrays.npz"
+
+
+def checkpoint_name(global_step: int) -> str:
+    """Return the folder name of the checkpoint after ``global_step`` steps: names sort as steps do."""
+    return f"step-{global_step:08d}"
+
+
+def checkpoint_step(name: str) -> int | None:
+    """Return the step that a checkpoint folder's name tells, or None where it is another name."""
+    match = _CHECKPOINT_NAME.fullmatch(name)
+    return int(match.group(1)) if match else None
