@@ -1,0 +1,141 @@
+"""The NumPy backend holds the contract of backends, and learns scikit-learn's digits."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ziggurat.backends.null import NullBackend, NullOptions, NullProgram
+from ziggurat.engine.backend import Backend, ProgramRequest
+from ziggurat.engine.trainer import Trainer
+from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
+from ziggurat.testing import BackendConformance
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    x, y = load_digits(return_X_y=True)
+    return (x * 15).astype(np.uint8), y
+
+
+def batches_of(x: np.ndarray, y: np.ndarray, size: int) -> list[list[np.ndarray]]:
+    return [[x[start : start + size], y[start : start + size]] for start in range(0, len(x), size)]
+
+
+class TestNullProgram(BackendConformance):
+    rows_name = "incorrect_vector"
+
+    def program(self) -> NullProgram:
+        return NullProgram(64, 10, NullOptions(hidden=16, dropout=0.3, weight_decay=1e-4, seed=3))
+
+    def batches(self) -> list[list[np.ndarray]]:
+        x, y = digits()
+        return batches_of(x[:256], y[:256], 64)
+
+
+class TestLinearNullProgram(TestNullProgram):
+    def program(self) -> NullProgram:
+        return NullProgram(64, 10, NullOptions(hidden=0))
+
+
+def test_it_learns_the_digits() -> None:
+    x, y = digits()
+    program = NullProgram(64, 10, NullOptions(hidden=64, learning_rate=0.2))
+    Trainer(program, batches_of(x[:1400], y[:1400], 50)).train(30)
+    assert program.evaluate([x[1400:], y[1400:]], ["accuracy"])["accuracy"] > 0.9
+
+
+def test_values_are_those_of_the_formulas() -> None:
+    program = NullProgram(2, 2, NullOptions(hidden=0, weight_decay=0.5))
+    state = program.state()
+    state["layer1/W"] = np.array([[1, 0], [0, 1]], np.float32)
+    program.load_state(state)
+    batch = [np.array([[1.0, 0.0], [0.0, 2.0]], np.float32), np.array([0, 0])]
+    values = program.evaluate(batch, ["cost", "accuracy", "error", "incorrect_vector", "logits", "labels"])
+    cross_entropy = np.mean([np.log1p(np.exp(-1)), np.log1p(np.exp(2))])
+    assert values["cost"] == pytest.approx(cross_entropy + 0.5 * 0.5 * 2, rel=1e-6)
+    assert values["accuracy"] == 0.5
+    assert values["error"] == 0.5
+    assert values["incorrect_vector"].tolist() == [0, 1]
+    assert values["logits"].tolist() == [[1, 0], [0, 2]]
+    assert values["labels"].tolist() == [0, 0]
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    batch = [rng.normal(size=(5, 3)).astype(np.float32), rng.integers(0, 4, 5)]
+    program = NullProgram(3, 4, NullOptions(hidden=6, learning_rate=1.0, momentum=0.0, weight_decay=0.1))
+    before = program.state()
+    program.step(batch, ())
+    after = program.state()
+    for name in ("layer1/W", "layer1/b", "layer2/W", "layer2/b"):
+        descent = before[name] - after[name]
+        for index in np.ndindex(descent.shape):
+            costs = []
+            for shift in (1e-3, -1e-3):
+                moved = {key: array.copy() for key, array in before.items()}
+                moved[name][index] += np.float32(shift)
+                program.load_state(moved)
+                costs.append(program.evaluate(batch, ["cost"])["cost"])
+            assert descent[index] == pytest.approx((costs[0] - costs[1]) / 2e-3, abs=5e-3)
+
+
+def test_a_sample_of_another_size_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"A sample of this network has 64 numbers\. Received: 3 "):
+        NullProgram(64, 10).step([np.zeros((2, 3)), np.zeros(2, int)], ())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("hidden", -1, "`hidden` must be at least 0. Received: -1."),
+        ("dropout", 1.0, "`dropout` must be in [0, 1). Received: 1.0."),
+        ("learning_rate", -0.1, "`learning_rate` must be at least 0. Received: -0.1."),
+        ("momentum", 1.0, "`momentum` must be in [0, 1). Received: 1.0."),
+        ("weight_decay", -1.0, "`weight_decay` must be at least 0. Received: -1.0."),
+    ],
+)
+def test_options_are_checked(option: str, value: float, rule: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        NullOptions(**{option: value})  # pyright: ignore[reportArgumentType]
+    assert str(caught.value).startswith(rule)
+
+
+def test_another_networks_state_is_named() -> None:
+    with pytest.raises(CheckpointError, match=r"layer1/W has shape \(64, 16\) instead of \(64, 8\)"):
+        NullProgram(64, 10, NullOptions(hidden=8)).load_state(NullProgram(64, 10, NullOptions(hidden=16)).state())
+
+
+def request(**changes: object) -> ProgramRequest:
+    return ProgramRequest(**{"input_shape": (8, 8, 1), "classes": 10, **changes})  # pyright: ignore[reportArgumentType]
+
+
+def test_the_backend_builds_what_is_asked_for() -> None:
+    backend = NullBackend()
+    assert isinstance(backend, Backend)
+    assert backend.why_not() == ""
+    program = backend.build(request(learning_rate=0.5, options={"hidden": 7}))
+    assert program.state()["layer1/W"].shape == (64, 7)
+    assert program.hyperparameters() == {"learning_rate": 0.5, "momentum": 0.0}
+    assert "layer2/W" not in backend.build(request(network="linear")).state()
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"network": "lenet"}, "With the null backend, `network` must be `mlp` or `linear`. Received: lenet."),
+        ({"optimizer": "adam"}, "With the null backend, `optimizer` must be `sgd` or `momentum`. Received: adam."),
+        ({"precision": "bf16"}, "With the null backend, `precision` must be `float32`. Received: bf16."),
+        ({"classes": None}, "With the null backend, `classes` must be given. Received: None."),
+        ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out. Received: 1.0."),
+        ({"accumulate": 2}, "With the null backend, `accumulate` must be 1. Received: 2."),
+        ({"devices": ("a", "b")}, "With the null backend, `devices` must be at most one. Received: a, b."),
+    ],
+)
+def test_the_backend_refuses_what_it_does_not_do(changes: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        NullBackend().build(request(**changes))
+    assert str(caught.value).startswith(text)
+
+
+def test_an_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean `hidden`"):
+        NullBackend().build(request(options={"hiden": 3}))
