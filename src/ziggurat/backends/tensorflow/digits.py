@@ -1,0 +1,147 @@
+"""Owns the helper module ``digits`` of network files: losses, accuracies and layouts as the guides define them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.tower import model_property
+from ziggurat.errors import UsageError
+
+__all__ = [
+    "STAGE_INF",
+    "STAGE_TRAIN",
+    "STAGE_VAL",
+    "GraphKeys",
+    "bgr_to_rgb",
+    "chw_to_hwc",
+    "classification_accuracy",
+    "classification_accuracy_top_n",
+    "classification_loss",
+    "constrastive_loss",
+    "contrastive_loss",
+    "get_available_gpus",
+    "hwc_to_chw",
+    "model_property",
+    "mse_loss",
+    "nchw_to_nhwc",
+    "nhwc_to_nchw",
+    "rgb_to_bgr",
+]
+
+STAGE_TRAIN: Final = "train"
+STAGE_VAL: Final = "val"
+STAGE_INF: Final = "inf"
+
+
+class GraphKeys:
+    """Names of scopes and collections, as in DIGITS."""
+
+    TEMPLATE = "model"
+    QUEUE_RUNNERS = "queue_runner"
+    MODEL = "model"
+    LOSS = "loss"
+    LOSSES = "losses"
+    LOADER = "data"
+
+
+def classification_loss(pred: Any, y: Any) -> Any:
+    """Return the mean softmax cross-entropy.
+
+    Args:
+        pred: (N, classes) float, logits.
+        y: (N) int64, class numbers.
+    """
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=y, name="cross_entropy_per_example")
+    return tf.reduce_mean(losses, name="cross_entropy")
+
+
+def mse_loss(lhs: Any, rhs: Any) -> Any:
+    """Return the mean of the squared difference over all elements of two tensors of one shape."""
+    return tf.reduce_mean(tf.square(tf.subtract(lhs, rhs)), name="mse")
+
+
+def contrastive_loss(lhs: Any, rhs: Any, y: Any, margin: float = 1.0) -> Any:
+    """Return 1/(2N) Σ y·d² + (1 − y)·max(margin − d, 0)², with d the distance of two embeddings.
+
+    Caffe's form of Hadsell, Chopra and LeCun, "Dimensionality reduction by learning an invariant mapping" (CVPR 2006).
+    A tiny number under the root keeps the gradient finite where two embeddings are equal.
+
+    Args:
+        lhs: (N, D) float, one embedding a row.
+        rhs: (N, D) float, its partner.
+        y: (N), 1 where the two are of one kind, 0 where not.
+        margin: distance from which two of different kinds cost nothing.
+    """
+    same = tf.reshape(tf.cast(y, tf.float32), [-1])
+    squared = tf.reduce_sum(tf.square(lhs - rhs), axis=1)
+    distance = tf.sqrt(squared + 1e-12)
+    apart = tf.square(tf.maximum(margin - distance, 0.0))
+    return tf.reduce_mean(same * squared + (1 - same) * apart, name="contrastive") / 2
+
+
+constrastive_loss = contrastive_loss
+"""``contrastive_loss`` as the guides spell it."""
+
+
+def classification_accuracy(pred: Any, y: Any) -> Any:
+    """Return the share of samples whose largest logit is that of their class, in [0, 1]; its operation is ``accuracy``.
+
+    Args:
+        pred: (N, classes) float.
+        y: (N) int64, class numbers.
+    """
+    right = tf.equal(tf.argmax(pred, 1), tf.cast(y, tf.int64))
+    return tf.reduce_mean(tf.cast(right, tf.float32), name="accuracy")
+
+
+def classification_accuracy_top_n(pred: Any, y: Any, top_n: int) -> Any:
+    """Return the share of samples whose class is among the ``top_n`` largest logits; named ``accuracy_top_<n>``."""
+    among = tf.nn.in_top_k(predictions=pred, targets=y, k=top_n)
+    return tf.reduce_mean(tf.cast(among, tf.float32), name=f"accuracy_top_{top_n}")
+
+
+def nhwc_to_nchw(x: Any) -> Any:
+    """Return (N, H, W, C) as (N, C, H, W)."""
+    return _transposed(x, "nhwc_to_nchw", "(N, H, W, C)", [0, 3, 1, 2])
+
+
+def nchw_to_nhwc(x: Any) -> Any:
+    """Return (N, C, H, W) as (N, H, W, C)."""
+    return _transposed(x, "nchw_to_nhwc", "(N, C, H, W)", [0, 2, 3, 1])
+
+
+def hwc_to_chw(x: Any) -> Any:
+    """Return (H, W, C) as (C, H, W)."""
+    return _transposed(x, "hwc_to_chw", "(H, W, C)", [2, 0, 1])
+
+
+def chw_to_hwc(x: Any) -> Any:
+    """Return (C, H, W) as (H, W, C)."""
+    return _transposed(x, "chw_to_hwc", "(C, H, W)", [1, 2, 0])
+
+
+def bgr_to_rgb(x: Any) -> Any:
+    """Return (H, W, 3) or (N, H, W, 3) with its channels in reverse order."""
+    return tf.reverse(x, axis=[-1])
+
+
+def rgb_to_bgr(x: Any) -> Any:
+    """Return (H, W, 3) or (N, H, W, 3) with its channels in reverse order."""
+    return tf.reverse(x, axis=[-1])
+
+
+def get_available_gpus() -> list[str]:
+    """Return the names of the GPUs that TensorFlow sees."""
+    return [device.name.replace("physical_device:", "") for device in tf.config.list_physical_devices("GPU")]
+
+
+def _transposed(x: Any, name: str, form: str, order: list[int]) -> Any:
+    tensor = tf.convert_to_tensor(x)
+    if tensor.shape.rank != len(order):
+        raise UsageError(
+            f"`digits.{name}` takes a tensor of rank {len(order)}, {form}.",
+            received=f"shape {tensor.shape}",
+            advice="Reshape it first.",
+        )
+    return tf.transpose(tensor, order)

@@ -1,0 +1,297 @@
+"""Owns the one graph of a job: inputs, training towers with averaged gradients, validation and inference towers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower, check_divides, split_batch
+from ziggurat.errors import NetworkCodeError
+
+__all__ = ["GraphOptions", "JobGraph", "build_graph"]
+
+_PRIVATE: Final = "ziggurat"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """What the graph is built for.
+
+    Args:
+        batch_size: samples in a step over all towers.
+        labels: ``class`` for int64 (N), ``array`` for float32 arrays, ``none``.
+        label_shape: shape of one label array.
+        devices: one training tower on each; empty for one tower where TensorFlow likes.
+        optimizer: its name.
+        optimizer_options: its parameters.
+        learning_rate: the first one.
+        weight_decay: factor of the squared weights; added to the cost, or decoupled with ``adamw``.
+        gradient_clip: largest global norm; None for no limit.
+        accumulate: parts that a batch is trained in, their gradients averaged.
+        freeze: patterns (``conv*``) of variable names that are not trained.
+    """
+
+    batch_size: int
+    labels: str = "class"
+    label_shape: tuple[int, ...] = ()
+    devices: tuple[str, ...] = ()
+    optimizer: str = "momentum"
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    gradient_clip: float | None = None
+    accumulate: int = 1
+    freeze: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobGraph:
+    """The parts of a built graph that a program runs.
+
+    Args:
+        graph: the whole.
+        x: placeholder of samples, float32 (N, H, W, C).
+        y: placeholder of labels, or None.
+        hyperparameters: name → variable.
+        assignments: name → (placeholder, operation) for each hyperparameter.
+        train_op: one step of every optimizer.
+        accumulate_op: adds the gradients of a part of a batch; None without accumulation.
+        train_values: name → tensor of a training step.
+        validation_values: name → tensor of an evaluation.
+        training: the towers that train.
+        validation: the tower that evaluates.
+        inference: the tower that predicts.
+    """
+
+    graph: Any
+    x: Any
+    y: Any
+    hyperparameters: dict[str, Any]
+    assignments: dict[str, tuple[Any, Any]]
+    train_op: Any
+    accumulate_op: Any
+    train_values: dict[str, Any]
+    validation_values: dict[str, Any]
+    training: list[BuiltTower]
+    validation: BuiltTower
+    inference: BuiltTower
+
+
+def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = None) -> JobGraph:
+    """Build the whole graph in the current default graph.
+
+    Args:
+        shared: network, input shape and classes.
+        options: the rest.
+        is_frozen: called with each trainable variable's name; True for one that is not to be trained.
+
+    Raises:
+        ConfigurationError: where the towers do not divide the batch.
+        NetworkCodeError: where the user's code fails.
+    """
+    towers = 1 if shared.network.disableAutoDataParallelism else max(1, len(options.devices))
+    check_divides(options.batch_size, towers * options.accumulate)
+    step = tf.train.get_or_create_global_step()
+    x = tf.placeholder(tf.float32, (None, *shared.input_shape), name="x")
+    y = _label_placeholder(options)
+    hyperparameters, assignments = _hyperparameters(options)
+    training = [
+        build_tower(shared, x_part, y_part, stage="train", device=_device(options.devices, number), number=number)
+        for number, (x_part, y_part) in enumerate(
+            zip(split_batch(x, towers), split_batch(y, towers) if y is not None else [None] * towers, strict=True)
+        )
+    ]
+    train_op, accumulate_op, norm = _training(training, options, hyperparameters, step, is_frozen, shared.path)
+    validation = build_tower(shared, x, y, stage="val", device=_device(options.devices, 0))
+    inference = build_tower(shared, x, None, stage="inf", device=_device(options.devices, 0))
+    train_values = _values(training, y, shared.classes)
+    train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
+    return JobGraph(
+        graph=tf.get_default_graph(),
+        x=x,
+        y=y,
+        hyperparameters=hyperparameters,
+        assignments=assignments,
+        train_op=train_op,
+        accumulate_op=accumulate_op,
+        train_values=train_values,
+        validation_values=_values([validation], y, shared.classes),
+        training=training,
+        validation=validation,
+        inference=inference,
+    )
+
+
+def _device(devices: Sequence[str], number: int) -> str:
+    return f"/{devices[number].lstrip('/')}" if number < len(devices) else ""
+
+
+def _label_placeholder(options: GraphOptions) -> Any:
+    if options.labels == "none":
+        return None
+    if options.labels == "class":
+        return tf.placeholder(tf.int64, (None,), name="y")
+    return tf.placeholder(tf.float32, (None, *options.label_shape), name="y")
+
+
+def _hyperparameters(options: GraphOptions) -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
+    values = {"learning_rate": options.learning_rate}
+    momentum = first_momentum(options.optimizer, options.optimizer_options)
+    if momentum is not None:
+        values["momentum"] = momentum
+    variables, assignments = {}, {}
+    with tf.variable_scope(_PRIVATE), tf.device("/cpu:0"):
+        for name, value in values.items():
+            variables[name] = tf.get_variable(
+                name, initializer=tf.constant(value, tf.float32), trainable=False, use_resource=True
+            )
+            placeholder = tf.placeholder(tf.float32, (), name=f"set_{name}")
+            assignments[name] = (placeholder, variables[name].assign(placeholder, read_value=False))
+    return variables, assignments
+
+
+def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[str, Any]:
+    """Return name → tensor: means over the towers of scalars, rows of all towers of arrays."""
+    values: dict[str, Any] = {}
+    costs = [tf.add_n([loss.value for loss in tower.losses]) for tower in towers]
+    values["cost"] = _mean(costs)
+    if towers[0].regularization is not None:
+        values["regularization"] = towers[0].regularization
+    for name in towers[0].scalars:
+        values[name] = _mean([tower.scalars[name] for tower in towers])
+    for number in range(len(towers[0].outputs)):
+        name = "output" if number == 0 else f"output_{number}"
+        parts = [tower.outputs[number] for tower in towers]
+        values[name] = parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
+    if classes is not None and y is not None and y.dtype == tf.int64 and values["output"].shape.rank == 2:
+        logits = values["output"]
+        wrong = tf.cast(tf.not_equal(tf.argmax(logits, 1), y), tf.float32)
+        values |= {"incorrect_vector": wrong, "error": tf.reduce_mean(wrong), "probabilities": tf.nn.softmax(logits)}
+    if y is not None:
+        values["labels"] = tf.identity(y)
+    summaries = [summary for tower in towers[:1] for summary in tower.summaries]
+    if summaries:
+        values["summaries"] = tf.summary.merge(summaries)
+    return values
+
+
+def _mean(tensors: Sequence[Any]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tf.add_n(list(tensors)) / len(tensors)
+
+
+def _training(
+    towers: Sequence[BuiltTower],
+    options: GraphOptions,
+    hyperparameters: Mapping[str, Any],
+    step: Any,
+    is_frozen: Any,
+    path: str,
+) -> tuple[Any, Any, Any]:
+    """Return the training operation, that of accumulation (or None), and the gradients' norm."""
+    operations, accumulating, norms = [], [], []
+    for number in range(len(towers[0].losses)):
+        optimizer = make_optimizer(
+            options.optimizer,
+            options.optimizer_options,
+            hyperparameters["learning_rate"].read_value(),
+            hyperparameters["momentum"].read_value() if "momentum" in hyperparameters else None,
+        )
+        pairs = _averaged([_gradients(optimizer, tower, number, options, is_frozen) for tower in towers])
+        if not pairs:
+            raise NetworkCodeError(
+                "`loss` depends on at least one variable that is trained.",
+                received=f"loss {number + 1} without a gradient",
+                advice="Check what is frozen, `vars`, and that the loss is made from `self.inference`.",
+                details={"file": path},
+            )
+        if options.accumulate > 1:
+            pairs, add = _accumulated(pairs, options.accumulate)
+            accumulating.append(add)
+        norm = tf.global_norm([gradient for gradient, _ in pairs])
+        norms.append(norm)
+        pairs = _clipped(pairs, options.gradient_clip, norm)
+        operations += _applied(optimizer, pairs, options, hyperparameters, accumulating)
+    with tf.control_dependencies([*operations, *towers[0].updates]):
+        train_op = step.assign_add(1, read_value=False)
+    with tf.control_dependencies(list(towers[0].updates)):
+        accumulate_op = tf.group(*accumulating) if accumulating else None
+    return train_op, accumulate_op, tf.add_n(norms)
+
+
+def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOptions, is_frozen: Any) -> list[Any]:
+    loss = tower.losses[number]
+    variables = list(loss.variables) if loss.variables is not None else tf.trainable_variables()
+    if is_frozen is not None:
+        variables = [variable for variable in variables if not is_frozen(variable.op.name)]
+    value = loss.value
+    if options.weight_decay and options.optimizer != "adamw":
+        value += options.weight_decay * tf.add_n([tf.nn.l2_loss(each) for each in _decayed(variables)] or [0.0])
+    pairs = optimizer.compute_gradients(value, variables)
+    known = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+    return [pair for pair in tower.tower.gradientUpdate(known) if pair[0] is not None]
+
+
+def _decayed(variables: Sequence[Any]) -> list[Any]:
+    """Return the variables that weight decay is for: matrices and kernels, neither biases nor norms."""
+    return [variable for variable in variables if (variable.shape.rank or 0) > 1]
+
+
+def _averaged(towers: Sequence[Sequence[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+    if len(towers) == 1:
+        return list(towers[0])
+    found: dict[str, tuple[Any, list[Any]]] = {}
+    for pairs in towers:
+        for gradient, variable in pairs:
+            found.setdefault(variable.name, (variable, []))[1].append(tf.convert_to_tensor(gradient))
+    return [(tf.add_n(gradients) / len(towers), variable) for variable, gradients in found.values()]
+
+
+def _accumulated(pairs: Sequence[tuple[Any, Any]], parts: int) -> tuple[list[tuple[Any, Any]], Any]:
+    """Return the means over ``parts`` parts of a batch, this one being the last, and the operation for the others."""
+    sums, additions = [], []
+    with tf.variable_scope(f"{_PRIVATE}/sums", reuse=tf.AUTO_REUSE):
+        for gradient, variable in pairs:
+            dense = tf.convert_to_tensor(gradient)
+            kept = tf.get_variable(
+                variable.op.name, variable.shape, variable.dtype.base_dtype, tf.zeros_initializer(), trainable=False
+            )
+            additions.append(kept.assign_add(dense, read_value=False))
+            sums.append(((kept.read_value() + dense) / parts, variable))
+    return sums, tf.group(*additions)
+
+
+def _clipped(pairs: Sequence[tuple[Any, Any]], limit: float | None, norm: Any) -> list[tuple[Any, Any]]:
+    if limit is None:
+        return list(pairs)
+    clipped, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], limit, use_norm=norm)
+    return [(gradient, variable) for gradient, (_, variable) in zip(clipped, pairs, strict=True)]
+
+
+def _applied(
+    optimizer: Any,
+    pairs: Sequence[tuple[Any, Any]],
+    options: GraphOptions,
+    hyperparameters: Mapping[str, Any],
+    accumulating: Sequence[Any],
+) -> list[Any]:
+    operations = []
+    gradients = [gradient for gradient, _ in pairs]
+    if options.optimizer == "adamw" and options.weight_decay:
+        # Decoupled decay: Loshchilov and Hutter, ICLR 2019, algorithm 2. The gradients come first, from the old weights.
+        rate = hyperparameters["learning_rate"].read_value()
+        with tf.control_dependencies(gradients):
+            decays = [
+                variable.assign_sub(rate * options.weight_decay * variable.read_value(), read_value=False)
+                for variable in _decayed([variable for _, variable in pairs])
+            ]
+        operations += decays
+    with tf.control_dependencies(operations):
+        applied = optimizer.apply_gradients(pairs)
+    if not accumulating:
+        return [applied]
+    sums = [each for each in tf.global_variables() if each.op.name.startswith(f"{_PRIVATE}/sums/")]
+    with tf.control_dependencies([applied]):
+        return [tf.group(*[each.assign(tf.zeros_like(each), read_value=False) for each in sums])]

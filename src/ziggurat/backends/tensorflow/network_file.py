@@ -1,0 +1,207 @@
+"""Owns how a user's network file is executed: its names, its imports, and errors that name its own lines."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.backends.tensorflow import digits
+from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
+from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
+from ziggurat.backends.tensorflow.tower import Tower, model_property
+from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
+
+__all__ = ["load_network", "users_errors"]
+
+_KERAS_3: Final = (
+    "Keras 3 layers in a graph keep one dropout mask for ever and never update their batch-norm averages. "
+    "Use `tf.keras` or `tf_keras` (the Keras that knows graphs), or slim."
+)
+
+
+def load_network(text: str, path: str) -> type[Tower]:
+    """Execute a network file and return its ``UserModel``.
+
+    Args:
+        text: the Python source.
+        path: its name, for errors; need not exist.
+
+    Raises:
+        NetworkCodeError: where the file fails or defines no ``UserModel(Tower)``; names the user's line.
+    """
+    # Tracebacks show the source also where it was typed into an editor and never saved.
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    names = _namespace(path)
+    with users_errors(path):
+        exec(compile(text, path, "exec", dont_inherit=True), names)
+    return _user_model(names, path)
+
+
+@contextmanager
+def users_errors(path: str) -> Iterator[None]:
+    """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
+
+    Args:
+        path: the network file's name.
+    """
+    try:
+        yield
+    except NetworkCodeError:
+        raise
+    except Exception as error:
+        line = _line_of(error, path)
+        where = f"{path}, line {line}" if line else path
+        source = linecache.getline(path, line).strip() if line else ""
+        raise NetworkCodeError(
+            f"The network file failed: {type(error).__name__}: {_message(error)}",
+            received=f"{where}: {source}" if source else where,
+            advice=_advice(error),
+            details={
+                "file": path,
+                "line": line,
+                "source": source,
+                "error_type": type(error).__name__,
+                "traceback": "".join(traceback.format_exception(error)),
+            },
+        ) from error
+
+
+def _namespace(path: str) -> dict[str, Any]:
+    tensorflow = user_tensorflow()
+    own_builtins = dict(vars(builtins))
+    own_builtins["__import__"] = _importer()
+    return {
+        "__name__": "network",
+        "__file__": path,
+        "__builtins__": own_builtins,
+        "tf": tensorflow,
+        "slim": user_slim(),
+        "digits": digits,
+        "Tower": Tower,
+        "model_property": model_property,
+        "np": np,
+    }
+
+
+def _importer() -> Callable[..., Any]:
+    """Return ``__import__`` for the user's file: the names of the guides, and everything else as it is."""
+    tensorflow = user_tensorflow()
+    model = StandInModule("model", None, names={"Tower": Tower, "model_property": model_property})
+    aliases: dict[str, Any] = {"tensorflow": tensorflow, "model": model, "utils": digits, "digits": digits}
+    aliases |= {"slim": user_slim(), "tf_slim": user_slim()}
+
+    def import_for_user(
+        name: str,
+        globals_: Mapping[str, object] | None = None,
+        locals_: Mapping[str, object] | None = None,
+        wanted: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> Any:
+        first, *rest = name.split(".")
+        if first == "keras":
+            raise ImportError(f"`import keras` is not for graph networks. {_KERAS_3}", name=name)
+        if level or first not in aliases:
+            return builtins.__import__(name, globals_, locals_, wanted or (), level)
+        if name.startswith("tensorflow.python"):
+            return _python_part(name, wanted or ())
+        found = aliases[first]
+        for part in rest:
+            found = _attribute(found, part)
+        for part in wanted or ():
+            if part != "*":
+                _attribute(found, part)
+        return found if wanted else aliases[first]
+
+    return import_for_user
+
+
+def _python_part(name: str, wanted: tuple[str, ...]) -> Any:
+    """Return a module of TensorFlow's inside; what published programs use and has moved is brought back."""
+    tensorflow = user_tensorflow()
+    if name == "tensorflow.python.framework" and "graph_util" in wanted:
+        whole = builtins.__import__(name, {}, {}, [part for part in wanted if part != "graph_util"])
+        found = sys.modules[name] if whole is None else whole
+        return StandInModule(name, found, names={"graph_util": tensorflow.graph_util})
+    return builtins.__import__(name, {}, {}, wanted)
+
+
+def _attribute(module: Any, name: str) -> Any:
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise ImportError(str(error), name=name) from None
+
+
+def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
+    found = names.get("UserModel")
+    classes = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, Tower)]
+    if found is None:
+        others = nearest_names("UserModel", [name for name in classes if name != "Tower"]) or classes[1:]
+        raise NetworkCodeError(
+            "A network file defines a class named exactly `UserModel`.",
+            received=f"{path} without it" + (f", but with {', '.join(others)}" if others else ""),
+            advice="Name the class `UserModel` and let it inherit `Tower`.",
+            details={"file": path},
+        )
+    if not isinstance(found, type):
+        raise NetworkCodeError(
+            "`UserModel` is a class.", received=type(found).__name__, advice="Write `class UserModel(Tower):`."
+        )
+    if not issubclass(found, Tower):
+        raise NetworkCodeError(
+            "`UserModel` inherits `Tower`.",
+            received=f"class UserModel({', '.join(base.__name__ for base in found.__bases__)})",
+            advice="Write `class UserModel(Tower):`.",
+            details={"file": path},
+        )
+    for name in ("inference", "loss"):
+        if not hasattr(found, name):
+            raise NetworkCodeError(
+                f"`UserModel` defines `{name}` as a `@model_property`.",
+                received=f"a class without `{name}` in {path}",
+                advice=f"Add it: @model_property, then `def {name}(self):`.",
+                details={"file": path},
+            )
+    return found
+
+
+def _line_of(error: BaseException, path: str) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return error.lineno
+    line = None
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    if line is None and error.__cause__ is not None:
+        return _line_of(error.__cause__, path)
+    return line
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, ZigguratError):
+        return str(error)
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    # TensorFlow repeats where the operation was made; the first paragraph says what is wrong.
+    first = re.split(r"\n\s*\n|\nOriginal stack trace", text.strip())[0]
+    return first if first.endswith((".", "?", "!")) else f"{first}."
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        known = {"tf", "slim", "digits", "Tower", "model_property", "np", *vars(builtins)}
+        near = nearest_names(str(error.name), known)
+        return f"Did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "Define the name first."
+    if isinstance(error, SyntaxError):
+        return "Mend the line; Python read no further."
+    return ""

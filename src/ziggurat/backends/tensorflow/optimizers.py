@@ -1,0 +1,107 @@
+"""Owns the optimizers by name, with their parameters; the learning rate and momentum are variables of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.errors import ConfigurationError, UnknownNameError
+
+__all__ = ["OPTIMIZERS", "first_momentum", "make_optimizer"]
+
+
+def _momentum(rate: Any, momentum: Any, nesterov: bool = False) -> Any:
+    return tf.train.MomentumOptimizer(rate, momentum, use_nesterov=nesterov)
+
+
+def _adam(rate: Any, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8) -> Any:
+    return tf.train.AdamOptimizer(rate, beta1=beta_1, beta2=beta_2, epsilon=epsilon)
+
+
+def _rmsprop(rate: Any, momentum: Any, decay: float = 0.9, epsilon: float = 1e-10) -> Any:
+    return tf.train.RMSPropOptimizer(rate, decay=decay, momentum=momentum, epsilon=epsilon)
+
+
+def _adagrad(rate: Any, initial_accumulator: float = 0.1) -> Any:
+    return tf.train.AdagradOptimizer(rate, initial_accumulator_value=initial_accumulator)
+
+
+def _adagrad_da(rate: Any, initial_accumulator: float = 0.1, l1: float = 0.0, l2: float = 0.0) -> Any:
+    return tf.train.AdagradDAOptimizer(
+        rate,
+        global_step=tf.train.get_or_create_global_step(),
+        initial_gradient_squared_accumulator_value=initial_accumulator,
+        l1_regularization_strength=l1,
+        l2_regularization_strength=l2,
+    )
+
+
+def _adadelta(rate: Any, rho: float = 0.95, epsilon: float = 1e-8) -> Any:
+    return tf.train.AdadeltaOptimizer(rate, rho=rho, epsilon=epsilon)
+
+
+def _ftrl(
+    rate: Any, learning_rate_power: float = -0.5, initial_accumulator: float = 0.1, l1: float = 0.0, l2: float = 0.0
+) -> Any:
+    return tf.train.FtrlOptimizer(
+        rate,
+        learning_rate_power=learning_rate_power,
+        initial_accumulator_value=initial_accumulator,
+        l1_regularization_strength=l1,
+        l2_regularization_strength=l2,
+    )
+
+
+OPTIMIZERS: Final[dict[str, tuple[Callable[..., Any], frozenset[str]]]] = {
+    "sgd": (tf.train.GradientDescentOptimizer, frozenset()),
+    "momentum": (_momentum, frozenset({"momentum", "nesterov"})),
+    "nesterov": (_momentum, frozenset({"momentum"})),
+    "adadelta": (_adadelta, frozenset({"rho", "epsilon"})),
+    "adagrad": (_adagrad, frozenset({"initial_accumulator"})),
+    "adagrad_da": (_adagrad_da, frozenset({"initial_accumulator", "l1", "l2"})),
+    "adam": (_adam, frozenset({"beta_1", "beta_2", "epsilon"})),
+    "adamw": (_adam, frozenset({"beta_1", "beta_2", "epsilon"})),
+    "ftrl": (_ftrl, frozenset({"learning_rate_power", "initial_accumulator", "l1", "l2"})),
+    "rmsprop": (_rmsprop, frozenset({"momentum", "decay", "epsilon"})),
+}
+"""name → (maker, names of its parameters). ``adamw`` is Adam; its decay is applied beside it (decoupled)."""
+
+_WITH_MOMENTUM: Final = {"momentum": 0.9, "nesterov": 0.9, "rmsprop": 0.9}
+
+
+def make_optimizer(name: str, options: Mapping[str, Any], rate: Any, momentum: Any) -> Any:
+    """Return an optimizer of ``tf.train``.
+
+    Args:
+        name: one of ``OPTIMIZERS``.
+        options: its parameters; what is left out has TensorFlow's default.
+        rate: scalar tensor or variable.
+        momentum: scalar tensor or variable, used by those that have momentum.
+
+    Raises:
+        UnknownNameError: where the name or a parameter is not known.
+        ConfigurationError: where TensorFlow refuses a parameter's value.
+    """
+    if name not in OPTIMIZERS:
+        raise UnknownNameError("optimizer", name, OPTIMIZERS)
+    maker, known = OPTIMIZERS[name]
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"parameter of the optimizer {name}", option, known)
+    chosen = {key: value for key, value in options.items() if key != "momentum"}
+    if name in _WITH_MOMENTUM:
+        chosen["momentum"] = momentum
+    if name == "nesterov":
+        chosen["nesterov"] = True
+    try:
+        return maker(rate, **chosen)
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"The optimizer {name} takes other parameters.", received=str(error), advice="Look at its reference page."
+        ) from error
+
+
+def first_momentum(name: str, options: Mapping[str, Any]) -> float | None:
+    """Return the momentum that the optimizer starts with; None where it has none."""
+    return float(options.get("momentum", _WITH_MOMENTUM[name])) if name in _WITH_MOMENTUM else None

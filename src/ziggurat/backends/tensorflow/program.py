@@ -1,0 +1,177 @@
+"""Owns the TensorFlow program: a session over the job's graph, behind the nine verbs that the loop knows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.graph import JobGraph
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
+
+__all__ = ["TensorFlowProgram"]
+
+
+class TensorFlowProgram:
+    """Runs a job's graph. Calls are prepared once for each set of names, so that a step pays for no look-up.
+
+    Args:
+        graph: what ``build_graph`` gave; it is finalised here, and its variables initialised.
+        batch_parts: parts that a batch is trained in (gradient accumulation).
+        config: a ``tf.ConfigProto``; None for the default.
+    """
+
+    def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
+        self.graph = graph
+        self._parts = batch_parts
+        with graph.graph.as_default():
+            self._variables = {variable.op.name: variable for variable in tf.global_variables()}
+            self._placeholders, self._load = _loading(self._variables)
+            initializer = tf.global_variables_initializer()
+        graph.graph.finalize()
+        self.session = tf.Session(graph=graph.graph, config=config)
+        self.session.run(initializer)
+        self._values = {name: float(value) for name, value in self.session.run(graph.hyperparameters).items()}
+        self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
+        self._feeds = [graph.x] if graph.y is None else [graph.x, graph.y]
+
+    # ---- the contract
+
+    def names(self) -> Sequence[str]:
+        """Return the values that can be fetched: those of training steps; evaluation has most of them."""
+        return tuple(self.graph.train_values)
+
+    def declare(self, names: Sequence[str]) -> None:
+        """Check the names; the graph holds all of them already."""
+        for name in names:
+            self._tensor(self.graph.train_values, name)
+
+    def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
+        """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
+        names = tuple(names)
+        if self._parts == 1:
+            return _named(names, self._call("train", names)(*self._fed(batch)))
+        parts = [np.array_split(array, self._parts) for array in self._fed(batch)]
+        *first, last = zip(*parts, strict=True)
+        add = self._call("accumulate", ())
+        for part in first:
+            add(*part)
+        return _named(names, self._call("train", names)(*last))
+
+    def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
+        """Run the validation tower on one batch ``[x, y]``."""
+        names = tuple(names)
+        return _named(names, self._call("evaluate", names)(*self._fed(batch)))
+
+    def hyperparameters(self) -> Mapping[str, float]:
+        """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
+        return dict(self._values)
+
+    def set_hyperparameter(self, name: str, value: float) -> None:
+        """Set a hyperparameter from the next step on."""
+        if name not in self._values:
+            raise UnknownNameError("hyperparameter", name, self._values)
+        placeholder, assign = self.graph.assignments[name]
+        self.session.run(assign, {placeholder: value})
+        self._values[name] = float(value)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return every variable by name: weights, slots of the optimizer, averages, hyperparameters, global step."""
+        values = self.session.run(self._variables)
+        return {name: np.array(value) for name, value in values.items()}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Take back what ``state()`` gave; all or nothing.
+
+        Raises:
+            CheckpointError: where names or shapes are of another network.
+        """
+        problems = [f"{name} is missing" for name in self._variables if name not in state]
+        problems += [f"{name} is unexpected" for name in state if name not in self._variables]
+        problems += [
+            f"{name} has shape {state[name].shape} instead of {tuple(variable.shape)}"
+            for name, variable in self._variables.items()
+            if name in state and state[name].shape != tuple(variable.shape)
+        ]
+        if problems:
+            raise CheckpointError(
+                "A checkpoint is loaded by the network that it was saved from.",
+                received="; ".join(problems[:10]),
+                advice="Give the network the layers it had, or start from the checkpoint as a pretrained model.",
+                details={"problems": problems},
+            )
+        self.assign({name: state[name] for name in self._variables})
+
+    def close(self) -> None:
+        """Close the session; closing twice does nothing."""
+        self.session.close()
+
+    # ---- beyond the contract
+
+    def assign(self, values: Mapping[str, np.ndarray]) -> None:
+        """Give some variables other values, in one call.
+
+        Args:
+            values: variable name → array of the variable's shape.
+        """
+        self.session.run(
+            [self._load[name] for name in values], {self._placeholders[name]: value for name, value in values.items()}
+        )
+        for name, variable in self.graph.hyperparameters.items():
+            if variable.op.name in values:
+                self._values[name] = float(values[variable.op.name])
+
+    def predict(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return the outputs of the inference tower for ``x: (N, H, W, C) float32``."""
+        return self.session.run(self.graph.inference.outputs, {self.graph.x: x})
+
+    # ---- inside
+
+    def _fed(self, batch: Any) -> list[np.ndarray]:
+        fed = [
+            np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
+            for part, tensor in zip(batch, self._feeds, strict=False)
+        ]
+        expected = tuple(self.graph.x.shape[1:])
+        if fed[0].shape[1:] != expected:
+            raise ConfigurationError(
+                f"A sample of this network has shape {expected}.",
+                received=str(fed[0].shape[1:]),
+                advice="Give it data of the size it was made for, or set the crop.",
+            )
+        return fed
+
+    def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
+        prepared = self._calls.get((kind, names))
+        if prepared is None:
+            values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
+            fetches = [self._tensor(values, name) for name in names]
+            operation = {"train": self.graph.train_op, "accumulate": self.graph.accumulate_op}.get(kind)
+            with self.graph.graph.as_default():
+                prepared = self.session.make_callable(
+                    [*fetches, operation] if operation is not None else fetches, feed_list=self._feeds
+                )
+            self._calls[(kind, names)] = prepared
+        return prepared
+
+    def _tensor(self, values: Mapping[str, Any], name: str) -> Any:
+        if name not in values:
+            raise UnknownNameError("value of this program", name, values)
+        return values[name]
+
+
+def _named(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(names, itertools.islice(values, len(names)), strict=True)) if names else {}
+
+
+def _loading(variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return name → placeholder and name → operation that gives the variable the placeholder's value."""
+    placeholders, operations = {}, {}
+    with tf.name_scope("ziggurat/load/"), tf.device("/cpu:0"):
+        for name, variable in variables.items():
+            placeholders[name] = tf.placeholder(variable.dtype.base_dtype, variable.shape)
+            operations[name] = variable.assign(placeholders[name], read_value=False)
+    return placeholders, operations

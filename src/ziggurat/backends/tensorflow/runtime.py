@@ -1,0 +1,47 @@
+"""Owns the start of TensorFlow in a process: graph mode, resource variables, the older Keras.
+
+Every module of the backend takes ``tf`` from here, so that nothing imports TensorFlow before its switches are set.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from typing import Any, Final
+
+from ziggurat.errors import MissingDependencyError, StateError
+
+__all__ = ["tf", "tf2"]
+
+# tf.layers, recurrent cells and slim's batch_norm need the Keras that knows graphs; Keras 3 is silently wrong in one.
+_SWITCHES: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def _start() -> tuple[Any, Any]:
+    for name, value in _SWITCHES.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    try:
+        whole = importlib.import_module("tensorflow")
+        importlib.import_module("tf_keras")
+        importlib.import_module("tf_slim")
+    except ModuleNotFoundError as error:
+        package = {"tf_slim": "tf-slim"}.get(error.name or "", error.name or "tensorflow")
+        raise MissingDependencyError(package, extra="tensorflow", purpose="TensorFlow networks") from error
+    graph_mode = whole.compat.v1
+    graph_mode.logging.set_verbosity(graph_mode.logging.ERROR)
+    try:
+        graph_mode.disable_v2_behavior()
+        graph_mode.enable_resource_variables()
+    except ValueError as error:
+        raise StateError(
+            "The TensorFlow backend needs a process in which TensorFlow has not run eagerly yet.",
+            received=str(error),
+            advice="Start it in a process of its own, as a worker does.",
+        ) from error
+    return graph_mode, whole
+
+
+tf, tf2 = _start()
+"""TensorFlow with the meaning of version 1 (graph mode), and the whole package."""

@@ -1,0 +1,239 @@
+"""Owns settings: the only reader of the environment. File < ``ZIGGURAT_*`` variables < flags; origins are kept.
+
+The file is ``$XDG_CONFIG_HOME/ziggurat/settings.toml``, or the one that ``--settings`` or ``ZIGGURAT_SETTINGS`` names.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from ziggurat.errors import SettingsError, nearest_names
+
+__all__ = ["SettingDescription", "Settings", "child_environment", "describe_settings", "load_settings"]
+
+_PREFIX: Final = "ZIGGURAT_"
+_FILE_VARIABLE: Final = "ZIGGURAT_SETTINGS"
+
+
+def _about(help: str, *choices: str, kind: type = str) -> dict[str, Any]:  # noqa: A002
+    return {"help": help, "choices": choices, "kind": kind}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a person set once for all commands on this machine.
+
+    ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
+    """
+
+    workspace: Path = field(
+        default=Path("~/ziggurat"), metadata=_about("Folder in which new jobs get their folders.", kind=Path)
+    )
+    log_level: str = field(
+        default="info",
+        metadata=_about("Least important messages that are shown.", "debug", "info", "warning", "error"),
+    )
+    color: str = field(
+        default="auto",
+        metadata=_about("Whether text is coloured; `auto` colours a terminal.", "auto", "always", "never"),
+    )
+    progress: str = field(
+        default="auto",
+        metadata=_about(
+            "How progress is shown; `auto` is a bar in a terminal and lines elsewhere.",
+            *("auto", "bar", "lines", "none"),
+        ),
+    )
+    browser: bool = field(
+        default=True, metadata=_about("Whether a browser may be opened where there is a display.", kind=bool)
+    )
+    debug: bool = field(default=False, metadata=_about("Whether errors show their traceback.", kind=bool))
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def use_color(self, stream: TextIO) -> bool:
+        """Return whether text that goes to ``stream`` is coloured."""
+        return self.color == "always" or (self.color == "auto" and stream.isatty())
+
+
+@dataclass(frozen=True)
+class SettingDescription:
+    """One setting, as the command line and the docs show it.
+
+    Args:
+        name: its key in the file.
+        variable: its environment variable.
+        flag: its command-line flag.
+        help: one sentence.
+        choices: the values it may have; empty where it is free.
+        default: the value where nobody sets one.
+        kind: type of the value.
+    """
+
+    name: str
+    variable: str
+    flag: str
+    help: str
+    choices: tuple[str, ...]
+    default: Any
+    kind: type
+
+
+def describe_settings() -> list[SettingDescription]:
+    """Return all settings in the order of their declaration."""
+    return [
+        SettingDescription(
+            name=part.name,
+            variable=_PREFIX + part.name.upper(),
+            flag="--" + part.name.replace("_", "-"),
+            help=part.metadata["help"],
+            choices=part.metadata["choices"],
+            default=part.default,
+            kind=part.metadata["kind"],
+        )
+        for part in fields(Settings)
+        if part.metadata
+    ]
+
+
+def load_settings(
+    environment: Mapping[str, str] | None = None,
+    *,
+    file: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Return the settings of this process.
+
+    Args:
+        environment: the environment variables; those of the process where it is not given.
+        file: a settings file that must be there; else the usual one, which need not.
+        flags: setting → value from the command line; a value of None was not given.
+
+    Raises:
+        SettingsError: where a key or variable is unknown or a value is not valid; it says where it stands.
+    """
+    variables = os.environ if environment is None else environment
+    found = _from_file(variables, file) | _from_terminal(variables) | _from_variables(variables) | _from_flags(flags)
+    known = {setting.name: setting for setting in describe_settings()}
+    values = {name: _checked(known[name], value, origin) for name, (value, origin) in found.items()}
+    values["workspace"] = _expanded(values.get("workspace", Settings.workspace), variables)
+    origins = {name: found[name][1] if name in found else "default" for name in known}
+    return Settings(**values, origins=origins)
+
+
+def child_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a child process that shall have the same settings."""
+    variables = dict(os.environ if environment is None else environment)
+    for setting in describe_settings():
+        if settings.origins.get(setting.name, "default") != "default":
+            value = getattr(settings, setting.name)
+            variables[setting.variable] = str(value).lower() if setting.kind is bool else str(value)
+    return variables
+
+
+_Found = dict[str, tuple[Any, str]]
+"""Setting → its value as it came, and where it came from."""
+
+
+def _from_file(variables: Mapping[str, str], file: Path | None) -> _Found:
+    asked = file or (Path(variables[_FILE_VARIABLE]) if variables.get(_FILE_VARIABLE) else None)
+    usual = Path(variables.get("XDG_CONFIG_HOME") or "~/.config") / "ziggurat" / "settings.toml"
+    path = _expanded(asked or usual, variables)
+    content = _read_toml(path, must_exist=asked is not None)
+    known = [setting.name for setting in describe_settings()]
+    for name in content:
+        if name not in known:
+            raise _unknown(f"`{name}` in {path}", name, known)
+    return {name: (value, str(path)) for name, value in content.items()}
+
+
+def _read_toml(path: Path, *, must_exist: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not must_exist:
+            return {}
+        raise SettingsError(
+            f"The settings file {path} must exist.", advice="Check the path, or leave `--settings` out."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"The settings file {path} must be readable TOML.", received=str(error), advice="Mend the file there."
+        ) from None
+
+
+def _from_terminal(variables: Mapping[str, str]) -> _Found:
+    # https://no-color.org: any text that is not empty; an explicit choice for this program still wins.
+    if variables.get("NO_COLOR"):
+        return {"color": ("never", "NO_COLOR")}
+    if variables.get("TERM") == "dumb":
+        return {"color": ("never", "TERM=dumb")}
+    return {}
+
+
+def _from_variables(variables: Mapping[str, str]) -> _Found:
+    names = {setting.variable: setting.name for setting in describe_settings()}
+    found = {}
+    for variable, value in variables.items():
+        if not variable.startswith(_PREFIX) or variable == _FILE_VARIABLE:
+            continue
+        if variable not in names:
+            raise _unknown(f"The environment variable `{variable}`", variable, [*names, _FILE_VARIABLE])
+        found[names[variable]] = (value, variable)
+    return found
+
+
+def _unknown(what: str, name: str, known: list[str]) -> SettingsError:
+    nearest = " or ".join(f"`{each}`" for each in nearest_names(name, known))
+    advice = f"Did you mean {nearest}? " if nearest else ""
+    return SettingsError(f"{what} is not a setting of this release.", advice=f"{advice}Known: {', '.join(known)}.")
+
+
+def _from_flags(flags: Mapping[str, Any] | None) -> _Found:
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    return {name: (value, f"--{name.replace('_', '-')}") for name, value in given.items()}
+
+
+def _checked(setting: SettingDescription, value: Any, origin: str) -> Any:
+    parsed = _parsed(setting, value)
+    if parsed is not None:
+        return parsed
+    nearest = nearest_names(str(value), setting.choices)
+    hint = f"Did you mean `{nearest[0]}`? " if nearest else ""
+    raise SettingsError(
+        f"The setting `{setting.name}` must be {_rule(setting)}.",
+        received=f"{value!r} from {origin}",
+        advice=f"{hint}{setting.help}",
+    )
+
+
+def _parsed(setting: SettingDescription, value: Any) -> Any:
+    """Return the value in the setting's type, or None where it is not valid."""
+    if setting.kind is bool:
+        return _WORDS.get(str(value).lower())
+    if setting.kind is Path:
+        return Path(value) if isinstance(value, str | Path) and str(value) else None
+    return value if value in setting.choices else None
+
+
+_WORDS: Final[dict[str, bool]] = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
+
+
+def _rule(setting: SettingDescription) -> str:
+    if setting.kind is bool:
+        return "`true` or `false`"
+    if setting.kind is Path:
+        return "a path"
+    return ", ".join(f"`{choice}`" for choice in setting.choices[:-1]) + f" or `{setting.choices[-1]}`"
+
+
+def _expanded(path: Path, variables: Mapping[str, str]) -> Path:
+    parts = path.parts
+    return Path(variables.get("HOME") or "/", *parts[1:]) if parts and parts[0] == "~" else path

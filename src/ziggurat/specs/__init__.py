@@ -1,0 +1,26 @@
+"""Owns what was asked: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
+
+from ziggurat.specs.describe import FieldDescription, describe_fields
+from ziggurat.specs.files import load_spec, parse_spec, read_content, save_spec, spec_json
+from ziggurat.specs.flags import spec_from_flags
+from ziggurat.specs.parts import FileNetwork, PluginUse, ZooNetwork
+from ziggurat.specs.train import TrainSpec
+from ziggurat.specs.versions import SPEC_KINDS, UPGRADES, upgrade
+
+__all__ = [
+    "SPEC_KINDS",
+    "UPGRADES",
+    "FieldDescription",
+    "FileNetwork",
+    "PluginUse",
+    "TrainSpec",
+    "ZooNetwork",
+    "describe_fields",
+    "load_spec",
+    "parse_spec",
+    "read_content",
+    "save_spec",
+    "spec_from_flags",
+    "spec_json",
+    "upgrade",
+]

@@ -1,0 +1,94 @@
+"""Owns specs as files: reading with upgrade and check, canonical JSON, atomic writing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ziggurat.errors import SpecError, StorageError
+from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.problems import spec_error
+from ziggurat.specs.train import TrainSpec
+from ziggurat.specs.versions import SPEC_KINDS, upgrade
+
+__all__ = ["load_spec", "parse_spec", "read_content", "save_spec", "spec_json"]
+
+
+def load_spec(path: Path) -> TrainSpec:
+    """Read a spec of any version that this release knows.
+
+    Raises:
+        SpecError: where the file is not there, is no JSON, or is not valid; it names the field.
+    """
+    return parse_spec(read_content(path), source=str(path))
+
+
+def parse_spec(content: Any, *, source: str = "") -> TrainSpec:
+    """Return the spec of decoded JSON of any version.
+
+    Args:
+        content: what ``json.loads`` gave.
+        source: where it came from, for the error.
+
+    Raises:
+        SpecError: where it is not valid; it names the field.
+    """
+    if not isinstance(content, Mapping):
+        raise SpecError("A spec must be a JSON object.", received=type(content).__name__, advice=f"Look at {source}.")
+    current = upgrade(content)
+    model = SPEC_KINDS[current["kind"]]
+    try:
+        return model.model_validate(current)
+    except ValidationError as error:
+        raise spec_error(error, current, source, describe_fields(model)) from None
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """Return the decoded JSON object of a file, of whatever version.
+
+    Raises:
+        SpecError: where the file cannot be read or is no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(
+            f"The spec {path} must be a readable file.", received=error.strerror, advice="Check the path."
+        ) from None
+    except ValueError as error:
+        raise SpecError(f"The spec {path} must be JSON.", received=str(error), advice="Mend it there.") from None
+    if not isinstance(content, dict):
+        raise SpecError(f"The spec {path} must hold a JSON object.", received=type(content).__name__)
+    return content
+
+
+def spec_json(spec: TrainSpec) -> str:
+    """Return the canonical JSON: the same spec always gives the same text, every field with its value."""
+    return json.dumps(spec.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def save_spec(spec: TrainSpec, path: Path) -> None:
+    """Write the canonical JSON so that a reader, or a kill, sees the whole file or none.
+
+    Raises:
+        StorageError: where it cannot be written; what was there stays.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(spec_json(spec))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(
+            f"The spec must be written to {path}.",
+            received=f"{error.strerror} (errno {error.errno})",
+            advice="Free space on the disk or mend the folder's rights.",
+        ) from error

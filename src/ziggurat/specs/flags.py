@@ -1,0 +1,87 @@
+"""Owns how text on a command line becomes a spec: one flag for each field, ``PATH=VALUE`` for parts of a field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ziggurat.errors import SpecError
+from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.files import parse_spec
+from ziggurat.specs.train import TrainSpec
+
+__all__ = ["spec_from_flags"]
+
+
+def spec_from_flags(
+    flags: Mapping[str, str],
+    *,
+    assignments: Iterable[str] = (),
+    base: Mapping[str, Any] | None = None,
+) -> TrainSpec:
+    """Return the spec that flags ask for.
+
+    Args:
+        flags: field name → text, such as ``{"learning_rate": "0.05", "monitors": "events,stats"}``.
+        assignments: ``PATH=VALUE`` texts for fields or parts of them, such as ``schedule.gamma=0.5``; they come last.
+        base: decoded spec that they change; today's defaults where there is none.
+
+    Raises:
+        SpecError: where a text is no ``PATH=VALUE``, or the result is not valid.
+    """
+    content: dict[str, Any] = dict(base or {"kind": "train", "version": 1})
+    kinds = {field.path: field.kind for field in describe_fields(TrainSpec)}
+    for name, text in flags.items():
+        content[name] = _value(text, kinds.get(name, ""))
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals or not path.strip():
+            raise SpecError(
+                "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
+            )
+        _assign(content, path.strip(), _value(text.strip(), kinds.get(path.strip(), "")))
+    return parse_spec(content, source="flags")
+
+
+def _value(text: str, kind: str) -> Any:
+    """Return the value that a text means for a field of that kind: JSON where it is JSON, else the text."""
+    if kind in ("text", "choice"):
+        return None if text == "null" and kind == "text" else text
+    if kind == "list" and not text.startswith("["):
+        return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]
+    return _json_or_text(text)
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _assign(content: dict[str, Any], path: str, value: Any) -> None:
+    first, *rest = path.split(".")
+    if not rest:
+        content[first] = value
+        return
+    content[first] = target = _as_object(first, content.get(first))
+    for name in rest[:-1]:
+        below = target.get(name)
+        target[name] = target = dict(below) if isinstance(below, dict) else {}
+    target[rest[-1]] = value
+
+
+def _as_object(name: str, value: Any) -> dict[str, Any]:
+    """Return a compound field as an object that parts can be set in: short forms spelt out, defaults filled in."""
+    if isinstance(value, dict):
+        return dict(value)
+    whole = next((field for field in describe_fields(TrainSpec) if field.path == name), None)
+    if whole is None or whole.kind != "object":
+        return {}
+    if value is None:
+        return dict(whole.default or {})
+    return {_SHORT_FORMS[name]: value} if name in _SHORT_FORMS else {}
+
+
+_SHORT_FORMS = {"schedule": "policy", "optimizer": "name", "data": "source", "network": "name", "early_stopping": "tag"}

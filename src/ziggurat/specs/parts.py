@@ -1,0 +1,185 @@
+"""Owns the compound fields of a spec that more than one kind of job needs: network, data, checkpoints, plugins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ziggurat.specs.base import Options, SpecModel, short_form, spec_field
+
+__all__ = [
+    "BestRule",
+    "Checkpoints",
+    "Data",
+    "EarlyStopping",
+    "FileNetwork",
+    "Network",
+    "PluginUse",
+    "PluginUses",
+    "Validation",
+    "ZooNetwork",
+]
+
+Mode = Literal["min", "max"]
+
+
+class ZooNetwork(SpecModel):
+    """A standard network of the backend."""
+
+    source: Literal["zoo"] = "zoo"
+    name: str = spec_field(
+        title="Name", help="Name of a standard network, such as `mlp`.", group="Network", min_length=1
+    )
+
+
+class FileNetwork(SpecModel):
+    """A network file of the user's own."""
+
+    source: Literal["file"] = "file"
+    path: str = spec_field(
+        title="File", help="Python file that defines `UserModel`; errors name it.", group="Network", min_length=1
+    )
+    text: str | None = spec_field(
+        None,
+        title="Text",
+        help="The file's content; kept from the start of the job on, so that a later edit changes no job.",
+        group="Network",
+    )
+
+
+Network = Annotated[
+    ZooNetwork | FileNetwork, Field(discriminator="source"), BeforeValidator(lambda value: _network(value))
+]
+"""A bare text is a file where it ends in ``.py`` or holds a slash, else a name in the zoo."""
+
+
+def _network(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value.endswith(".py") or "/" in value:
+        return {"source": "file", "path": value}
+    return {"source": "zoo", "name": value}
+
+
+class _Data(SpecModel):
+    source: str = spec_field(
+        title="Source",
+        help="`digits` (needs no download), the name of another data set, or a folder.",
+        group="Data",
+        min_length=1,
+    )
+    options: Options = spec_field(
+        factory=dict, title="Options", help="What only this source knows; the source checks it.", group="Data"
+    )
+
+
+Data = Annotated[_Data, short_form("source")]
+"""What it trains on; a bare text is the source."""
+
+
+class Validation(SpecModel):
+    """When the network is tested on the validation split."""
+
+    every_epochs: float = spec_field(
+        1.0,
+        title="Validate every",
+        help="Epochs between validations; usually 1, 0.5 for two in an epoch, 0 for none.",
+        unit="epochs",
+        group="Validation",
+        ge=0,
+    )
+
+
+class BestRule(SpecModel):
+    """Which checkpoint is the best."""
+
+    tag: str = spec_field(
+        title="Curve", help="Curve that decides, such as `validation_error`.", group="Checkpoints", min_length=1
+    )
+    mode: Mode = spec_field("min", title="Best is", help="Whether low or high values are good.", group="Checkpoints")
+
+
+class Checkpoints(SpecModel):
+    """When checkpoints are written, and which are kept."""
+
+    every_epochs: float = spec_field(
+        1.0,
+        title="Save every (epochs)",
+        help="Epochs between checkpoints; usually 1, 0 for none but the last.",
+        unit="epochs",
+        group="Checkpoints",
+        ge=0,
+    )
+    every_steps: int | None = spec_field(
+        None,
+        title="Save every (steps)",
+        help="Steps between checkpoints, besides those of epochs; usually left out.",
+        unit="steps",
+        group="Checkpoints",
+        ge=1,
+    )
+    every_minutes: float | None = spec_field(
+        None,
+        title="Save every (minutes)",
+        help="Minutes between checkpoints, for long epochs; usually 10 to 60, or left out.",
+        unit="min",
+        group="Checkpoints",
+        gt=0,
+    )
+    keep_last: int | None = spec_field(
+        5,
+        title="Keep last",
+        help="Newest checkpoints that are kept; usually 3 to 10, null for all.",
+        group="Checkpoints",
+        ge=1,
+    )
+    keep_best: Annotated[BestRule, short_form("tag")] | None = spec_field(
+        None,
+        title="Keep best",
+        help="Curve whose best checkpoint is kept under a name of its own.",
+        group="Checkpoints",
+    )
+    keep_every_hours: float | None = spec_field(
+        None,
+        title="Keep one every",
+        help="Hours of training after which one checkpoint is kept for good; usually 1 to 24, or left out.",
+        unit="h",
+        group="Checkpoints",
+        gt=0,
+    )
+
+
+class EarlyStopping(SpecModel):
+    """When training ends before its last epoch because it learns no more."""
+
+    tag: str = spec_field(
+        title="Curve", help="Curve that must get better, such as `validation_error`.", group="Duration", min_length=1
+    )
+    patience: int = spec_field(
+        10,
+        title="Patience",
+        help="Epochs without a better value; usually 5 to 20.",
+        unit="epochs",
+        group="Duration",
+        ge=1,
+    )
+    min_delta: float = spec_field(
+        0.0, title="Smallest gain", help="What counts as better; usually 0 to 0.01.", group="Duration", ge=0
+    )
+    mode: Mode = spec_field("min", title="Better is", help="Whether low or high values are good.", group="Duration")
+
+
+class PluginUse(SpecModel):
+    """A callback or monitor by name."""
+
+    name: str = spec_field(
+        title="Name", help="Name as in `ziggurat plugins list`.", group="Callbacks and monitors", min_length=1
+    )
+    options: Options = spec_field(
+        factory=dict, title="Options", help="Its own options; the plugin checks them.", group="Callbacks and monitors"
+    )
+
+
+PluginUses = list[Annotated[PluginUse, short_form("name")]]
+"""Plugins in their order; a bare text in the list is a name."""

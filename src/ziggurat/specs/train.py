@@ -1,0 +1,202 @@
+"""Owns the spec of a training job, version 1: every field that a person can set, declared once for all faces."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from ziggurat.specs.base import Options, SpecModel, short_form, spec_field
+from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
+from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Network, PluginUse, PluginUses, Validation
+from ziggurat.specs.policies import StepSchedule
+from ziggurat.specs.schedule import Schedule
+
+__all__ = ["TrainSpec"]
+
+_MONITORS = ("events", "tensorboard", "stats", "printer", "progress")
+
+
+class TrainSpec(SpecModel):
+    """What a training job was asked to do."""
+
+    kind: Literal["train"] = "train"
+    version: Literal[1] = 1
+
+    name: str = spec_field("", title="Name", help="What people call the job; any text.", group="Job", max_length=200)
+    seed: int = spec_field(
+        0,
+        title="Seed",
+        help="Decides every random number of the job; any whole number from 0 on.",
+        group="Job",
+        ge=0,
+        lt=2**32,
+    )
+    on_stop: Literal["save", "leave"] = spec_field(
+        "save",
+        title="When stopped",
+        help="Whether a stop request saves a checkpoint first; `save` resumes at the exact step.",
+        group="Job",
+    )
+    heartbeat_s: float = spec_field(
+        1.0,
+        title="Heartbeat",
+        help="Seconds between two signs of life; usually 1 to 5.",
+        unit="s",
+        group="Job",
+        gt=0,
+        le=10,
+    )
+    hung_after_s: float = spec_field(
+        120.0,
+        title="Hung after",
+        help="Longest time for one step before it is reported as hung; usually 60 to 600.",
+        unit="s",
+        group="Job",
+        gt=0,
+    )
+
+    backend: str = spec_field(
+        "null",
+        title="Backend",
+        help="Framework that trains; `null` is the NumPy backend, which is always there.",
+        group="Network",
+        min_length=1,
+    )
+    backend_options: Options = spec_field(
+        factory=dict,
+        title="Backend options",
+        help="What only the backend knows; the backend checks it.",
+        group="Network",
+    )
+    network: Network = spec_field(
+        title="Network", help="Name of a standard network, or a Python file that defines `UserModel`.", group="Network"
+    )
+
+    data: Data = spec_field(title="Data", help="Data set to train on: `digits`, or a folder.", group="Data")
+    batch_size: int = spec_field(
+        64,
+        title="Batch size",
+        help="Samples in a step over all towers; usually 16 to 256.",
+        unit="samples",
+        group="Data",
+        ge=1,
+    )
+
+    epochs: int = spec_field(
+        30,
+        title="Epochs",
+        help="Times that the training split is gone through; usually 10 to 100.",
+        unit="epochs",
+        group="Duration",
+        ge=1,
+    )
+    steps_per_epoch: int | None = spec_field(
+        None,
+        title="Steps per epoch",
+        help="Steps in an epoch; left out, the whole training split.",
+        unit="steps",
+        group="Duration",
+        ge=1,
+    )
+    early_stopping: Annotated[EarlyStopping, short_form("tag")] | None = spec_field(
+        None,
+        title="Early stopping",
+        help="Ends the training when a curve gets no better; usually left out.",
+        group="Duration",
+    )
+
+    optimizer: Optimizer = spec_field(
+        factory=MomentumOptimizer,
+        title="Optimizer",
+        help="Rule that turns gradients into updates.",
+        group="Optimizer",
+    )
+    weight_decay: float = spec_field(
+        0.0,
+        title="Weight decay",
+        help="Factor of the squared weights in the loss, halved; usually 0 to 0.001.",
+        group="Optimizer",
+        ge=0,
+    )
+    gradient_clip: float | None = spec_field(
+        None,
+        title="Gradient clip",
+        help="Largest global norm of the gradients; usually 1 to 10, or left out.",
+        group="Optimizer",
+        gt=0,
+    )
+    accumulate: int = spec_field(
+        1,
+        title="Accumulate",
+        help="Batches whose gradients are averaged for one update; usually 1 to 8.",
+        unit="batches",
+        group="Optimizer",
+        ge=1,
+    )
+    precision: Literal["float32", "bf16", "fp16"] = spec_field(
+        "float32",
+        title="Precision",
+        help="Numbers that the network computes with; `float32` is always right.",
+        group="Optimizer",
+    )
+
+    learning_rate: float = spec_field(
+        0.01,
+        title="Learning rate",
+        help="Base rate that the schedule starts from; usually 0.0001 to 0.1.",
+        group="Learning rate",
+        ge=0,
+    )
+    schedule: Schedule = spec_field(
+        factory=StepSchedule,
+        title="Schedule",
+        help="Course of the learning rate over the training.",
+        group="Learning rate",
+    )
+
+    validation: Validation = spec_field(
+        factory=Validation, title="Validation", help="When the validation split is tested.", group="Validation"
+    )
+    checkpoints: Checkpoints = spec_field(
+        factory=Checkpoints,
+        title="Checkpoints",
+        help="When checkpoints are written, and which are kept.",
+        group="Checkpoints",
+    )
+
+    monitors: PluginUses = spec_field(
+        factory=lambda: [PluginUse(name=name) for name in _MONITORS],
+        title="Monitors",
+        help="Where the numbers go, in order; `events` is what the studio reads.",
+        group="Callbacks and monitors",
+    )
+    callbacks: PluginUses = spec_field(
+        factory=list, title="Callbacks", help="Further callbacks, in order.", group="Callbacks and monitors"
+    )
+
+    devices: list[str] = spec_field(
+        factory=list,
+        title="Devices",
+        help="One tower on each, such as `cpu:0`; empty, the backend chooses.",
+        group="Devices",
+    )
+
+    @model_validator(mode="after")
+    def _batches_divide(self) -> TrainSpec:
+        towers = len(self.devices)
+        if towers > 1 and self.batch_size % towers:
+            below = self.batch_size // towers * towers
+            near = [str(size) for size in (below, below + towers) if size]
+            raise PydanticCustomError(
+                "rule",
+                "rule",
+                {
+                    "field": "batch_size",
+                    "rule": f"must be divisible by the {towers} towers",
+                    "received": self.batch_size,
+                    "advice": f"Use {' or '.join(near)}.",
+                },
+            )
+        return self
