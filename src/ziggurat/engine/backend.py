@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from ziggurat.engine.program import Program
 
 __all__ = ["Backend", "ProgramRequest"]
@@ -16,9 +18,13 @@ class ProgramRequest:
     """What a program is made of, in plain values.
 
     Args:
-        network: name in the zoo, path of a network file, or empty for the backend's own default.
+        network: name in the zoo, or path of a network file; empty for the backend's own default.
+        network_text: content of the network file; None for a name in the zoo.
         input_shape: (H, W, C) of a sample after all preprocessing, or another shape for other data.
         classes: number of classes; None where the task has none.
+        labels: ``class`` for class numbers (N), ``array`` for arrays (N, …), ``none``.
+        label_shape: shape of one label array.
+        class_weights: factor of each class in the classification loss; empty for equal ones.
         batch_size: samples in a step over all towers.
         optimizer: name of the optimizer.
         optimizer_options: its parameters.
@@ -28,13 +34,19 @@ class ProgramRequest:
         accumulate: batches whose gradients are averaged for one step of the optimizer.
         precision: ``float32``, ``bf16`` or ``fp16``.
         devices: names of devices; empty for the backend's choice.
+        freeze: patterns (``conv*``) of variable names that are not trained.
+        pretrained: variable name → array to start from; None to start from fresh weights.
         seed: of first weights, dropout and everything else that is drawn in the program.
         options: what only this backend knows; it checks them.
     """
 
     network: str = ""
+    network_text: str | None = None
     input_shape: tuple[int, ...] = ()
     classes: int | None = None
+    labels: str = "class"
+    label_shape: tuple[int, ...] = ()
+    class_weights: tuple[float, ...] = ()
     batch_size: int = 1
     optimizer: str = "sgd"
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)
@@ -44,6 +56,8 @@ class ProgramRequest:
     accumulate: int = 1
     precision: str = "float32"
     devices: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    pretrained: Mapping[str, np.ndarray] | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -29,6 +29,9 @@ __all__ = [
     "rgb_to_bgr",
 ]
 
+CLASS_WEIGHTS: Final = "ziggurat/class_weights"
+"""Collection that holds the job's class weights, (classes) float, where it has any."""
+
 STAGE_TRAIN: Final = "train"
 STAGE_VAL: Final = "val"
 STAGE_INF: Final = "inf"
@@ -46,13 +49,17 @@ class GraphKeys:
 
 
 def classification_loss(pred: Any, y: Any) -> Any:
-    """Return the mean softmax cross-entropy.
+    """Return the mean softmax cross-entropy; the mean weighted by class where the job has class weights.
 
     Args:
         pred: (N, classes) float, logits.
         y: (N) int64, class numbers.
     """
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=y, name="cross_entropy_per_example")
+    weights = tf.get_collection(CLASS_WEIGHTS)
+    if weights:
+        factors = tf.gather(weights[0], y)
+        return tf.divide(tf.reduce_sum(factors * losses), tf.reduce_sum(factors), name="cross_entropy")
     return tf.reduce_mean(losses, name="cross_entropy")
 
 

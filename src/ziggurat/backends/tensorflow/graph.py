@@ -31,7 +31,6 @@ class GraphOptions:
         weight_decay: factor of the squared weights; added to the cost, or decoupled with ``adamw``.
         gradient_clip: largest global norm; None for no limit.
         accumulate: parts that a batch is trained in, their gradients averaged.
-        freeze: patterns (``conv*``) of variable names that are not trained.
     """
 
     batch_size: int
@@ -44,7 +43,6 @@ class GraphOptions:
     weight_decay: float = 0.0
     gradient_clip: float | None = None
     accumulate: int = 1
-    freeze: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +51,7 @@ class JobGraph:
 
     Args:
         graph: the whole.
+        path: the network file, for errors.
         x: placeholder of samples, float32 (N, H, W, C).
         y: placeholder of labels, or None.
         hyperparameters: name → variable.
@@ -67,6 +66,7 @@ class JobGraph:
     """
 
     graph: Any
+    path: str
     x: Any
     y: Any
     hyperparameters: dict[str, Any]
@@ -111,6 +111,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
     return JobGraph(
         graph=tf.get_default_graph(),
+        path=shared.path,
         x=x,
         y=y,
         hyperparameters=hyperparameters,
@@ -280,7 +281,7 @@ def _applied(
     operations = []
     gradients = [gradient for gradient, _ in pairs]
     if options.optimizer == "adamw" and options.weight_decay:
-        # Decoupled decay: Loshchilov and Hutter, ICLR 2019, algorithm 2. The gradients come first, from the old weights.
+        # Decoupled decay: Loshchilov and Hutter, ICLR 2019, algorithm 2. The gradients are those of the old weights.
         rate = hyperparameters["learning_rate"].read_value()
         with tf.control_dependencies(gradients):
             decays = [

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
@@ -52,19 +53,25 @@ class TensorFlowProgram:
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
         names = tuple(names)
-        if self._parts == 1:
-            return _named(names, self._call("train", names)(*self._fed(batch)))
-        parts = [np.array_split(array, self._parts) for array in self._fed(batch)]
-        *first, last = zip(*parts, strict=True)
-        add = self._call("accumulate", ())
-        for part in first:
-            add(*part)
-        return _named(names, self._call("train", names)(*last))
+        try:
+            if self._parts == 1:
+                return _named(names, self._call("train", names)(*self._fed(batch)))
+            parts = [np.array_split(array, self._parts) for array in self._fed(batch)]
+            *first, last = zip(*parts, strict=True)
+            add = self._call("accumulate", ())
+            for part in first:
+                add(*part)
+            return _named(names, self._call("train", names)(*last))
+        except tf.errors.OpError as error:
+            raise explained(error, self.graph.path) from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Run the validation tower on one batch ``[x, y]``."""
         names = tuple(names)
-        return _named(names, self._call("evaluate", names)(*self._fed(batch)))
+        try:
+            return _named(names, self._call("evaluate", names)(*self._fed(batch)))
+        except tf.errors.OpError as error:
+            raise explained(error, self.graph.path) from error
 
     def hyperparameters(self) -> Mapping[str, float]:
         """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
@@ -92,9 +99,9 @@ class TensorFlowProgram:
         problems = [f"{name} is missing" for name in self._variables if name not in state]
         problems += [f"{name} is unexpected" for name in state if name not in self._variables]
         problems += [
-            f"{name} has shape {state[name].shape} instead of {tuple(variable.shape)}"
+            f"{name} has shape {state[name].shape} instead of {tuple(variable.shape.as_list())}"
             for name, variable in self._variables.items()
-            if name in state and state[name].shape != tuple(variable.shape)
+            if name in state and state[name].shape != tuple(variable.shape.as_list())
         ]
         if problems:
             raise CheckpointError(
@@ -135,7 +142,7 @@ class TensorFlowProgram:
             np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
             for part, tensor in zip(batch, self._feeds, strict=False)
         ]
-        expected = tuple(self.graph.x.shape[1:])
+        expected = tuple(self.graph.x.shape.as_list()[1:])
         if fed[0].shape[1:] != expected:
             raise ConfigurationError(
                 f"A sample of this network has shape {expected}.",

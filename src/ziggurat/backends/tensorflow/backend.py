@@ -1,0 +1,145 @@
+"""Owns the TensorFlow backend as the worker sees it: a request in plain values becomes a program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
+from ziggurat.backends.tensorflow.graph import GraphOptions, JobGraph, build_graph
+from ziggurat.backends.tensorflow.network_file import load_network
+from ziggurat.backends.tensorflow.program import TensorFlowProgram
+from ziggurat.backends.tensorflow.restore import RestorePlan, freezes, plan_restore
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import TowerInput
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.zoo import network_path
+
+__all__ = ["TensorFlowBackend", "build_job_graph", "restore_pretrained", "session_config"]
+
+_OPTIONS: Final = frozenset({"log_device_placement", "intra_threads", "inter_threads", "memory_share"})
+_logger = logging.getLogger(__name__)
+
+
+class TensorFlowBackend:
+    """Builds graph-mode programs on TensorFlow 2.21."""
+
+    name = "tensorflow"
+
+    def why_not(self) -> str:
+        """Return an empty string: this module would not have been loaded without TensorFlow."""
+        return ""
+
+    def build(self, request: ProgramRequest) -> TensorFlowProgram:
+        """Return a program, its variables initialised or restored.
+
+        Raises:
+            ConfigurationError: where the request asks for what cannot be.
+            NetworkCodeError: where the user's network fails; names file and line.
+            CheckpointError: where the pretrained model does not fit.
+        """
+        graph = build_job_graph(request)
+        program = TensorFlowProgram(graph, batch_parts=request.accumulate, config=session_config(request))
+        if request.pretrained is not None:
+            plan = restore_pretrained(program, request.pretrained, request.freeze)
+            for sentence in plan.sentences():
+                _logger.info(sentence)
+        return program
+
+
+def build_job_graph(request: ProgramRequest) -> JobGraph:
+    """Build the graph of a request, seeded, in a graph of its own.
+
+    Raises:
+        ConfigurationError, NetworkCodeError: as ``TensorFlowBackend.build``.
+    """
+    if request.precision == "fp16":
+        raise ConfigurationError(
+            "`precision` must be float32 or bf16 with the TensorFlow backend.",
+            received=request.precision,
+            advice="Use bf16.",
+        )
+    text, path = _source(request)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.set_random_seed(request.seed)
+        if request.class_weights:
+            graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
+        shared = TowerInput(
+            load_network(text, path), path, request.input_shape, request.classes, request.pretrained is not None
+        )
+        options = GraphOptions(
+            batch_size=request.batch_size,
+            labels=request.labels,
+            label_shape=request.label_shape,
+            devices=request.devices,
+            optimizer=request.optimizer,
+            optimizer_options=request.optimizer_options,
+            learning_rate=request.learning_rate,
+            weight_decay=request.weight_decay,
+            gradient_clip=request.gradient_clip,
+            accumulate=request.accumulate,
+        )
+        return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
+
+
+def session_config(request: ProgramRequest) -> Any:
+    """Return the ``tf.ConfigProto`` of a request: its devices, threads, memory and precision."""
+    for name in request.options:
+        if name not in _OPTIONS:
+            raise UnknownNameError("option of the TensorFlow backend", name, _OPTIONS)
+    processors = [int(name.rsplit(":", 1)[1]) for name in request.devices if "cpu" in name.lower() and ":" in name]
+    config = tf.ConfigProto(
+        device_count={"CPU": max(processors, default=0) + 1},
+        allow_soft_placement=True,
+        log_device_placement=bool(request.options.get("log_device_placement", False)),
+        intra_op_parallelism_threads=int(request.options.get("intra_threads", 0)),
+        inter_op_parallelism_threads=int(request.options.get("inter_threads", 0)),
+    )
+    config.gpu_options.allow_growth = True
+    if "memory_share" in request.options:
+        config.gpu_options.per_process_gpu_memory_fraction = float(request.options["memory_share"])
+    if request.precision == "bf16":
+        rewrites = config.graph_options.rewrite_options
+        rewrites.auto_mixed_precision_onednn_bfloat16 = type(rewrites).ON
+    return config
+
+
+def restore_pretrained(
+    program: TensorFlowProgram, pretrained: Mapping[str, Any], freeze: tuple[str, ...] = ()
+) -> RestorePlan:
+    """Give the variables of a program the values of a pretrained model, by name; return what happened to each.
+
+    Raises:
+        CheckpointError: where shapes differ.
+    """
+    graph = program.graph.graph
+    trainable = {variable.op.name for variable in graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+    weights = {
+        variable.op.name: tuple(variable.shape.as_list())
+        for variable in graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)
+        # A slot of the optimizer has the name of its variable and one part more.
+        if variable.op.name.startswith("model/") and variable.op.name.rsplit("/", 1)[0] not in trainable
+    }
+    plan = plan_restore(weights, pretrained, freeze)
+    program.assign({name: pretrained[source] for name, source in {**plan.restored, **plan.frozen}.items()})
+    return plan
+
+
+def _source(request: ProgramRequest) -> tuple[str, str]:
+    if request.network_text is not None:
+        return request.network_text, request.network
+    path = Path(request.network)
+    if not path.suffix:
+        path = network_path(request.network, "tensorflow")
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except OSError as error:
+        raise ConfigurationError(
+            "`network` must be the name of a standard network or a readable file.",
+            received=f"{request.network} ({error.strerror})",
+            advice="Check the path.",
+        ) from error

@@ -1,0 +1,47 @@
+"""Owns the words for what fails while a graph runs: the user's line, or the memory that was too small."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.errors import NetworkCodeError, TrainingError, ZigguratError
+
+__all__ = ["explained"]
+
+
+def explained(error: Any, path: str) -> ZigguratError:
+    """Return the error to raise for one of TensorFlow's.
+
+    Args:
+        error: a ``tf.errors.OpError``.
+        path: the network file.
+    """
+    first = str(error.message).strip().splitlines()[0] if error.message else type(error).__name__
+    line = _users_line(error, path)
+    where = f"{path}, line {line}" if line else path
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return TrainingError(
+            "The step must fit in the device's memory: it is out of memory.",
+            received=f"{where}: {first}",
+            advice="Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts.",
+            details={"file": path, "line": line, "error_type": type(error).__name__},
+        )
+    source = linecache.getline(path, line).strip() if line else ""
+    return NetworkCodeError(
+        f"The network failed while it ran: {first}",
+        received=f"{where}: {source}" if source else where,
+        details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
+    )
+
+
+def _users_line(error: Any, path: str) -> int | None:
+    """Return the newest line of the user's file that made the operation, or the one whose gradient it is."""
+    operation = error.op
+    while operation is not None:
+        lines = [frame.lineno for frame in operation.traceback or () if frame.filename == path]
+        if lines:
+            return lines[-1]
+        operation = getattr(operation, "_original_op", None)
+    return None

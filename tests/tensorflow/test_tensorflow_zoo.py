@@ -1,0 +1,107 @@
+"""Every standard network builds, has the number of weights that its paper gives, and takes a finite step."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+from ziggurat.backends.tensorflow.backend import TensorFlowBackend, build_job_graph
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.errors import UnknownNameError
+from ziggurat.zoo import STANDARD_NETWORKS, network_path
+
+WEIGHTS = {
+    "lenet": 431_080,
+    "alexnet": 62_378_344,
+    "vgg16": 138_357_544,
+    "resnet18": 11_689_512,
+    "resnet50": 25_557_032,
+    "mobilenet_v2": 3_504_872,
+}
+"""With 1,000 classes at 224 x 224; LeNet with 10 at 28 x 28."""
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_number_of_weights(name: str) -> None:
+    network = STANDARD_NETWORKS[name]
+    classes = 10 if name == "lenet" else 1000
+    graph = build_job_graph(ProgramRequest(network=name, input_shape=network.input_shape, classes=classes)).graph
+    variables = graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
+    assert sum(int(np.prod(variable.shape)) for variable in variables) == WEIGHTS[name]
+
+
+SMALL_SHAPES = {"alexnet": (96, 96, 3), "vgg16": (32, 32, 3), "googlenet": (32, 32, 3), "lenet": (28, 28, 1)}
+
+
+@pytest.mark.parametrize("name", [each.name for each in STANDARD_NETWORKS.values() if each.task == "classification"])
+def test_a_step_of_every_classifier(name: str) -> None:
+    shape = SMALL_SHAPES.get(name, (32, 32, 3))
+    request = ProgramRequest(
+        network=name, input_shape=shape, classes=3, batch_size=4, optimizer="momentum", learning_rate=1e-4
+    )
+    program = TensorFlowBackend().build(request)
+    rng = np.random.default_rng(0)
+    batch = [rng.uniform(0, 255, (4, *shape)).astype(np.float32), np.array([0, 1, 2, 0])]
+    first = program.step(batch, ("cost", "accuracy", "output"))
+    assert np.isfinite(first["cost"])
+    assert first["output"].shape == (4, 3)
+    assert (first["output"] < 0).any(), "the logits have no ReLU"
+    assert np.isfinite(program.step(batch, ("cost",))["cost"])
+    program.close()
+
+
+def test_the_autoencoder_learns_to_copy() -> None:
+    program = TensorFlowBackend().build(
+        ProgramRequest(
+            network="autoencoder",
+            input_shape=(8, 8, 1),
+            labels="none",
+            batch_size=16,
+            optimizer="adam",
+            learning_rate=0.003,
+        )
+    )
+    pictures = np.random.default_rng(0).uniform(0, 255, (16, 8, 8, 1)).astype(np.float32)
+    costs = [program.step([pictures], ("cost",))["cost"] for _ in range(150)]
+    assert costs[-1] < 0.5 * costs[0]
+    assert program.predict(pictures)[0].shape == (16, 8, 8, 1)
+
+
+def test_the_siamese_network_shares_its_weights() -> None:
+    program = TensorFlowBackend().build(
+        ProgramRequest(
+            network="siamese", input_shape=(28, 28, 2), batch_size=8, optimizer="momentum", learning_rate=0.01
+        )
+    )
+    pairs = np.random.default_rng(0).uniform(0, 255, (8, 28, 28, 2)).astype(np.float32)
+    twins = np.repeat(pairs[..., :1], 2, axis=3)
+    left, right = program.predict(twins)
+    np.testing.assert_allclose(left, right, atol=1e-5)
+    assert np.isfinite(program.step([pairs, np.arange(8) % 2], ("cost",))["cost"])
+
+
+def test_the_regression_finds_the_line() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 1, 3, 1)).astype(np.float32)
+    y = x.reshape(64, 3) @ np.array([1.0, -2.0, 0.5], np.float32) + 3
+    program = TensorFlowBackend().build(
+        ProgramRequest(
+            network="regression",
+            input_shape=(1, 3, 1),
+            labels="array",
+            batch_size=64,
+            optimizer="sgd",
+            learning_rate=0.1,
+        )
+    )
+    for _ in range(200):
+        program.step([x, y], ())
+    state = program.state()
+    np.testing.assert_allclose(state["model/linear/weights"].ravel(), [1, -2, 0.5], atol=1e-3)
+    np.testing.assert_allclose(state["model/linear/biases"], [3], atol=1e-3)
+
+
+def test_an_unknown_network_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean `resnet18`"):
+        network_path("resnet-18", "tensorflow")
