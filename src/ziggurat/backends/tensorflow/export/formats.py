@@ -1,0 +1,222 @@
+"""Owns the formats that a model is taken away in: how each is written, and how it is run again to prove it."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.export.serving import ServingModel
+from ziggurat.backends.tensorflow.runtime import tf, tf2
+from ziggurat.errors import MissingDependencyError, UnknownNameError
+
+__all__ = ["FORMATS", "ExportFormat", "Runner", "format_named"]
+
+Runner = Callable[[np.ndarray], dict[str, np.ndarray]]
+"""Takes a batch of inputs, returns name → output."""
+
+
+class ExportFormat(ABC):
+    """One format."""
+
+    name: str
+    """Name under which it is asked for."""
+
+    title: str
+    """Name for people."""
+
+    @abstractmethod
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write the model into a folder; return the file or folder to load."""
+
+    @abstractmethod
+    def runner(self, path: Path) -> Runner:
+        """Load what was written, by the format's own runtime alone, and return what runs it."""
+
+
+class CheckpointFormat(ExportFormat):
+    """TensorFlow's checkpoint with its metagraph: ``model.ckpt.*`` and ``checkpoint``."""
+
+    name = "checkpoint"
+    title = "TensorFlow checkpoint"
+
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write ``model.ckpt.meta``, ``.index`` and ``.data-*``, which ``tf.train.latest_checkpoint`` finds."""
+        with model.graph.as_default():
+            for key, tensor in {"input": model.input, **model.outputs}.items():
+                tf.add_to_collection(f"ziggurat/{key}", tensor)
+            tf.train.Saver(model.variables).save(model.session, str(folder / "model.ckpt"), write_state=True)
+        return folder / "model.ckpt"
+
+    def runner(self, path: Path) -> Runner:
+        """Restore the metagraph and the variables into a session of their own."""
+        graph = tf.Graph()
+        with graph.as_default():
+            saver = tf.train.import_meta_graph(f"{path}.meta", clear_devices=True)
+        session = tf.Session(graph=graph)
+        saver.restore(session, str(path))
+        return _session_runner(session)
+
+
+class FrozenGraphFormat(ExportFormat):
+    """A frozen graph: one ``.pb`` file, the weights in it as constants."""
+
+    name = "pb"
+    title = "Frozen TensorFlow graph"
+
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write ``model.pb``; read it back with ``tf.import_graph_def``."""
+        path = folder / "model.pb"
+        path.write_bytes(_frozen(model).SerializeToString())
+        return path
+
+    def runner(self, path: Path) -> Runner:
+        """Import the graph into a session of its own."""
+        definition = tf.GraphDef()
+        definition.ParseFromString(path.read_bytes())
+        graph = tf.Graph()
+        with graph.as_default():
+            tf.import_graph_def(definition, name="")
+        return _session_runner(tf.Session(graph=graph))
+
+
+class SavedModelFormat(ExportFormat):
+    """A SavedModel with the signature ``serving_default``."""
+
+    name = "savedmodel"
+    title = "TensorFlow SavedModel"
+
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write the folder ``saved_model``."""
+        path = folder / "saved_model"
+        shutil.rmtree(path, ignore_errors=True)
+        with model.graph.as_default():
+            builder = tf.saved_model.Builder(str(path))
+            signature = tf.saved_model.predict_signature_def({"input": model.input}, model.outputs)
+            builder.add_meta_graph_and_variables(
+                model.session, [tf.saved_model.tag_constants.SERVING], {"serving_default": signature}
+            )
+            builder.save()
+        return path
+
+    def runner(self, path: Path) -> Runner:
+        """Load it into a session of its own and run it by its signature."""
+        graph = tf.Graph()
+        session = tf.Session(graph=graph)
+        with graph.as_default():
+            meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
+        signature = meta.signature_def["serving_default"]
+        outputs = {key: info.name for key, info in signature.outputs.items()}
+        return lambda pictures: session.run(outputs, {signature.inputs["input"].name: pictures})
+
+
+class OnnxFormat(ExportFormat):
+    """ONNX, opset 18: one ``.onnx`` file for onnxruntime and many others."""
+
+    name = "onnx"
+    title = "ONNX"
+
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write ``model.onnx``, converted from the frozen graph."""
+        convert = _optional("tf2onnx.convert", "tf2onnx")
+        path = folder / "model.onnx"
+        convert.from_graph_def(
+            _frozen(model),
+            input_names=[model.input.name],
+            output_names=[tensor.name for tensor in model.outputs.values()],
+            opset=18,
+            output_path=str(path),
+        )
+        return path
+
+    def runner(self, path: Path) -> Runner:
+        """Load it with onnxruntime on the processor."""
+        session = _optional("onnxruntime", "onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
+        (source,) = session.get_inputs()
+        names = [output.name for output in session.get_outputs()]
+        return lambda pictures: {
+            name.removesuffix(":0"): value
+            for name, value in zip(names, session.run(names, {source.name: pictures}), strict=True)
+        }
+
+
+class LiteRtFormat(ExportFormat):
+    """LiteRT (TensorFlow Lite): one ``.tflite`` file for phones and boards."""
+
+    name = "tflite"
+    title = "LiteRT (TensorFlow Lite)"
+
+    def write(self, model: ServingModel, folder: Path) -> Path:
+        """Write ``model.tflite`` in float32."""
+        with model.graph.as_default():
+            converter = tf.lite.TFLiteConverter.from_session(model.session, [model.input], list(model.outputs.values()))
+            converter.target_spec.supported_ops = [tf2.lite.OpsSet.TFLITE_BUILTINS, tf2.lite.OpsSet.SELECT_TF_OPS]
+            content = converter.convert()
+        path = folder / "model.tflite"
+        path.write_bytes(content)
+        return path
+
+    def runner(self, path: Path) -> Runner:
+        """Load it with the interpreter, which takes one batch size at a time."""
+        interpreter = tf2.lite.Interpreter(model_path=str(path))
+        (source,) = interpreter.get_input_details()
+
+        def run(pictures: np.ndarray) -> dict[str, np.ndarray]:
+            interpreter.resize_tensor_input(source["index"], pictures.shape)
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(source["index"], pictures)
+            interpreter.invoke()
+            return {
+                output["name"].split(":")[0]: interpreter.get_tensor(output["index"])
+                for output in interpreter.get_output_details()
+            }
+
+        return run
+
+
+FORMATS: Final[dict[str, ExportFormat]] = {
+    each.name: each
+    for each in (CheckpointFormat(), FrozenGraphFormat(), SavedModelFormat(), OnnxFormat(), LiteRtFormat())
+}
+"""name → format."""
+
+
+def format_named(name: str) -> ExportFormat:
+    """Return a format.
+
+    Raises:
+        UnknownNameError: where there is none of that name.
+    """
+    if name not in FORMATS:
+        raise UnknownNameError("export format", name, FORMATS)
+    return FORMATS[name]
+
+
+def _frozen(model: ServingModel) -> Any:
+    names = [tensor.op.name for tensor in model.outputs.values()]
+    with model.graph.as_default():
+        return tf.graph_util.convert_variables_to_constants(model.session, model.graph.as_graph_def(), names)
+
+
+def _session_runner(session: Any) -> Runner:
+    """Return what runs a graph by the names that ``serving_model`` gave its tensors."""
+    known = {operation.name for operation in session.graph.get_operations()}
+    names = [name for name in known if name == "probabilities" or name == "output" or _is_numbered(name)]
+    fetches = {name: f"{name}:0" for name in sorted(names)}
+    return lambda pictures: session.run(fetches, {"input:0": pictures})
+
+
+def _is_numbered(name: str) -> bool:
+    return name.startswith("output_") and name.removeprefix("output_").isdigit()
+
+
+def _optional(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(package, extra="export", purpose="exporting to ONNX") from error

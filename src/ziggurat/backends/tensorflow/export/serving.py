@@ -1,0 +1,116 @@
+"""Owns the graph that is taken away: the network for inference alone, its preprocessing in front of it or beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import TowerInput, build_tower
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.errors import CheckpointError
+
+__all__ = ["ServingModel", "serving_model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingModel:
+    """A network with its weights in a session, ready to be written in any format.
+
+    Args:
+        graph: nothing but inference.
+        session: holds the weights.
+        input: placeholder: pictures (N, height, width, C) float32, RGB, 0 to 255, where the preprocessing is inside;
+            else what ``Preprocessing.finish`` returns.
+        outputs: name → tensor: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
+        variables: name → variable.
+        inside: whether crop, mean and whitening are part of the graph.
+    """
+
+    graph: Any
+    session: Any
+    input: Any
+    outputs: dict[str, Any]
+    variables: dict[str, Any]
+    inside: bool
+
+    def run(self, pictures: np.ndarray) -> dict[str, np.ndarray]:
+        """Return name → output for a batch of what ``input`` takes."""
+        return self.session.run(self.outputs, {self.input: pictures})
+
+
+@contextmanager
+def serving_model(
+    shared: TowerInput, weights: Mapping[str, np.ndarray], preprocessing: Preprocessing, *, inside: bool = True
+) -> Iterator[ServingModel]:
+    """Build the inference graph in a graph of its own and give it its weights.
+
+    Args:
+        shared: network, input shape and classes.
+        weights: name → array of a checkpoint; more names than the graph has do no harm.
+        preprocessing: what the network was trained with.
+        inside: whether the graph crops, takes the mean off and whitens by itself.
+
+    Raises:
+        CheckpointError: where a variable is not in ``weights`` or has another shape there.
+    """
+    graph = tf.Graph()
+    with graph.as_default():
+        shape = (None, *preprocessing.size, preprocessing.channels) if inside else (None, *shared.input_shape)
+        pictures = tf.placeholder(tf.float32, shape, name="input")
+        x = _finished(pictures, preprocessing) if inside else pictures
+        tower = build_tower(shared, x, None, stage="inf")
+        outputs = {
+            f"output_{number}" if number else "output": tf.identity(tensor, f"output_{number}" if number else "output")
+            for number, tensor in enumerate(tower.outputs)
+        }
+        if shared.classes is not None and outputs["output"].shape.rank == 2:
+            outputs["probabilities"] = tf.nn.softmax(outputs["output"], name="probabilities")
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        session = tf.Session(graph=graph)
+    try:
+        _give(session, variables, weights)
+        yield ServingModel(
+            graph=graph, session=session, input=pictures, outputs=outputs, variables=variables, inside=inside
+        )
+    finally:
+        session.close()
+
+
+def _finished(pictures: Any, preprocessing: Preprocessing) -> Any:
+    """Return what ``Preprocessing.finish`` returns, as a part of the graph."""
+    height, width, _ = preprocessing.output_shape
+    top, left = (preprocessing.size[0] - height) // 2, (preprocessing.size[1] - width) // 2
+    with tf.name_scope("preprocessing"):
+        x = pictures
+        if preprocessing.mean_values is not None:
+            x -= tf.constant(preprocessing.mean_values, tf.float32, name="mean")
+        if (height, width) != preprocessing.size:
+            x = x[:, top : top + height, left : left + width, :]
+        if preprocessing.whitening:
+            level, variance = tf.nn.moments(x, axes=[1, 2, 3], keep_dims=True)
+            least = 1 / np.sqrt(height * width * preprocessing.channels)
+            x = (x - level) / tf.maximum(tf.sqrt(variance), least)
+        return x
+
+
+def _give(session: Any, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]) -> None:
+    problems = [f"{name} is missing" for name in variables if name not in weights]
+    problems += [
+        f"{name} has shape {weights[name].shape} instead of {tuple(variable.shape.as_list())}"
+        for name, variable in variables.items()
+        if name in weights and weights[name].shape != tuple(variable.shape.as_list())
+    ]
+    if problems:
+        raise CheckpointError(
+            "A model is exported from a checkpoint of its own network.",
+            received="; ".join(problems[:10]),
+            advice="Give the network file that the job was trained with.",
+            details={"problems": problems},
+        )
+    for name, variable in variables.items():
+        variable.load(weights[name], session)

@@ -1,0 +1,201 @@
+"""Owns what is done to every picture before a network sees it: one definition for training, validation and prediction.
+
+It is stored with the model and acts everywhere, in exports too. ``Augmentation`` (its own module) varies pictures in
+training only, before the mean is taken off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.dataflow.imgaug.paste import ConstantBackgroundFiller
+from ziggurat.dataflow.imgaug.resize import Resize, ResizeMode
+from ziggurat.errors import ConfigurationError, DataError
+
+__all__ = ["MEANS", "Preprocessing", "mean_of", "whitened"]
+
+Mean = Literal["none", "pixel", "image"]
+MEANS: Final = ("none", "pixel", "image")
+_JSON_NAME: Final = "preprocessing.json"
+_MEAN_NAME: Final = "mean.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """What the network is made for.
+
+    Args:
+        size: (height, width) in pixels, before the crop.
+        channels: 1 for grey, 3 for RGB.
+        resize_mode: how a picture of another size gets there.
+        crop: side of the square that is cut out, at random in training and in the middle otherwise; None for all.
+        mean: what is taken off: nothing, one number a channel, or a picture.
+        mean_values: (C) or (H, W, C) float32; None with ``mean="none"``.
+        whitening: whether each picture is then scaled to mean 0 and deviation 1, in training and elsewhere alike.
+    """
+
+    size: tuple[int, int]
+    channels: Literal[1, 3] = 3
+    resize_mode: ResizeMode = "squash"
+    crop: int | None = None
+    mean: Mean = "none"
+    mean_values: np.ndarray | None = field(default=None, compare=False)
+    whitening: bool = False
+
+    def __post_init__(self) -> None:
+        if self.channels not in (1, 3):
+            raise ConfigurationError("`channels` must be 1 or 3.", received=self.channels, advice="Choose one of them.")
+        if self.mean not in MEANS:
+            raise ConfigurationError("`mean` must be none, pixel or image.", received=self.mean, advice="Choose one.")
+        if self.crop is not None and not 1 <= self.crop <= min(self.size):
+            raise ConfigurationError(
+                f"`crop` must be from 1 to {min(self.size)}, the shorter side of the pictures.",
+                received=self.crop,
+                advice="Make the crop smaller or the pictures larger.",
+            )
+        shapes = {"none": None, "pixel": (self.channels,), "image": (*self.size, self.channels)}
+        shape = None if self.mean_values is None else self.mean_values.shape
+        if shape != shapes[self.mean]:
+            raise ConfigurationError(
+                f"`mean_values` must have shape {shapes[self.mean]} with mean {self.mean!r}.",
+                received=shape,
+                advice="Compute it with `mean_of`.",
+            )
+
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """(H, W, C) that the network sees."""
+        height, width = (self.crop, self.crop) if self.crop is not None else self.size
+        return (height, width, self.channels)
+
+    def fit(self, image: np.ndarray) -> np.ndarray:
+        """Return a picture with the right size and channels.
+
+        Args:
+            image: (H, W, 1) or (H, W, 3) uint8, RGB, of any size.
+
+        Returns:
+            (height, width, channels) uint8.
+        """
+        if image.shape[:2] != self.size:
+            image = Resize(self.size, mode=self.resize_mode, background_filler=ConstantBackgroundFiller(0)).augment(
+                image
+            )
+        if image.ndim == 2:
+            image = image[:, :, None]
+        if image.shape[2] == self.channels:
+            return image
+        if self.channels == 3:
+            return np.repeat(image, 3, axis=2)
+        # The luminance of ITU-R BT.601, as every image library has it.
+        return np.rint(image @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)[:, :, None]
+
+    def decode(self, data: bytes, key: Any) -> np.ndarray:
+        """Return the picture of a file's bytes, fitted.
+
+        Raises:
+            DatapointError: where the bytes are no picture; names ``key``.
+        """
+        return self.fit(decode_image(data, channels=self.channels, key=key))
+
+    def finish(self, images: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+        """Return a batch as the network gets it: cropped, less the mean, whitened.
+
+        Args:
+            images: (N, height, width, C) uint8 or float, fitted.
+            offsets: (N, 2) top and left of each crop; None for the middle.
+
+        Returns:
+            (N, H, W, C) float32.
+        """
+        mean = np.float32(0) if self.mean_values is None else self.mean_values.astype(np.float32)
+        height, width, _ = self.output_shape
+        if (height, width) == tuple(images.shape[1:3]):
+            finished = images.astype(np.float32) - mean
+        else:
+            middle = ((self.size[0] - height) // 2, (self.size[1] - width) // 2)
+            places = np.tile(middle, (len(images), 1)) if offsets is None else offsets
+            finished = np.empty((len(images), height, width, self.channels), np.float32)
+            for number, (top, left) in enumerate(places):
+                part = np.s_[top : top + height, left : left + width]
+                finished[number] = images[number][part] - (mean[part] if mean.ndim == 3 else mean)
+        return whitened(finished) if self.whitening else finished
+
+    def save(self, folder: Path) -> None:
+        """Write the definition into a folder: ``preprocessing.json``, and ``mean.npy`` for a mean picture."""
+        content = asdict(self) | {"mean_values": None}
+        if self.mean == "pixel":
+            assert self.mean_values is not None
+            content["mean_values"] = [float(value) for value in self.mean_values]
+        if self.mean == "image":
+            assert self.mean_values is not None
+            np.save(folder / _MEAN_NAME, self.mean_values, allow_pickle=False)
+        (folder / _JSON_NAME).write_text(json.dumps(content, indent=1))
+
+    @classmethod
+    def load(cls, folder: Path) -> Preprocessing:
+        """Return the definition that ``save`` wrote.
+
+        Raises:
+            DataError: where it is not there or damaged.
+        """
+        try:
+            content = json.loads((folder / _JSON_NAME).read_text())
+            values = content.pop("mean_values")
+            if content["mean"] == "image":
+                values = np.load(folder / _MEAN_NAME, allow_pickle=False)
+            content["size"] = tuple(content["size"])
+            return cls(**content, mean_values=None if values is None else np.asarray(values, np.float32))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"The folder {folder} must hold the preprocessing of its model.",
+                received=str(error),
+                advice="Use the folder of a job that has begun to train.",
+            ) from error
+
+
+def whitened(images: np.ndarray) -> np.ndarray:
+    """Return (N, H, W, C) float32 with each picture at mean 0 and deviation 1.
+
+    The deviation that it is divided by is no less than 1/√pixels, as in TensorFlow's ``per_image_standardization``.
+    """
+    flat = images.reshape(len(images), -1)
+    least = 1 / np.sqrt(flat.shape[1])
+    spread = np.maximum(flat.std(axis=1, dtype=np.float64), least).astype(np.float32)
+    level = flat.mean(axis=1, dtype=np.float64).astype(np.float32)
+    return ((flat - level[:, None]) / spread[:, None]).reshape(images.shape)
+
+
+def mean_of(images: Iterable[np.ndarray], mean: Mean) -> np.ndarray | None:
+    """Return the mean of fitted pictures; memory does not grow with their number.
+
+    Args:
+        images: (H, W, C) uint8, all of one shape.
+        mean: ``none``, ``pixel`` or ``image``.
+
+    Returns:
+        None, (C) or (H, W, C) float32.
+
+    Raises:
+        DataError: where there is no picture.
+    """
+    if mean == "none":
+        return None
+    total: np.ndarray | None = None
+    count = 0
+    for image in images:
+        total = image.astype(np.float64) if total is None else total + image
+        count += 1
+    if total is None:
+        raise DataError(
+            "A mean is taken over at least one picture.", received="none", advice="Check the data's folder."
+        )
+    picture = (total / count).astype(np.float32)
+    return picture if mean == "image" else picture.mean(axis=(0, 1))
