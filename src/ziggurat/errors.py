@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _NOTHING = object()
+_SHOWN = 40
 
 
 class ZigguratError(Exception):
@@ -153,7 +154,8 @@ class UnknownNameError(ConfigurationError):
         known = sorted(set(known))
         nearest = nearest_names(name, known)
         advice = f"Did you mean {' or '.join(f'`{n}`' for n in nearest)}? " if nearest else ""
-        advice += f"Known: {', '.join(known)}." if known else "None is registered."
+        shown = ", ".join(known[:_SHOWN]) + (f", … ({len(known)} in all)" if len(known) > _SHOWN else "")
+        advice += f"Known: {shown}." if known else "None is registered."
         super().__init__(
             f"`{name}` is not a known {kind}.",
             advice=advice,

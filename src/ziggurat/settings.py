@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 
 from ziggurat.errors import SettingsError, nearest_names
 
-__all__ = ["SettingDescription", "Settings", "child_environment", "describe_settings", "load_settings"]
+__all__ = ["SettingDescription", "Settings", "child_environment", "describe_settings", "has_display", "load_settings"]
 
 _PREFIX: Final = "ZIGGURAT_"
 _FILE_VARIABLE: Final = "ZIGGURAT_SETTINGS"
@@ -139,6 +139,12 @@ _Found = dict[str, tuple[Any, str]]
 """Setting → its value as it came, and where it came from."""
 
 
+def has_display(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether there is a display on which a browser can open."""
+    variables = os.environ if environment is None else environment
+    return bool(variables.get("DISPLAY") or variables.get("WAYLAND_DISPLAY"))
+
+
 def _from_file(variables: Mapping[str, str], file: Path | None) -> _Found:
     asked = file or (Path(variables[_FILE_VARIABLE]) if variables.get(_FILE_VARIABLE) else None)
     usual = Path(variables.get("XDG_CONFIG_HOME") or "~/.config") / "ziggurat" / "settings.toml"
@@ -188,7 +194,8 @@ def _from_variables(variables: Mapping[str, str]) -> _Found:
 
 
 def _unknown(what: str, name: str, known: list[str]) -> SettingsError:
-    nearest = " or ".join(f"`{each}`" for each in nearest_names(name, known))
+    short = {each.removeprefix(_PREFIX): each for each in known}  # the prefix alone would make all of them alike
+    nearest = " or ".join(f"`{short[each]}`" for each in nearest_names(name.removeprefix(_PREFIX), short))
     advice = f"Did you mean {nearest}? " if nearest else ""
     return SettingsError(f"{what} is not a setting of this release.", advice=f"{advice}Known: {', '.join(known)}.")
 

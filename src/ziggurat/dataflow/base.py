@@ -8,79 +8,33 @@ generator and gets the rest for nothing.
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
+from ziggurat.dataflow.adapting import adapt
+from ziggurat.dataflow.life import Life, Position, StageContractError, StageErrors, StageStats, UnknownLengthError
+from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.dataflow.random import RandomStream, fresh_seed
-from ziggurat.errors import DataError, ZigguratError
+from ziggurat.dataflow.reading import Bulk, Reader
+from ziggurat.errors import DataError
 
-__all__ = ["DataFlow", "Datapoint", "ProxyDataFlow", "RNGDataFlow", "StageStats", "UnknownLengthError"]
+__all__ = [
+    "DataFlow",
+    "Datapoint",
+    "ProxyDataFlow",
+    "RNGDataFlow",
+    "StageErrors",
+    "StageStats",
+    "UnknownLengthError",
+]
 
 Datapoint = Any
 """A list of components; a tuple or a dict of components is accepted wherever a list is."""
-
-
-class UnknownLengthError(DataError, TypeError, NotImplementedError):
-    """A flow cannot tell how many datapoints a pass has.
-
-    It is a ``TypeError``, so that ``list(flow)`` works, and a ``NotImplementedError``, which Tensorpack's users catch.
-    """
-
-    code = "unknown_length"
-
-    def __init__(self, flow: object) -> None:
-        super().__init__(
-            f"`len()` needs a data flow of known length; {type(flow).__name__} has none.",
-            advice="Give the length where it is needed, or define `__len__`.",
-        )
-
-
-@dataclass(frozen=True)
-class StageStats:
-    """Time spent in one stage of a pipeline.
-
-    Args:
-        stage: class name of the stage.
-        path: its place, from the root (the end of the pipeline) down.
-        datapoints: how many it delivered.
-        total_s: seconds that its consumer waited for it, its own children included.
-        own_s: the same without its children.
-    """
-
-    stage: str
-    path: tuple[int, ...]
-    datapoints: int
-    total_s: float
-    own_s: float
-
-
-@dataclass
-class _Position:
-    """Where one pass stands."""
-
-    pass_index: int = -1
-    delivered: int = 0
-    ended: bool = True
-    children_at_start: list[Any] = field(default_factory=list)
-
-
-@dataclass
-class _Life:
-    """What a flow knows of itself; made before ``__init__``, which users' classes need not call."""
-
-    position: _Position = field(default_factory=_Position)
-    loaded: _Position | None = None
-    ready: bool = False
-    seed: int | None = None
-    path: tuple[int, ...] = ()
-    datapoints: int = 0
-    total_s: float = 0.0
-    inside: list[type[DataFlow]] = field(default_factory=list)
 
 
 class DataFlow(ABC):
@@ -88,34 +42,31 @@ class DataFlow(ABC):
 
     Subclasses of this package implement ``iterate()``. A user's subclass may define ``__iter__`` (or ``get_data``) as a
     generator instead, as in Tensorpack; it is then resumed by running the pass again up to the position.
+
+    A pass that is broken off is over: the next ``iter()`` begins a new one. A flow has one pass at a time.
     """
 
-    resumes_by_replay: ClassVar[bool] = False
+    resumes_by_replay: bool = False
     """True where the stage cannot start in mid-pass: it is run again from the start of the pass, unseen."""
 
-    spans_passes: ClassVar[bool] = False
+    spans_passes: bool = False
     """True where a new pass of this stage goes on in the middle of a pass of its children."""
 
-    _life: _Life
+    policy: ErrorPolicy = ErrorPolicy("raise")
+    """What the stage does with datapoints that cannot be used; a stage with the choice has a policy of its own."""
+
+    _life: Life
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
-        self._life = _Life()
+        self._life = Life()
         return self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = cls.__dict__
-        if "__iter__" in own or "get_data" in own:
-            original = own.get("__iter__") or own["get_data"]
-            cls.iterate = _adapted(cls, original)
-            for name in ("__iter__", "get_data"):
-                if name in own:
-                    delattr(cls, name)
-            if "resumes_by_replay" not in own:
-                cls.resumes_by_replay = True
-        if "size" in own and "__len__" not in own:
-            cls.__len__ = own["size"]
+        adapt(cls)
+        if "iterate" in cls.__dict__ and "bulk" not in cls.__dict__:
+            cls.bulk = DataFlow.bulk  # an inherited one would bypass the new `iterate`
 
     # ---- what a stage implements
 
@@ -124,8 +75,21 @@ class DataFlow(ABC):
         raise StageContractError(self)
 
     def children(self) -> Sequence[DataFlow]:
-        """Return the flows that this one reads."""
-        return ()
+        """Return the flows that this one reads: those that its attributes hold, alone or in a list."""
+        found: list[DataFlow] = []
+        for value in vars(self).values():
+            if isinstance(value, DataFlow):
+                found.append(value)
+            elif isinstance(value, (list, tuple)) and value and isinstance(value[0], DataFlow):
+                found.extend(item for item in value if isinstance(item, DataFlow))
+        return found
+
+    def prepare(self) -> None:
+        """Open files and the like; called once in every process that uses the flow, before its first pass there."""
+
+    def bulk(self) -> Bulk | None:
+        """Begin the pass like ``iterate()``, for many datapoints at a time; None where the stage has no such way."""
+        return None
 
     def stage_state(self) -> Any:
         """Return what the stage must remember beside its position, as JSON values."""
@@ -133,6 +97,11 @@ class DataFlow(ABC):
 
     def load_stage_state(self, state: Any) -> None:
         """Take back what ``stage_state()`` gave."""
+
+    def children_state(self) -> list[Any]:
+        """Return the states that the children are to have when this stage goes on; an earlier one where it reads
+        ahead or holds datapoints back."""
+        return [child.state() for child in self.children()]
 
     def __len__(self) -> int:
         """Return the number of datapoints in a pass.
@@ -148,16 +117,18 @@ class DataFlow(ABC):
         """Begin the next pass, or go on where ``load_state()`` pointed."""
         life = self._life
         if life.inside:  # super().__iter__() in a user's own generator
-            return super(life.inside[-1], self).iterate()
-        self.reset_state()
-        if life.loaded is not None:
-            position, life.loaded = life.loaded, None
-        else:
-            position = _Position(life.position.pass_index + 1, ended=False)
-            if self.resumes_by_replay:
-                position.children_at_start = [child.state() for child in self.children()]
-        life.position = position
-        return self._deliver(position, position.delivered if self.resumes_by_replay else 0)
+            above: Any = super(life.inside[-1], self)
+            return above.iterate()
+        position = self._begin()
+        items = self._deliver(position, position.delivered if self.resumes_by_replay else 0)
+        return items if life.path else _guarded(items, life.lock)
+
+    def read(self) -> Reader:
+        """Begin the next pass (or go on) as ``iter()`` does, to be read many datapoints at a time."""
+        position = self._begin()
+        bulk = None if self.resumes_by_replay else self.bulk()
+        items = self._deliver(position, position.delivered if self.resumes_by_replay else 0)
+        return Reader(self._life, position, bulk, items)
 
     def get_data(self) -> Iterator[Datapoint]:
         """Return ``iter(self)``: the name of the tutorial."""
@@ -174,7 +145,8 @@ class DataFlow(ABC):
             return
         if life.seed is None:
             self.seed(fresh_seed())
-        life.ready = True
+        life.prepared_by = os.getpid()
+        self.prepare()
         for child in self.children():
             child.reset_state()
 
@@ -187,19 +159,26 @@ class DataFlow(ABC):
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return where the newest pass stands, as JSON values: after the last datapoint that was delivered."""
+        """Return where the newest pass stands, as JSON values: after the last datapoint that was delivered.
+
+        In another thread it waits while a datapoint is being made.
+        """
         life = self._life
-        position = life.loaded or life.position
-        replays = self.resumes_by_replay and not position.ended
-        return {
-            "stage": type(self).__name__,
-            "seed": life.seed,
-            "pass": position.pass_index,
-            "delivered": position.delivered,
-            "ended": position.ended,
-            "own": self.stage_state(),
-            "children": position.children_at_start if replays else [child.state() for child in self.children()],
-        }
+        with life.lock:
+            position = life.loaded or life.position
+            replays = self.resumes_by_replay and not position.ended
+            state = {
+                "stage": type(self).__name__,
+                "seed": life.seed,
+                "pass": position.pass_index,
+                "delivered": position.delivered,
+                "ended": position.ended,
+                "own": self.stage_state(),
+                "children": position.children_at_start if replays else self.children_state(),
+            }
+            if self.policy.counts().total:
+                state["errors"] = self.policy.state()
+        return state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Let the next ``iter()`` go on where ``state()`` was called on a flow of the same shape.
@@ -219,12 +198,14 @@ class DataFlow(ABC):
         if not life.path and state["seed"] is not None:
             self._assign_seed(state["seed"], ())
         ended = bool(state["ended"])
-        position = _Position(state["pass"], state["delivered"], ended, list(state["children"]))
+        position = Position(state["pass"], state["delivered"], ended, list(state["children"]))
         life.loaded = None if ended else position
         life.position = position
         for child, child_state in zip(children, state["children"], strict=True):
             # A pass of the parent that ended leaves no pass of a child half-way, unless the stage says so.
             child.load_state(child_state if self.spans_passes or not ended else {**child_state, "ended": True})
+        if self.policy is not DataFlow.policy:
+            self.policy.load_state(state.get("errors"))
         self.load_stage_state(state["own"])
 
     def stats(self) -> list[StageStats]:
@@ -234,6 +215,14 @@ class DataFlow(ABC):
         own_s = max(0.0, life.total_s - sum(child._life.total_s for child in children))
         mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, own_s)
         return [mine, *(row for child in children for row in child.stats())]
+
+    def error_counts(self) -> list[StageErrors]:
+        """Return what the stages dropped because of errors, for those that dropped anything, this stage first."""
+        rows = [row for child in self.children() for row in child.error_counts()]
+        counts = self.policy.counts()
+        if not counts.total:
+            return rows
+        return [StageErrors(type(self).__name__, self._life.path, counts), *rows]
 
     def close(self) -> None:
         """Free workers, files and memory at once; the flow may be iterated again afterwards."""
@@ -265,12 +254,47 @@ class DataFlow(ABC):
 
     def stream(self, *purpose: int | str) -> RandomStream:
         """Return a new stream of random numbers that belongs to this stage (and purpose)."""
-        self.reset_state()
+        if self._life.seed is None:
+            self.seed(fresh_seed())
         seed = self._life.seed
         assert seed is not None
-        return RandomStream(seed, (*self._life.path, *purpose))
+        path = self._life.path
+        return RandomStream(seed, (*path, "for", *purpose) if purpose else path)
 
     # ---- inside
+
+    def _begin(self) -> Position:
+        """Make the next pass, or the loaded one, the newest."""
+        life = self._life
+        if not life.ready:
+            if life.seed is None:
+                self.seed(fresh_seed())
+            self.reset_state()
+            life.prepared_by = os.getpid()  # also where a user's `reset_state` does not call the base's
+        if life.loaded is not None:
+            position, life.loaded = life.loaded, None
+        else:
+            position = Position(life.position.pass_index + 1, ended=False)
+            if not self.spans_passes:
+                for child in self.children():
+                    child._abandon()
+            if self.resumes_by_replay:
+                position.children_at_start = self.children_state()
+        life.position = position
+        self._begin_pass(position)
+        return position
+
+    def _begin_pass(self, position: Position) -> None:
+        """Do what a pass needs before its first datapoint."""
+
+    def _abandon(self) -> None:
+        """Let a pass that was broken off be over, so that no state says that it goes on."""
+        life = self._life
+        life.loaded = None
+        life.position.ended = True
+        if not self.spans_passes:
+            for child in self.children():
+                child._abandon()
 
     def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
         self._life.seed = seed
@@ -278,7 +302,7 @@ class DataFlow(ABC):
         for number, child in enumerate(self.children()):
             child._assign_seed(seed, (*path, number))
 
-    def _deliver(self, position: _Position, unseen: int) -> Iterator[Datapoint]:
+    def _deliver(self, position: Position, unseen: int) -> Iterator[Datapoint]:
         life = self._life
         clock = time.perf_counter
         items = self.iterate()
@@ -299,9 +323,7 @@ class DataFlow(ABC):
                 yield item
             position.ended = True
         finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
+            _close(items)
 
 
 class ProxyDataFlow(DataFlow):
@@ -327,54 +349,49 @@ class RNGDataFlow(DataFlow):
     """A flow with random numbers of its own, ``rng``: the same ones in every pass with the same number and seed."""
 
     _stream: RandomStream | None = None
+    _own_rng: Any = None
 
     @property
     def rng(self) -> np.random.RandomState:
-        """The generator; at the start of a pass it stands where seed, stage and pass put it."""
+        """The generator; at the start of a pass it stands where seed, stage and pass put it.
+
+        A generator that is assigned instead is used as it is: nobody seeds or resumes it.
+        """
+        if self._own_rng is not None:
+            return self._own_rng
         if self._stream is None:
             self._stream = self.stream()
         return self._stream.rng
 
-    def _deliver(self, position: _Position, unseen: int) -> Iterator[Datapoint]:
+    @rng.setter
+    def rng(self, generator: Any) -> None:
+        self._own_rng = generator
+
+    def _begin_pass(self, position: Position) -> None:
         if self._stream is None:
             self._stream = self.stream()
         self._stream.seek(position.pass_index)
-        return super()._deliver(position, unseen)
 
     def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
         super()._assign_seed(seed, path)
         self._stream = None
 
 
-class StageContractError(ZigguratError, TypeError):
-    """A flow defines neither ``iterate()`` nor ``__iter__`` nor ``get_data``."""
-
-    def __init__(self, flow: object) -> None:
-        super().__init__(
-            "A data flow defines `__iter__` as a generator of datapoints.",
-            received=f"class {type(flow).__name__} without it",
-            advice="Add `def __iter__(self): ...` that yields a list of components for each datapoint.",
-        )
-
-
-def _adapted(cls: type[DataFlow], original: Any) -> Any:
-    """Return ``iterate`` for a class whose author wrote ``__iter__`` or ``get_data``."""
-
-    def iterate(self: DataFlow) -> Iterator[Datapoint]:
-        inside = self._life.inside
-        inside.append(cls)
-        try:
-            items = iter(original(self))
-        finally:
-            inside.pop()
+def _guarded(items: Iterator[Datapoint], lock: Any) -> Iterator[Datapoint]:
+    """Make each datapoint under ``lock``."""
+    try:
         while True:
-            inside.append(cls)
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            finally:
-                inside.pop()
+            with lock:
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
             yield item
+    finally:
+        _close(items)
 
-    return iterate
+
+def _close(items: Any) -> None:
+    close = getattr(items, "close", None)
+    if close is not None:
+        close()

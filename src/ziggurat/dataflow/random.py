@@ -1,7 +1,7 @@
 """Owns the data library's random numbers: one seed at the root decides every one of them.
 
-A *stream* belongs to one stage of a pipeline. It is moved to a place, (pass, index), before it is drawn from, so that the
-numbers for a datapoint depend on the root seed, the stage, the pass and the index only, and never on which worker
+A *stream* belongs to one stage of a pipeline. It is moved to a place, (pass, index), before it is drawn from, so that
+the numbers for a datapoint depend on the root seed, the stage, the pass and the index only, and never on which worker
 draws them or on what was drawn before. The generator is the counter-based Philox of Salmon et al., "Parallel random
 numbers: as easy as 1, 2, 3" (SC 2011): moving costs nothing that grows with the distance.
 """
@@ -46,10 +46,12 @@ class RandomStream:
     """
 
     def __init__(self, seed: int, path: tuple[int | str, ...] = ()) -> None:
+        self.seed = int(seed)
+        self.path = path
         digest = hashlib.blake2b(repr((int(seed), *path)).encode(), digest_size=16).digest()
         self._bits = np.random.Philox(key=int.from_bytes(digest, "little"))
         self.rng = np.random.RandomState(self._bits)
-        self._fresh: dict[str, Any] = self._bits.state
+        self._fresh: Any = self._bits.state
         self._counter = self._fresh["state"]["counter"]
         self.seek(0, 0)
 
@@ -89,3 +91,9 @@ class RandomStream:
         for name in ("buffer_pos", "has_uint32", "uinteger", "has_gauss", "gauss"):
             whole[name] = state[name]
         self.rng.set_state(whole)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RandomStream, (self.seed, self.path), self.state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.load_state(state)

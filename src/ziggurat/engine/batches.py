@@ -35,7 +35,7 @@ class BatchCycle:
 
     def state(self) -> Any:
         """Return the position after the batch that was taken last, as JSON values."""
-        return {"taken": self._taken, "source": self._source_state()}
+        return {"taken": self._taken + self._skip, "source": self._source_state()}
 
     def load_state(self, state: Any) -> None:
         """Go on where ``state()`` was called.
@@ -49,6 +49,7 @@ class BatchCycle:
             self._taken = state["taken"]
             self.source.load_state(state["source"])  # pyright: ignore[reportAttributeAccessIssue]
         else:
+            self._taken = 0
             self._skip = state["taken"]
 
     def close(self) -> None:

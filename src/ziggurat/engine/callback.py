@@ -160,6 +160,8 @@ class ProxyCallback(Callback):
 
     def hooks(self) -> frozenset[str]:
         """Return the hooks of the callback inside, and those that the wrapper overrides."""
+        if hasattr(self, "trainer"):
+            self.callback.trainer = self.trainer  # which hooks it needs may depend on the program
         own = {hook for hook in HOOKS if getattr(type(self), hook) is not getattr(ProxyCallback, hook)}
         return self.callback.hooks() | own | {"setup_graph"}
 

@@ -17,36 +17,18 @@ one reading.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import google_crc32c
-import msgpack
-import numpy as np
 
-from ziggurat.errors import DataError
+from ziggurat.records.packing import ALIGN_BYTES, EncodingError, pack_header
+from ziggurat.records.unpacking import DecodingError, damaged, unpack_header
 
 __all__ = ["DecodingError", "EncodingError", "pack", "pack_parts", "unpack"]
 
 _MAGIC = b"ZGV1"
 _PREFIX = struct.Struct("<4sIQQ")
-_ALIGN = 64
-_LARGE_BYTES = 4096
-_PADDING = bytes(_ALIGN)
-_ARRAY, _SCALAR, _TUPLE, _BIG_INTEGER, _BLOB = 1, 2, 3, 4, 5
-
-
-class EncodingError(DataError, TypeError):
-    """A value holds something that is no plain data, such as an object of a class."""
-
-    code = "encoding"
-
-
-class DecodingError(DataError, ValueError):
-    """Bytes are no packed value: garbage, cut off, or changed on the way."""
-
-    code = "decoding"
+_PADDING = bytes(ALIGN_BYTES)
 
 
 def pack(value: Any) -> bytes:
@@ -70,16 +52,11 @@ def pack_parts(value: Any) -> list[Any]:
 
     The views show the arrays themselves: write the pieces out before the arrays change.
     """
-    buffers: list[memoryview] = []
-    try:
-        header = _header(value, buffers)
-    except EncodingError as error:
-        error.received = f"{error.received}, at `value{_place(value)}`"
-        raise EncodingError(error.rule, received=error.received, advice=error.advice) from None
+    header, buffers = pack_header(value)
     parts: list[Any] = [b"", header]
     position = _PREFIX.size + len(header)
     for buffer in buffers:
-        padding = -position % _ALIGN
+        padding = -position % ALIGN_BYTES
         parts += (_PADDING[:padding], buffer)
         position += padding + buffer.nbytes
     lengths = struct.pack("<QQ", len(header), position)
@@ -101,239 +78,21 @@ def unpack(buffer: Any, *, copy: bool = False) -> Any:
             (The content of buffers has no checksum here: stores keep one.)
     """
     view = memoryview(buffer).cast("B")
-    header = _checked_header(view)
-    reader = _TreeReader(view, _PREFIX.size + len(header), copy)
-    try:
-        value = reader.read(header)
-    except DecodingError:
-        raise
-    except (ValueError, TypeError, msgpack.UnpackException, struct.error) as error:
-        raise _damaged(f"a header that cannot be read ({error})") from error
-    if reader.position != view.nbytes:
-        raise _damaged(f"{view.nbytes - reader.position} bytes that the header does not name")
-    return value
-
-
-# ---- writing
-
-
-class _Blob:
-    """A large ``bytes`` that travels as a buffer of its own."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-
-def _header(value: Any, buffers: list[memoryview]) -> bytes:
-    try:
-        return _pack_tree(_with_blobs(value, deep=False), buffers)
-    except (ValueError, RecursionError):  # `bytes` of 4 GiB and more inside nested containers, or nesting without end
-        buffers.clear()
-    try:
-        return _pack_tree(_with_blobs(value, deep=True), buffers)
-    except (ValueError, RecursionError) as error:
-        raise EncodingError(
-            "A record is nested at most 500 levels deep, and no container holds itself.", received=str(error)
-        ) from error
-
-
-def _with_blobs(value: Any, *, deep: bool) -> Any:
-    """Put large ``bytes`` aside: those directly in a datapoint, which is cheap to look at, or everywhere."""
-    kind = type(value)
-    if kind is bytes:
-        return _Blob(value) if len(value) > _LARGE_BYTES else value
-    if kind is list or kind is tuple:
-        items = [_with_blobs(item, deep=True) if deep else _one_blob(item) for item in value]
-        return items if kind is list else tuple(items)
-    if kind is dict:
-        return {key: _with_blobs(item, deep=True) if deep else _one_blob(item) for key, item in value.items()}
-    return value
-
-
-def _one_blob(value: Any) -> Any:
-    return _Blob(value) if type(value) is bytes and len(value) > _LARGE_BYTES else value
-
-
-def _pack_tree(value: Any, buffers: list[memoryview]) -> bytes:
-    def replace(item: Any) -> Any:
-        if isinstance(item, np.ndarray) and not isinstance(item, np.ma.MaskedArray):
-            array_header = _array_header(item.dtype, item.shape)
-            content = np.ascontiguousarray(item).reshape(item.shape)
-            buffers.append(memoryview(content.reshape(-1).view(np.uint8)) if content.nbytes else memoryview(b""))
-            return msgpack.ExtType(_ARRAY, array_header)
-        if isinstance(item, np.generic):
-            return msgpack.ExtType(_SCALAR, _array_header(item.dtype, ()) + item.tobytes())
-        if isinstance(item, tuple):
-            return msgpack.ExtType(_TUPLE, _packb(list(item), replace, buffers))
-        if isinstance(item, _Blob):
-            buffers.append(memoryview(item.data))
-            return msgpack.ExtType(_BLOB, len(item.data).to_bytes(8, "little"))
-        return _plain(item)
-
-    return _packb(value, replace, buffers)
-
-
-def _packb(value: Any, replace: Any, buffers: list[memoryview]) -> bytes:
-    already = len(buffers)
-    try:
-        return msgpack.packb(value, default=replace, strict_types=True)
-    except OverflowError:  # an integer beyond 64 bits, which MessagePack does not offer to `default`
-        del buffers[already:]
-        return msgpack.packb(_with_big_integers(value), default=replace, strict_types=True)
-
-
-def _with_big_integers(value: Any) -> Any:
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        return msgpack.ExtType(_BIG_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
-    if isinstance(value, tuple):
-        return tuple(_with_big_integers(item) for item in value)
-    if isinstance(value, list):
-        return [_with_big_integers(item) for item in value]
-    if isinstance(value, dict):
-        return {_with_big_integers(key): _with_big_integers(item) for key, item in value.items()}
-    return value
-
-
-def _plain(item: Any) -> Any:
-    """Return the plain base of a subclass, for MessagePack to write."""
-    for base in (dict, list, str, bytes, int, float):
-        if isinstance(item, base):
-            return base(item)
-    raise EncodingError(
-        "A record holds plain data only: None, bool, int, float, str, bytes, NumPy arrays and scalars, and lists, "
-        "tuples and dicts of them.",
-        received=f"an object of type `{type(item).__module__}.{type(item).__qualname__}`",
-        advice="Turn it into one of these first, for example with MapData.",
-    )
-
-
-@lru_cache(maxsize=1024)
-def _array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    descriptor: Any = None if dtype.hasobject else np.lib.format.dtype_to_descr(dtype)
-    if descriptor is None or np.lib.format.descr_to_dtype(descriptor) != dtype:
-        raise EncodingError(
-            "A record holds arrays of numbers, text and bytes only.",
-            received=f"an array of dtype `{dtype}`",
-            advice="Use lists for objects, and a view such as `.view(numpy.uint16)` for a dtype that NumPy itself lacks.",
-        )
-    return msgpack.packb((descriptor, shape))
-
-
-def _place(value: Any) -> str:
-    """Return where in ``value`` the thing stands that cannot be packed, as subscripts."""
-    if isinstance(value, dict):
-        items: Iterable[tuple[Any, Any]] = value.items()
-    elif isinstance(value, list | tuple):
-        items = enumerate(value)
-    else:
-        return ""
-    for key, item in items:
-        try:
-            _header(item, [])
-        except EncodingError:
-            return f"[{key!r}]{_place(item)}"
-    return ""
-
-
-# ---- reading
-
-
-class _TreeReader:
-    """Reads a header, and takes the buffers in the order in which the header names them."""
-
-    def __init__(self, view: memoryview, position: int, copy: bool) -> None:
-        self.view = view
-        self.position = position
-        self.copy = copy
-
-    def read(self, packed: Any) -> Any:
-        return msgpack.unpackb(packed, ext_hook=self._extension, strict_map_key=False)
-
-    def _extension(self, code: int, data: bytes) -> Any:
-        if code == _ARRAY:
-            return self._array(data)
-        if code == _TUPLE:
-            return tuple(self.read(data))
-        if code == _SCALAR:
-            return _scalar(data)
-        if code == _BLOB:
-            return bytes(self._take(int.from_bytes(data, "little")))
-        if code == _BIG_INTEGER:
-            return int.from_bytes(data, "little", signed=True)
-        raise _damaged(f"an extension of unknown kind {code}")
-
-    def _array(self, data: bytes) -> np.ndarray:
-        dtype, shape, size_bytes = _array_layout(data)
-        content = self._take(size_bytes)
-        if size_bytes == 0:
-            return np.empty(shape, dtype)
-        array = np.frombuffer(content, dtype).reshape(shape)
-        return array.copy() if self.copy else array
-
-    def _take(self, size_bytes: int) -> memoryview:
-        start = self.position + -self.position % _ALIGN
-        self.position = start + size_bytes
-        if self.position > self.view.nbytes:
-            raise _damaged("a buffer that ends after the message")
-        return self.view[start : self.position]
-
-
-@lru_cache(maxsize=1024)
-def _array_layout(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    dtype, shape = _dtype_and_shape(msgpack.unpackb(data, use_list=False))
-    count = 1
-    for length in shape:  # Python's integers: no overflow
-        count *= length
-    return dtype, shape, count * dtype.itemsize
-
-
-def _dtype_and_shape(pair: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    descriptor, shape = pair
-    dtype = np.lib.format.descr_to_dtype(_fields(descriptor))
-    if dtype.hasobject or not all(type(length) is int and length >= 0 for length in shape):
-        raise _damaged(f"an array of dtype {dtype} and shape {shape}")
-    return dtype, shape
-
-
-def _fields(descriptor: Any) -> Any:
-    """Return a dtype's descriptor with lists where MessagePack gave tuples: lists are what NumPy tells fields by."""
-    if isinstance(descriptor, str):
-        return descriptor
-    return [(name, _fields(kind), *shape) for name, kind, *shape in descriptor]
-
-
-def _scalar(data: bytes) -> np.generic:
-    unpacker = msgpack.Unpacker(use_list=False)
-    unpacker.feed(data)
-    dtype, _shape = _dtype_and_shape(unpacker.unpack())
-    content = data[unpacker.tell() :]
-    if len(content) != dtype.itemsize:
-        raise _damaged("a scalar of the wrong size")
-    return np.frombuffer(content, dtype)[0] if content else np.zeros((), dtype)[()]
+    return unpack_header(_checked_header(view), view, _PREFIX.size, copy)
 
 
 def _checked_header(view: memoryview) -> bytes:
     if view.nbytes < _PREFIX.size:
-        raise _damaged(f"{view.nbytes} bytes; the shortest message has {_PREFIX.size + 1}")
+        raise damaged(f"{view.nbytes} bytes; the shortest message has {_PREFIX.size + 1}")
     magic, checksum, header_bytes, total_bytes = _PREFIX.unpack_from(view)
     if magic != _MAGIC:
-        raise _damaged(f"{view.nbytes} bytes that start with {bytes(view[:8])!r}")
+        raise damaged(f"{view.nbytes} bytes that start with {bytes(view[:8])!r}")
     if total_bytes != view.nbytes:
-        raise _damaged(f"{view.nbytes} bytes of a message of {total_bytes}")
+        raise damaged(f"{view.nbytes} bytes of a message of {total_bytes}")
     if header_bytes > total_bytes - _PREFIX.size:
-        raise _damaged("a header that is longer than the message")
+        raise damaged("a header that is longer than the message")
     start = _PREFIX.size
     header = bytes(view[start : start + header_bytes])
     if google_crc32c.extend(google_crc32c.value(bytes(view[8:start])), header) != checksum:
-        raise _damaged("a header whose checksum is wrong")
+        raise damaged("a header whose checksum is wrong")
     return header
-
-
-def _damaged(received: str) -> DecodingError:
-    return DecodingError(
-        "A packed value is read as it was written.",
-        received=received,
-        advice="The data is damaged or cut off, or was not written by `ziggurat.records.codec.pack`.",
-    )

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from ziggurat.errors import nearest_names
 
-__all__ = ["Options", "SpecModel", "short_form", "spec_field"]
+__all__ = ["Options", "SpecModel", "bare_text", "spec_field"]
 
 
 def spec_field(
@@ -20,6 +20,7 @@ def spec_field(
     help: str,  # noqa: A002 - the word that every face shows
     group: str,
     unit: str = "",
+    short_form: str = "",
     factory: Any = None,
     **bounds: Any,
 ) -> Any:
@@ -31,10 +32,11 @@ def spec_field(
         help: one sentence on what it does, with the usual range.
         group: heading under which the faces show it.
         unit: unit of the number, such as ``s`` or ``%``; empty for counts.
+        short_form: of a compound field, the part that a bare text stands for; its type has ``bare_text`` to that end.
         factory: called for the default, where that is a list or an object.
         bounds: ``ge``, ``gt``, ``le``, ``lt``, ``min_length``, ``discriminator``, … as in pydantic.
     """
-    extra: dict[str, Any] = {"group": group, "unit": unit}
+    extra: dict[str, Any] = {"group": group, "unit": unit, "short_form": short_form}
     start = {"default_factory": factory} if factory is not None else {"default": default}
     return Field(title=title, description=help, json_schema_extra=extra, **start, **bounds)
 
@@ -61,7 +63,7 @@ class SpecModel(BaseModel):
         return content
 
 
-def short_form(name: str) -> BeforeValidator:
+def bare_text(name: str) -> BeforeValidator:
     """Let a bare text stand for the field ``name``: ``"cosine"`` for ``{"policy": "cosine"}``."""
     return BeforeValidator(lambda value: {name: value} if isinstance(value, str) else value)
 

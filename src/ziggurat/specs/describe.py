@@ -31,6 +31,8 @@ class FieldDescription:
         required: whether it must be given.
         default: its value otherwise, as a JSON value.
         choices: the values that a ``choice`` may have, or the variants of an ``object``.
+        tag: part of an ``object`` that tells its variant, such as ``policy``.
+        short_form: part of an ``object`` that a bare text stands for; empty where there is none.
         minimum: smallest value, where there is one.
         maximum: largest value, where there is one.
     """
@@ -45,6 +47,8 @@ class FieldDescription:
     required: bool
     default: Any
     choices: tuple[str, ...]
+    tag: str
+    short_form: str
     minimum: float | None
     maximum: float | None
 
@@ -87,6 +91,8 @@ def _description(path: str, variant: str, info: FieldInfo, core: Any) -> FieldDe
         required=info.is_required(),
         default=None if info.is_required() else _jsonable(info.get_default(call_default_factory=True)),
         choices=_choices(core),
+        tag=next((_tag(model)[0] for model in _models(core)), ""),
+        short_form=extra["short_form"],
         minimum=_bound(info, "ge", "gt"),
         maximum=_bound(info, "le", "lt"),
     )

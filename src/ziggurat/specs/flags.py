@@ -10,6 +10,7 @@ from ziggurat.errors import SpecError
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.files import parse_spec
 from ziggurat.specs.train import TrainSpec
+from ziggurat.specs.versions import upgrade
 
 __all__ = ["spec_from_flags"]
 
@@ -25,12 +26,12 @@ def spec_from_flags(
     Args:
         flags: field name → text, such as ``{"learning_rate": "0.05", "monitors": "events,stats"}``.
         assignments: ``PATH=VALUE`` texts for fields or parts of them, such as ``schedule.gamma=0.5``; they come last.
-        base: decoded spec that they change; today's defaults where there is none.
+        base: decoded spec of any version that they change; today's defaults where there is none.
 
     Raises:
         SpecError: where a text is no ``PATH=VALUE``, or the result is not valid.
     """
-    content: dict[str, Any] = dict(base or {"kind": "train", "version": 1})
+    content = upgrade(base or {"kind": "train", "version": 1})
     kinds = {field.path: field.kind for field in describe_fields(TrainSpec)}
     for name, text in flags.items():
         content[name] = _value(text, kinds.get(name, ""))
@@ -81,7 +82,4 @@ def _as_object(name: str, value: Any) -> dict[str, Any]:
         return {}
     if value is None:
         return dict(whole.default or {})
-    return {_SHORT_FORMS[name]: value} if name in _SHORT_FORMS else {}
-
-
-_SHORT_FORMS = {"schedule": "policy", "optimizer": "name", "data": "source", "network": "name", "early_stopping": "tag"}
+    return {whole.short_form: value} if whole.short_form else {}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ziggurat.specs.base import SpecModel, short_form, spec_field
+from ziggurat.specs.base import SpecModel, bare_text, spec_field
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -117,6 +117,6 @@ Optimizer = Annotated[
     | AdadeltaOptimizer
     | FtrlOptimizer,
     Field(discriminator="name"),
-    short_form("name"),
+    bare_text("name"),
 ]
 """Any of the optimizers, told apart by ``name``. A backend may know fewer, and says which."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ziggurat.specs.base import Options, SpecModel, short_form, spec_field
+from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
 
 __all__ = [
     "BestRule",
@@ -74,7 +74,7 @@ class _Data(SpecModel):
     )
 
 
-Data = Annotated[_Data, short_form("source")]
+Data = Annotated[_Data, bare_text("source")]
 """What it trains on; a bare text is the source."""
 
 
@@ -134,9 +134,10 @@ class Checkpoints(SpecModel):
         group="Checkpoints",
         ge=1,
     )
-    keep_best: Annotated[BestRule, short_form("tag")] | None = spec_field(
+    keep_best: Annotated[BestRule, bare_text("tag")] | None = spec_field(
         None,
         title="Keep best",
+        short_form="tag",
         help="Curve whose best checkpoint is kept under a name of its own.",
         group="Checkpoints",
     )
@@ -181,5 +182,5 @@ class PluginUse(SpecModel):
     )
 
 
-PluginUses = list[Annotated[PluginUse, short_form("name")]]
+PluginUses = list[Annotated[PluginUse, bare_text("name")]]
 """Plugins in their order; a bare text in the list is a name."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from ziggurat.specs.base import short_form, spec_field
+from ziggurat.specs.base import bare_text, spec_field
 from ziggurat.specs.policies import (
     ExpSchedule,
     FixedSchedule,
@@ -103,7 +103,7 @@ Schedule = Annotated[
     | LinearSchedule
     | PiecewiseSchedule,
     Field(discriminator="policy"),
-    short_form("policy"),
+    bare_text("policy"),
 ]
 """Any of the policies, told apart by ``policy``."""
 

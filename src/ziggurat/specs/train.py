@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from ziggurat.specs.base import Options, SpecModel, short_form, spec_field
+from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
 from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
 from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Network, PluginUse, PluginUses, Validation
 from ziggurat.specs.policies import StepSchedule
@@ -71,10 +71,15 @@ class TrainSpec(SpecModel):
         group="Network",
     )
     network: Network = spec_field(
-        title="Network", help="Name of a standard network, or a Python file that defines `UserModel`.", group="Network"
+        title="Network",
+        short_form="name",
+        help="Name of a standard network, or a Python file that defines `UserModel`.",
+        group="Network",
     )
 
-    data: Data = spec_field(title="Data", help="Data set to train on: `digits`, or a folder.", group="Data")
+    data: Data = spec_field(
+        title="Data", short_form="source", help="Data set to train on: `digits`, or a folder.", group="Data"
+    )
     batch_size: int = spec_field(
         64,
         title="Batch size",
@@ -100,9 +105,10 @@ class TrainSpec(SpecModel):
         group="Duration",
         ge=1,
     )
-    early_stopping: Annotated[EarlyStopping, short_form("tag")] | None = spec_field(
+    early_stopping: Annotated[EarlyStopping, bare_text("tag")] | None = spec_field(
         None,
         title="Early stopping",
+        short_form="tag",
         help="Ends the training when a curve gets no better; usually left out.",
         group="Duration",
     )
@@ -110,6 +116,7 @@ class TrainSpec(SpecModel):
     optimizer: Optimizer = spec_field(
         factory=MomentumOptimizer,
         title="Optimizer",
+        short_form="name",
         help="Rule that turns gradients into updates.",
         group="Optimizer",
     )
@@ -152,6 +159,7 @@ class TrainSpec(SpecModel):
     schedule: Schedule = spec_field(
         factory=StepSchedule,
         title="Schedule",
+        short_form="policy",
         help="Course of the learning rate over the training.",
         group="Learning rate",
     )

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -28,19 +28,22 @@ _KERAS_3: Final = (
 )
 
 
-def load_network(text: str, path: str) -> type[Tower]:
+def load_network(text: str, path: str, *, slim_names: Mapping[str, Any] | None = None) -> type[Tower]:
     """Execute a network file and return its ``UserModel``.
 
     Args:
         text: the Python source.
         path: its name, for errors; need not exist.
+        slim_names: names of slim that are to be others, such as layers that note their calls.
 
     Raises:
         NetworkCodeError: where the file fails or defines no ``UserModel(Tower)``; names the user's line.
     """
     # Tracebacks show the source also where it was typed into an editor and never saved.
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    names = _namespace(path)
+    names = _namespace(
+        path, user_slim() if slim_names is None else StandInModule("slim", user_slim(), names=slim_names)
+    )
     with users_errors(path):
         exec(compile(text, path, "exec", dont_inherit=True), names)
     return _user_model(names, path)
@@ -75,16 +78,19 @@ def users_errors(path: str) -> Iterator[None]:
         ) from error
 
 
-def _namespace(path: str) -> dict[str, Any]:
-    tensorflow = user_tensorflow()
+def _namespace(path: str, slim: ModuleType) -> dict[str, Any]:
+    tensorflow: ModuleType = user_tensorflow()
+    if slim is not user_slim():
+        contrib = StandInModule("tf.contrib", tensorflow.contrib, names={"slim": slim})
+        tensorflow = StandInModule("tf", tensorflow, names={"contrib": contrib})
     own_builtins = dict(vars(builtins))
-    own_builtins["__import__"] = _importer()
+    own_builtins["__import__"] = _importer(tensorflow, slim)
     return {
         "__name__": "network",
         "__file__": path,
         "__builtins__": own_builtins,
         "tf": tensorflow,
-        "slim": user_slim(),
+        "slim": slim,
         "digits": digits,
         "Tower": Tower,
         "model_property": model_property,
@@ -92,12 +98,11 @@ def _namespace(path: str) -> dict[str, Any]:
     }
 
 
-def _importer() -> Callable[..., Any]:
+def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     """Return ``__import__`` for the user's file: the names of the guides, and everything else as it is."""
-    tensorflow = user_tensorflow()
     model = StandInModule("model", None, names={"Tower": Tower, "model_property": model_property})
     aliases: dict[str, Any] = {"tensorflow": tensorflow, "model": model, "utils": digits, "digits": digits}
-    aliases |= {"slim": user_slim(), "tf_slim": user_slim()}
+    aliases |= {"slim": slim, "tf_slim": slim}
 
     def import_for_user(
         name: str,
@@ -194,6 +199,7 @@ def _message(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     # TensorFlow repeats where the operation was made; the first paragraph says what is wrong.
     first = re.split(r"\n\s*\n|\nOriginal stack trace", text.strip())[0]
+    first = re.sub(r"^\{\{function_node [^}]*\}\} | \[Op:\w+\] name:.*$", "", first)
     return first if first.endswith((".", "?", "!")) else f"{first}."
 
 

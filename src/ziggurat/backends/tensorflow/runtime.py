@@ -10,6 +10,7 @@ import logging
 import os
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.mode import is_eager
 from ziggurat.errors import MissingDependencyError, StateError
 
 __all__ = ["tf", "tf2"]
@@ -31,6 +32,8 @@ def _start() -> tuple[Any, Any]:
         raise MissingDependencyError(package, extra="tensorflow", purpose="TensorFlow networks") from error
     graph_mode = whole.compat.v1
     graph_mode.logging.set_verbosity(graph_mode.logging.ERROR)
+    if is_eager():
+        return graph_mode, whole
     try:
         graph_mode.disable_v2_behavior()
         graph_mode.enable_resource_variables()

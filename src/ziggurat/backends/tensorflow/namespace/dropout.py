@@ -72,6 +72,8 @@ def _when(training: Any, inputs: Any, rate: Any, noise_shape: Any, seed: int | N
 
 
 def _masked(inputs: Any, rate: Any, noise_shape: Any, seed: int | None) -> Any:
+    if tf.executing_eagerly():
+        return tf2.nn.experimental.stateless_dropout(inputs, rate=rate, seed=[seed or 0, 0], noise_shape=noise_shape)
     graph = tf.get_default_graph()
     # Operations are numbered in the order in which the network makes them: the same code gives the same masks.
     count = len(graph.get_collection_ref(_COUNTER))

@@ -1,0 +1,159 @@
+"""Owns the description of a network's graph: its operations with shapes, its layers with their weights, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.backends.tensorflow.graph import JobGraph
+from ziggurat.backends.tensorflow.runtime import tf
+
+__all__ = ["GraphDescription", "LayerRow", "OperationRow", "VariableRow", "describe_graph"]
+
+_SCOPE: Final = "val/"
+_PLUMBING: Final = frozenset({"Const", "Identity", "NoOp", "ReadVariableOp", "VarHandleOp", "Assert", "Shape"})
+
+
+@dataclass(frozen=True)
+class OperationRow:
+    """One operation of the forward graph.
+
+    Args:
+        name: without the scope of its stage.
+        kind: its type, such as ``Conv2D``.
+        shape: of its first output, None for what is open; None where it is unknown.
+        inputs: names of the operations that it reads.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int | None, ...] | None
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VariableRow:
+    """One variable.
+
+    Args:
+        name: with its scope.
+        shape: its shape.
+        count: how many numbers it has.
+        trainable: whether it is trained.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    count: int
+    trainable: bool
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One layer: a scope that owns variables, or that a picture of the graph shows as one box.
+
+    Args:
+        name: its scope.
+        shape: of its last operation's output.
+        parameters: numbers in its trainable variables.
+        operations: how many operations it has.
+    """
+
+    name: str
+    shape: tuple[int | None, ...] | None
+    parameters: int
+    operations: int
+
+
+@dataclass(frozen=True)
+class GraphDescription:
+    """What there is to know of a network before it is trained.
+
+    Args:
+        operations: of the validation tower, in the order of the graph.
+        layers: in the order in which they first appear.
+        variables: all of the model's.
+        parameters: numbers in all trainable variables.
+        multiply_adds: of one sample, forward; counts convolutions and matrix products.
+        outputs: shape of each output.
+        scalars: names of the user's scalar summaries.
+    """
+
+    operations: list[OperationRow]
+    layers: list[LayerRow]
+    variables: list[VariableRow]
+    parameters: int
+    multiply_adds: int
+    outputs: list[tuple[int | None, ...] | None]
+    scalars: list[str]
+
+
+def describe_graph(built: JobGraph) -> GraphDescription:
+    """Describe the validation tower of a built graph: the network as it predicts, with its loss."""
+    operations = [each for each in built.graph.get_operations() if each.name.startswith(_SCOPE)]
+    shown = [each for each in operations if each.type not in _PLUMBING]
+    trainable = {each.op.name for each in built.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+    slots = built.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)
+    variables = [
+        VariableRow(each.op.name, tuple(each.shape.as_list()), _count(each.shape.as_list()), each.op.name in trainable)
+        for each in slots
+        if each.op.name.startswith("model/") and each.op.name.rsplit("/", 1)[0] not in trainable
+    ]
+    return GraphDescription(
+        operations=[_row(each) for each in shown],
+        layers=_layers(shown, variables),
+        variables=variables,
+        parameters=sum(row.count for row in variables if row.trainable),
+        multiply_adds=sum(_multiply_adds(each) for each in shown),
+        outputs=[_shape(tensor) for tensor in built.validation.outputs],
+        scalars=sorted(built.validation.scalars),
+    )
+
+
+def _row(operation: Any) -> OperationRow:
+    shape = _shape(operation.outputs[0]) if operation.outputs else None
+    inputs = tuple(source.op.name.removeprefix(_SCOPE) for source in operation.inputs)
+    return OperationRow(operation.name.removeprefix(_SCOPE), operation.type, shape, inputs)
+
+
+def _layers(operations: Iterable[Any], variables: list[VariableRow]) -> list[LayerRow]:
+    layers: dict[str, list[Any]] = {}
+    for operation in operations:
+        parts = operation.name.removeprefix(_SCOPE).removeprefix("model/").split("/")
+        layers.setdefault(parts[0] if len(parts) > 1 else "", []).append(operation)
+    layers.pop("", None)
+    return [
+        LayerRow(
+            name,
+            _shape(members[-1].outputs[0]) if members[-1].outputs else None,
+            sum(row.count for row in variables if row.trainable and row.name.startswith(f"model/{name}/")),
+            len(members),
+        )
+        for name, members in layers.items()
+    ]
+
+
+def _multiply_adds(operation: Any) -> int:
+    """Return the multiply-adds of one sample, for the operations that dominate."""
+    if operation.type == "MatMul":
+        inner = operation.inputs[1].shape.as_list()
+        return _count(inner)
+    if operation.type in ("Conv2D", "DepthwiseConv2dNative"):
+        height, width = operation.outputs[0].shape.as_list()[1:3]
+        return (height or 0) * (width or 0) * _count(operation.inputs[1].shape.as_list())
+    if operation.type == "Conv2DBackpropInput":  # the forward pass of a transposed convolution
+        height, width = operation.inputs[2].shape.as_list()[1:3]
+        return (height or 0) * (width or 0) * _count(operation.inputs[1].shape.as_list())
+    return 0
+
+
+def _count(shape: Iterable[int | None]) -> int:
+    count = 1
+    for side in shape:
+        count *= side or 0
+    return count
+
+
+def _shape(tensor: Any) -> tuple[int | None, ...] | None:
+    return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())

@@ -1,0 +1,133 @@
+"""Owns the public door to training without a framework of one's own: trainer, callbacks, monitors, schedules."""
+
+from ziggurat.engine.callback import Callback, ProxyCallback
+from ziggurat.engine.callbacks.averages import HasMovingSummaries, MovingAverageSummary, SimpleMovingAverage
+from ziggurat.engine.callbacks.best import KeepBest, MaxSaver, MinSaver
+from ziggurat.engine.callbacks.black_box import BlackBox
+from ziggurat.engine.callbacks.defaults import (
+    DEFAULT_CALLBACKS,
+    DEFAULT_MONITORS,
+    default_callbacks,
+    default_monitors,
+)
+from ziggurat.engine.callbacks.gpu import GPUMemoryTracker, GPUUtilizationTracker
+from ziggurat.engine.callbacks.host_memory import HostMemoryTracker
+from ziggurat.engine.callbacks.human import HumanHyperParamSetter
+from ziggurat.engine.callbacks.hyperparameters import HyperParam, ObjAttrParam, ProgramParam
+from ziggurat.engine.callbacks.inference import InferenceRunner
+from ziggurat.engine.callbacks.inferencers import (
+    BinaryClassificationStats,
+    ClassificationError,
+    Inferencer,
+    ScalarStats,
+)
+from ziggurat.engine.callbacks.inject_shell import InjectShell
+from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
+from ziggurat.engine.callbacks.model_saver import ModelSaver
+from ziggurat.engine.callbacks.numerics import CheckNumerics
+from ziggurat.engine.callbacks.periods import CallbackFactory, EnableCallbackIf, PeriodicCallback, PeriodicTrigger
+from ziggurat.engine.callbacks.progress import ProgressBar
+from ziggurat.engine.callbacks.send_stat import SendStat
+from ziggurat.engine.callbacks.setters import (
+    HyperParamSetter,
+    HyperParamSetterWithFunc,
+    ScheduledHyperParamSetter,
+    StatMonitorParamSetter,
+)
+from ziggurat.engine.callbacks.stopping import EarlyStopping, StopAtTime
+from ziggurat.engine.callbacks.summaries import HasSummaries, LogScalars, MergeAllSummaries
+from ziggurat.engine.callbacks.tensors import DumpTensors, ProcessTensors
+from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
+from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
+from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
+from ziggurat.engine.monitor import Image, Monitor, Monitors, Scalar
+from ziggurat.engine.monitors.event_writer import EventWriter
+from ziggurat.engine.monitors.json_writer import JSONWriter
+from ziggurat.engine.monitors.placing import place
+from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
+from ziggurat.engine.monitors.tensorboard import TFEventWriter
+from ziggurat.engine.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
+from ziggurat.engine.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
+from ziggurat.engine.schedules.registry import SCHEDULES, make_schedule, preview
+from ziggurat.engine.trainer import RunState, StopTraining, Trainer
+
+__all__ = [
+    "DEFAULT_CALLBACKS",
+    "DEFAULT_MONITORS",
+    "SCHEDULES",
+    "BinaryClassificationStats",
+    "BlackBox",
+    "Callback",
+    "CallbackFactory",
+    "CheckNumerics",
+    "CheckpointInfo",
+    "CheckpointStore",
+    "ClassificationError",
+    "Cosine",
+    "DumpTensors",
+    "EarlyStopping",
+    "EnableCallbackIf",
+    "EstimatedTimeLeft",
+    "EventWriter",
+    "Exponential",
+    "Fixed",
+    "GPUMemoryTracker",
+    "GPUUtilizationTracker",
+    "HasMovingSummaries",
+    "HasSummaries",
+    "HostMemoryTracker",
+    "HumanHyperParamSetter",
+    "HyperParam",
+    "HyperParamSetter",
+    "HyperParamSetterWithFunc",
+    "Image",
+    "InferenceRunner",
+    "Inferencer",
+    "InjectShell",
+    "Inverse",
+    "JSONWriter",
+    "KeepBest",
+    "LearningRateSchedule",
+    "Linear",
+    "LogScalars",
+    "MaxSaver",
+    "MergeAllSummaries",
+    "MinSaver",
+    "ModelSaver",
+    "Monitor",
+    "Monitors",
+    "MovingAverageSummary",
+    "MultiStep",
+    "ObjAttrParam",
+    "OneCycle",
+    "PeriodicCallback",
+    "PeriodicTrigger",
+    "Piecewise",
+    "Polynomial",
+    "ProcessTensors",
+    "ProgramParam",
+    "ProgressBar",
+    "ProxyCallback",
+    "RunState",
+    "Scalar",
+    "ScalarPrinter",
+    "ScalarStats",
+    "ScheduledHyperParamSetter",
+    "SendStat",
+    "Sigmoid",
+    "SimpleMovingAverage",
+    "StatMonitorParamSetter",
+    "Step",
+    "StepTimes",
+    "StopAtTime",
+    "StopTraining",
+    "TFEventWriter",
+    "ThroughputTracker",
+    "Trainer",
+    "WarmUp",
+    "default_callbacks",
+    "default_monitors",
+    "make_schedule",
+    "place",
+    "preview",
+]

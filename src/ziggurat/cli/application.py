@@ -1,0 +1,48 @@
+"""Owns what all commands of one call share: settings, output, and how the workspace is reached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ziggurat.cli.output import Output
+from ziggurat.settings import Settings, load_settings
+
+__all__ = ["Application"]
+
+
+class Application:
+    """One call of ``ziggurat``; ``main`` sets ``as_json`` and ``wants_traceback`` from its words.
+
+    Args:
+        worker_command: what starts a worker, for tests; the usual one where it is not given.
+    """
+
+    def __init__(self, *, worker_command: Sequence[str] | None = None) -> None:
+        self.worker_command = worker_command
+        self.as_json = False
+        self.wants_traceback = False
+        self._settings: Settings | None = None
+
+    def load_settings(self, file: Path | None, flags: Mapping[str, Any]) -> Settings:
+        """Read the settings once, before the command."""
+        self._settings = load_settings(file=file, flags=flags)
+        return self._settings
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this call."""
+        return self._settings or load_settings()
+
+    @property
+    def debug(self) -> bool:
+        """Whether errors show their traceback. Asked also where the settings themselves were wrong."""
+        return self.wants_traceback or (self._settings is not None and self._settings.debug)
+
+    @property
+    def output(self) -> Output:
+        """Where the command writes."""
+        color = self._settings is not None and self._settings.use_color(sys.stdout)
+        return Output(sys.stdout, sys.stderr, as_json=self.as_json, color=color)

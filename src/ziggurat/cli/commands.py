@@ -1,0 +1,133 @@
+"""Owns what all commands have in common: ``--json``, lazy loading of verbs, and help for a mistyped word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ziggurat import __version__
+from ziggurat.errors import UsageError, nearest_names
+from ziggurat.plugins import PluginCatalogue
+
+__all__ = ["Command", "Group", "LazyGroup", "Verb"]
+
+
+class Command(click.Command):
+    """A command that takes ``--json``; ``main`` reads the flag, so that errors of parsing are JSON too."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        flag = click.Option(["--json"], is_flag=True, expose_value=False, help="Show JSON on standard output.")
+        self.params.append(flag)
+
+
+class Group(click.Group):
+    """A group whose unknown commands name the nearest ones; alone, it shows its help."""
+
+    command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; without any, ask for help."""
+        return super().parse_args(ctx, args or ["--help"])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names.
+
+        Raises:
+            UsageError: where there is none; it names the nearest.
+        """
+        known = self.list_commands(ctx)
+        if args[0] not in known and not ctx.resilient_parsing:
+            raise self.unknown(ctx, args[0], known)
+        return super().resolve_command(ctx, args)
+
+    def unknown(self, ctx: click.Context, name: str, known: Sequence[str]) -> UsageError:
+        """Return the error for a word that is no command here."""
+        nearest = " or ".join(f"`{ctx.command_path} {each}`" for each in nearest_names(name, known))
+        advice = f"Did you mean {nearest}?" if nearest else f"Known: {', '.join(known)}."
+        return UsageError(f"`{ctx.command_path} {name}` is not a command.", advice=advice)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A built-in command that is imported when it is used.
+
+    Args:
+        name: the word.
+        target: the click command, as ``module:attribute``.
+        help: one line for the list of commands.
+        heading: heading under which it is listed.
+    """
+
+    name: str
+    target: str
+    help: str
+    heading: str
+
+
+class LazyGroup(Group):
+    """The top group: its help imports no command, so that it answers at once.
+
+    Args:
+        verbs: built-in commands.
+        later: words of the design that this release does not have yet → what they will do.
+        catalogue: where further commands are installed.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        verbs: Sequence[Verb],
+        later: Mapping[str, str],
+        catalogue: PluginCatalogue,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._verbs = {verb.name: verb for verb in verbs}
+        self._later = later
+        self._catalogue = catalogue
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, built-in ones first."""
+        return [*self._verbs, *self._added()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name.
+
+        Raises:
+            PluginError: where another package brings it and it does not load.
+        """
+        if cmd_name in self._verbs:
+            module, _, attribute = self._verbs[cmd_name].target.partition(":")
+            return getattr(import_module(module), attribute)
+        return self._catalogue.load("commands", cmd_name) if cmd_name in self._added() else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, importing none of them."""
+        for heading in dict.fromkeys(verb.heading for verb in self._verbs.values()):
+            with formatter.section(heading):
+                rows = [(verb.name, verb.help) for verb in self._verbs.values() if verb.heading == heading]
+                formatter.write_dl(rows, col_max=12)
+        added = self._added()
+        if added:
+            with formatter.section("From other packages"):
+                formatter.write_dl(list(added.items()))
+
+    def unknown(self, ctx: click.Context, name: str, known: Sequence[str]) -> UsageError:
+        """Return the error for a word that is no command: one that will come is told apart from a mistyped one."""
+        if name in self._later:
+            return UsageError(
+                f"`{name}` is not in version {__version__}: {self._later[name]} comes with a later release.",
+                advice="`ziggurat --help` lists what there is.",
+            )
+        return super().unknown(ctx, name, known)
+
+    def _added(self) -> dict[str, str]:
+        found = self._catalogue.available("commands")
+        return {plugin.name: plugin.distribution for plugin in found if plugin.name not in self._verbs}

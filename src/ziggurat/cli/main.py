@@ -1,0 +1,148 @@
+"""Owns the entry of ``ziggurat``: the table of verbs, the flags of all of them, and how errors are shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat import __version__
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import LazyGroup, Verb
+from ziggurat.errors import UsageError, ZigguratError, nearest_names
+from ziggurat.logs import set_up_logging
+from ziggurat.plugins import PluginCatalogue
+from ziggurat.settings import describe_settings
+
+__all__ = ["LATER", "VERBS", "main", "root"]
+
+EXIT_INTERRUPTED: Final = 130
+
+_TRAIN, _LOOK, _HERE = "Training", "Looking at jobs", "This installation"
+
+VERBS: Final = (
+    Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
+    Verb("resume", "ziggurat.cli.training:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
+    Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
+    Verb("demo", "ziggurat.cli.demo:demo", "Train on small digits and watch it in TensorBoard.", _TRAIN),
+    Verb("status", "ziggurat.cli.jobs:status", "Show how jobs are.", _LOOK),
+    Verb("events", "ziggurat.cli.jobs:events", "Show what happened in a job, also while it happens.", _LOOK),
+    Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
+    Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
+    Verb("settings", "ziggurat.cli.installation:settings", "Show the settings and where they come from.", _HERE),
+    Verb("plugins", "ziggurat.cli.installation:plugins", "List backends, callbacks, monitors and more.", _HERE),
+    Verb("doctor", "ziggurat.cli.installation:doctor", "Find out what does not work here, and how to mend it.", _HERE),
+    Verb("completion", "ziggurat.cli.installation:completion", "Print the set-up of a shell's completion.", _HERE),
+    Verb("version", "ziggurat.cli.installation:version", "Print the version.", _HERE),
+)
+
+LATER: Final = {
+    "up": "the web studio",
+    "down": "the web studio",
+    "user": "users of the web studio",
+    "token": "tokens of the REST API",
+    "dataset": "making datasets",
+    "evaluate": "evaluation",
+    "predict": "prediction",
+    "debug": "running one batch step by step",
+    "graph": "drawing the graph of a network",
+    "export": "exporting models",
+    "serve": "serving models",
+    "reindex": "the studio's index of jobs",
+    "job": "the studio's queue of jobs",
+    "run-tensorpack": "running Tensorpack programs",
+}
+"""Words of the design that this release does not have yet."""
+
+
+def main(arguments: Sequence[str] | None = None, application: Application | None = None) -> int:
+    """Execute one command; return the exit code.
+
+    Args:
+        arguments: the words after ``ziggurat``; those of the process where they are not given.
+        application: what the commands share, for tests.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    flags = words[: words.index("--")] if "--" in words else words
+    shared = application or Application()
+    shared.as_json, shared.wants_traceback = "--json" in flags, "--debug" in flags
+    try:
+        code = root.main(words, prog_name="ziggurat", standalone_mode=False, obj=shared)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except ZigguratError as error:
+        return _show(error, error, shared)
+    except click.ClickException as error:
+        return _show(_usage_error(error), error, shared)
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has left. What is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        return _show(_unexpected(error), error, shared)
+
+
+def _setting_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command one flag for each setting."""
+    for setting in reversed(describe_settings()):
+        metavar = f"[{'|'.join(setting.choices)}]" if setting.choices else "FOLDER"
+        if setting.kind is bool:
+            name = setting.flag.removeprefix("--")
+            flag = click.option(f"--{name}/--no-{name}", setting.name, default=None, help=setting.help)
+        else:
+            flag = click.option(setting.flag, setting.name, metavar=metavar, help=setting.help)
+        command = flag(command)
+    return command
+
+
+@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalogue=PluginCatalogue())
+@click.option("--settings", "settings_file", metavar="FILE", type=click.Path(path_type=Path), help="Settings file.")
+@_setting_flags
+@click.option("--json", is_flag=True, expose_value=False, help="Show JSON on standard output.")
+@click.version_option(__version__, prog_name="ziggurat", message="%(prog)s %(version)s")
+@click.pass_context
+def root(context: click.Context, settings_file: Path | None, **flags: Any) -> None:
+    """Train deep networks on your own machines.
+
+    `ziggurat VERB --help` tells more of a verb; every verb takes --json.
+    """
+    settings = context.obj.load_settings(settings_file, flags)
+    context.with_resource(set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)))
+
+
+def _show(error: ZigguratError, cause: BaseException, application: Application) -> int:
+    if application.debug:
+        traceback.print_exception(cause)
+    if application.as_json:
+        sys.stdout.write(json.dumps(error.as_dict(), ensure_ascii=False) + "\n")
+    else:
+        sys.stderr.write(f"Error: {error}\n")
+    return error.exit_code
+
+
+def _unexpected(error: Exception) -> ZigguratError:
+    return ZigguratError(
+        "Ziggurat itself must not fail like this.",
+        received=f"{type(error).__name__}: {error}",
+        advice="Call it as `ziggurat --debug …` for the traceback, and report it.",
+    )
+
+
+def _usage_error(error: click.ClickException) -> UsageError:
+    """Return click's error in the words of this project."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "ziggurat"
+    if isinstance(error, click.NoSuchOption):
+        known = [word for option in context.command.get_params(context) for word in option.opts] if context else []
+        nearest = " or ".join(f"`{name}`" for name in nearest_names(error.option_name, known))
+        advice = f"Did you mean {nearest}?" if nearest else f"See: {path} --help"
+        return UsageError(f"`{error.option_name}` is not an option of `{path}`.", advice=advice)
+    return UsageError(error.format_message().rstrip(".") + ".", advice=f"See: {path} --help")

@@ -1,0 +1,66 @@
+"""Owns the flags of ``train``: one for each field of the spec, made from the field's own declaration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ziggurat.cli.commands import Command
+from ziggurat.specs import FieldDescription, TrainSpec, describe_fields
+
+__all__ = ["SpecFlagsCommand", "flag_of"]
+
+_METAVARS = {"integer": "N", "number": "X", "boolean": "BOOL", "list": "A,B,…", "text": "TEXT"}
+
+
+class SpecFlagsCommand(Command):
+    """A command with a flag for each field at the top of the train spec, listed under the fields' groups."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._fields = [field for field in describe_fields(TrainSpec) if field.is_top]
+        self.params.extend(_option(field) for field in self._fields)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options first, then the fields group by group."""
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        records = {option.name: option.get_help_record(ctx) for option in options}
+        names = {field.path for field in self._fields}
+        with formatter.section("Options"):
+            formatter.write_dl([record for name, record in records.items() if name not in names and record])
+        for group in dict.fromkeys(field.group for field in self._fields):
+            found = [records[field.path] for field in self._fields if field.group == group]
+            with formatter.section(group):
+                formatter.write_dl([record for record in found if record])
+
+
+def flag_of(field: FieldDescription) -> str:
+    """Return the flag of a field: ``--learning-rate`` for ``learning_rate``."""
+    return "--" + field.path.replace("_", "-")
+
+
+def _option(field: FieldDescription) -> click.Option:
+    default = "" if field.required or field.default in (None, "", [], {}) else f"  [{_short(field)}]"
+    unit = f" ({field.unit})" if field.unit and field.unit not in field.help else ""
+    choices = f" One of {', '.join(field.choices)}." if field.tag and field.tag == field.short_form else ""
+    text = f"{field.help}{choices}{unit}{default}"
+    return click.Option([flag_of(field), field.path], metavar=_metavar(field), help=text)
+
+
+def _metavar(field: FieldDescription) -> str:
+    if field.kind == "choice":
+        return f"[{'|'.join(field.choices)}]"
+    if field.kind == "object":
+        return field.short_form.upper() or "JSON"
+    return _METAVARS[field.kind]
+
+
+def _short(field: FieldDescription) -> str:
+    default = field.default
+    if isinstance(default, dict):
+        parts = [f"{name}={value}" for name, value in default.items() if value is not None]
+        return str(default[field.tag]) if field.tag else ", ".join(parts)
+    if isinstance(default, list):
+        return ",".join(str(part.get("name") if isinstance(part, dict) else part) for part in default)
+    return str(default)

@@ -1,0 +1,244 @@
+"""Owns the door of the data library: every public name, each imported when it is first used.
+
+A data flow yields datapoints; stages stand on one another; the last one is iterated::
+
+    from ziggurat.dataflow import BatchData, ImageFolder, MultiProcessMapData
+
+    ds = ImageFolder("flowers/train", shuffle=True)
+    ds = MultiProcessMapData(ds, 4, augment)
+    ds = BatchData(ds, 64).seed(7)
+    for images, labels in ds:
+        ...
+
+Importing this module imports nothing but itself: no framework, no OpenCV.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ziggurat.errors import MissingDependencyError, nearest_names
+
+if TYPE_CHECKING:
+    from ziggurat.dataflow import dataset, imgaug
+    from ziggurat.dataflow.adapters import (
+        dataflow_to_dataset,
+        from_huggingface,
+        from_tf_dataset,
+        from_torch,
+        to_huggingface,
+        to_tf_dataset,
+        to_torch,
+    )
+    from ziggurat.dataflow.augment import (
+        AugmentImageComponent,
+        AugmentImageComponents,
+        AugmentImageCoordinates,
+        CutMix,
+        MixUp,
+    )
+    from ziggurat.dataflow.base import (
+        DataFlow,
+        Datapoint,
+        ProxyDataFlow,
+        RNGDataFlow,
+        StageErrors,
+        StageStats,
+        UnknownLengthError,
+    )
+    from ziggurat.dataflow.batching import BatchData
+    from ziggurat.dataflow.fake import FakeData
+    from ziggurat.dataflow.fast import JpegCropBatches
+    from ziggurat.dataflow.formats import (
+        HDF5Data,
+        HDF5Serializer,
+        LMDBData,
+        LMDBDataDecoder,
+        LMDBDataPoint,
+        LMDBSerializer,
+        NumpySerializer,
+        TFRecordData,
+        TFRecordSerializer,
+    )
+    from ziggurat.dataflow.images import ImageFolder, ImageFromFile, ImageList, decode_image
+    from ziggurat.dataflow.indexed import IndexedFlow
+    from ziggurat.dataflow.parallel import (
+        MultiProcessMapAndBatchData,
+        MultiProcessMapAndBatchDataZMQ,
+        MultiProcessMapData,
+        MultiProcessMapDataZMQ,
+        MultiProcessPrefetchData,
+        MultiProcessRunner,
+        MultiProcessRunnerZMQ,
+        MultiThreadMapData,
+        MultiThreadPrefetchData,
+        MultiThreadRunner,
+        PrefetchData,
+        PrefetchDataZMQ,
+    )
+    from ziggurat.dataflow.policy import ErrorCounts, ErrorPolicy
+    from ziggurat.dataflow.random import RandomStream, fix_rng_seed
+    from ziggurat.dataflow.remote import RemoteDataZMQ, send_dataflow_zmq
+    from ziggurat.dataflow.sources import (
+        DataFromArrays,
+        DataFromGenerator,
+        DataFromIterable,
+        DataFromList,
+        DataFromQueue,
+    )
+    from ziggurat.dataflow.speed import DataSpeed, PrintData, TestDataSpeed
+    from ziggurat.dataflow.stacking import stack_datapoints
+    from ziggurat.dataflow.stages.by_shape import BatchDataByShape
+    from ziggurat.dataflow.stages.caching import CacheData
+    from ziggurat.dataflow.stages.components import SelectComponent
+    from ziggurat.dataflow.stages.joining import ConcatData, JoinData, RandomChooseData, RandomMixData
+    from ziggurat.dataflow.stages.mapping import MapData, MapDataComponent
+    from ziggurat.dataflow.stages.preparing import ProcessOnce
+    from ziggurat.dataflow.stages.repeating import FixedSizeData, RepeatedData, RepeatedDataPoint
+    from ziggurat.dataflow.stages.shuffling import LocallyShuffleData
+
+__all__ = [
+    "AugmentImageComponent",
+    "AugmentImageComponents",
+    "AugmentImageCoordinates",
+    "BatchData",
+    "BatchDataByShape",
+    "CacheData",
+    "ConcatData",
+    "CutMix",
+    "DataFlow",
+    "DataFromArrays",
+    "DataFromGenerator",
+    "DataFromIterable",
+    "DataFromList",
+    "DataFromQueue",
+    "DataSpeed",
+    "Datapoint",
+    "ErrorCounts",
+    "ErrorPolicy",
+    "FakeData",
+    "FixedSizeData",
+    "HDF5Data",
+    "HDF5Serializer",
+    "ImageFolder",
+    "ImageFromFile",
+    "ImageList",
+    "IndexedFlow",
+    "JoinData",
+    "JpegCropBatches",
+    "LMDBData",
+    "LMDBDataDecoder",
+    "LMDBDataPoint",
+    "LMDBSerializer",
+    "LocallyShuffleData",
+    "MapData",
+    "MapDataComponent",
+    "MixUp",
+    "MultiProcessMapAndBatchData",
+    "MultiProcessMapAndBatchDataZMQ",
+    "MultiProcessMapData",
+    "MultiProcessMapDataZMQ",
+    "MultiProcessPrefetchData",
+    "MultiProcessRunner",
+    "MultiProcessRunnerZMQ",
+    "MultiThreadMapData",
+    "MultiThreadPrefetchData",
+    "MultiThreadRunner",
+    "NumpySerializer",
+    "PrefetchData",
+    "PrefetchDataZMQ",
+    "PrintData",
+    "ProcessOnce",
+    "ProxyDataFlow",
+    "RNGDataFlow",
+    "RandomChooseData",
+    "RandomMixData",
+    "RandomStream",
+    "RemoteDataZMQ",
+    "RepeatedData",
+    "RepeatedDataPoint",
+    "SelectComponent",
+    "StageErrors",
+    "StageStats",
+    "TFRecordData",
+    "TFRecordSerializer",
+    "TestDataSpeed",
+    "UnknownLengthError",
+    "dataflow_to_dataset",
+    "dataset",
+    "decode_image",
+    "fix_rng_seed",
+    "from_huggingface",
+    "from_tf_dataset",
+    "from_torch",
+    "imgaug",
+    "send_dataflow_zmq",
+    "stack_datapoints",
+    "to_huggingface",
+    "to_tf_dataset",
+    "to_torch",
+]
+
+_HOMES = {
+    "base": "DataFlow Datapoint ProxyDataFlow RNGDataFlow StageErrors StageStats UnknownLengthError",
+    "indexed": "IndexedFlow",
+    "random": "RandomStream fix_rng_seed",
+    "policy": "ErrorCounts ErrorPolicy",
+    "sources": "DataFromArrays DataFromGenerator DataFromIterable DataFromList DataFromQueue",
+    "fake": "FakeData",
+    "batching": "BatchData",
+    "stacking": "stack_datapoints",
+    "stages.by_shape": "BatchDataByShape",
+    "stages.caching": "CacheData",
+    "stages.components": "SelectComponent",
+    "stages.joining": "ConcatData JoinData RandomChooseData RandomMixData",
+    "stages.mapping": "MapData MapDataComponent",
+    "stages.preparing": "ProcessOnce",
+    "stages.repeating": "FixedSizeData RepeatedData RepeatedDataPoint",
+    "stages.shuffling": "LocallyShuffleData",
+    "speed": "DataSpeed PrintData TestDataSpeed",
+    "parallel": (
+        "MultiProcessMapAndBatchData MultiProcessMapAndBatchDataZMQ MultiProcessMapData "
+        "MultiProcessMapDataZMQ MultiProcessPrefetchData MultiProcessRunner MultiProcessRunnerZMQ "
+        "MultiThreadMapData MultiThreadPrefetchData MultiThreadRunner PrefetchData PrefetchDataZMQ"
+    ),
+    "remote": "RemoteDataZMQ send_dataflow_zmq",
+    "augment": "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp",
+    "images": "ImageFolder ImageFromFile ImageList decode_image",
+    "formats": (
+        "HDF5Data HDF5Serializer LMDBData LMDBDataDecoder LMDBDataPoint LMDBSerializer NumpySerializer "
+        "TFRecordData TFRecordSerializer"
+    ),
+    "adapters": (
+        "dataflow_to_dataset from_huggingface from_tf_dataset from_torch to_huggingface to_tf_dataset to_torch"
+    ),
+    "fast": "JpegCropBatches",
+}
+"""Module: the public names that it defines."""
+
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+_SUBMODULES = ("dataset", "imgaug")
+_EXTRAS = {"h5py": "hdf5", "datasets": "huggingface", "tensorflow": "tensorflow", "torch": "torch"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _MODULE_OF:
+        nearest = nearest_names(name, __all__)
+        hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")
+    try:
+        module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        raise MissingDependencyError(package, extra=_EXTRAS[package], purpose=f"`{__name__}.{name}`") from error
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,16 @@
+"""Owns the door to the fast path for photographs: batches of crops, prepared records, and which decoder is used."""
+
+from ziggurat.dataflow.fast.batches import JpegCropBatches
+from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop
+from ziggurat.dataflow.fast.engine import EngineReport
+from ziggurat.dataflow.fast.engines import EngineName, engine
+
+__all__ = [
+    "CenterResizedCrop",
+    "CropPolicy",
+    "EngineName",
+    "EngineReport",
+    "JpegCropBatches",
+    "RandomResizedCrop",
+    "engine",
+]

@@ -1,0 +1,265 @@
+"""Owns the fast path: JPEG files, or records of them, to batches of crops, by threads that write into the batch."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.base import DataFlow, ProxyDataFlow
+from ziggurat.dataflow.fast.boxes import CropPolicy, RandomResizedCrop
+from ziggurat.dataflow.fast.buffers import BatchBuffers
+from ziggurat.dataflow.fast.crops import CropFailure, Cropper
+from ziggurat.dataflow.fast.engines import EngineName, open_engine
+from ziggurat.dataflow.policy import ErrorPolicy, OnError
+from ziggurat.dataflow.reading import Reader
+from ziggurat.dataflow.sources import DataFromList
+from ziggurat.dataflow.stacking import stack_datapoints
+from ziggurat.errors import UsageError
+
+__all__ = ["JpegCropBatches"]
+
+_AHEAD = 2
+"""How many batches are worked on while the consumer has one."""
+_CHUNK = 16
+"""How many images a thread takes at a time, at most."""
+
+
+class JpegCropBatches(ProxyDataFlow):
+    """Batches of crops of images, decoded in threads no further than the crop needs.
+
+    Of a JPEG file only the rows and columns of the crop are decoded, reduced by the decoder where the crop is larger
+    than the result, and written straight into the batch; ``ziggurat.dataflow.fast.engine()`` tells by what. Other
+    images (PNG, CMYK, …) are decoded whole and come out the same. The orientation in EXIF is applied.
+
+    Args:
+        ds: flow of datapoints whose first component is an image: a path, the content of an image file (bytes), or
+            pixels (H, W, 3) uint8. A list of such datapoints is taken as it stands, in its order.
+        batch_size: images in a batch.
+        crop: which part of each image is taken, and the size of the result.
+        remainder: whether the last batch of a pass may be smaller; otherwise it is left out.
+        on_error: what happens to an image that cannot be used: "raise" a ``DatapointError`` with its key, or "skip" or
+            "log" it: its batch is smaller then; a batch that would be empty is left out.
+        num_thread: threads that decode; None: one for each CPU that this process may use.
+        engine: "auto" for the best that works here, or "native", "turbojpeg" or "opencv".
+
+    Yields:
+        [images, *components]: images (N, H, W, 3) uint8, RGB; the other components stacked to arrays. The memory of a
+        batch is used again once nothing refers to it any more: it may be kept for as long as it is wanted.
+
+    The boxes depend on the seed, the pass and the place in the pass only; up to three batches are worked on at a time.
+    """
+
+    def __init__(
+        self,
+        ds: DataFlow | Sequence[Any],
+        batch_size: int,
+        crop: CropPolicy | None = None,
+        *,
+        remainder: bool = False,
+        on_error: OnError | ErrorPolicy = "raise",
+        num_thread: int | None = None,
+        engine: EngineName = "auto",
+    ) -> None:
+        super().__init__(ds if isinstance(ds, DataFlow) else DataFromList(ds, shuffle=False))
+        self.batch_size = _positive("batch_size", batch_size)
+        self.crop = crop or RandomResizedCrop()
+        self.remainder = remainder
+        self.policy = ErrorPolicy.of(on_error)
+        self.num_thread = _positive("num_thread", _usable_cpus() if num_thread is None else num_thread)
+        self.engine: EngineName = engine
+        open_engine(engine)  # an engine that is not there is told of now
+        self._empty_batches = 0
+        self._window: _Window | None = None
+
+    def __len__(self) -> int:
+        """Return the number of batches; images that are dropped do not change it unless they fill a whole batch."""
+        full, rest = divmod(len(self.ds), self.batch_size)
+        return full + (1 if rest and self.remainder else 0)
+
+    def iterate(self) -> Iterator[list[Any]]:
+        """Yield the batches from number ``resume_index`` on."""
+        if not self.resume_index:
+            self._empty_batches = 0
+        number = self.resume_index + self._empty_batches
+        window = self._window = _Window(self)
+        try:
+            while True:
+                while window.wants_more:
+                    window.begin(number)
+                    number += 1
+                batch = window.finish()
+                if batch is None:
+                    return
+                if len(batch[0]):
+                    yield batch
+                else:
+                    self._empty_batches += 1
+                del batch  # its memory is free for the next one, unless the consumer kept it
+        finally:
+            window.close()
+
+    def children_state(self) -> list[Any]:
+        """Return where the flow that is read stood before the first batch that was not delivered yet."""
+        state = self._window.state_before_next() if self._window is not None else None
+        return super().children_state() if state is None else [state]
+
+    def stage_state(self) -> Any:
+        """Return how many batches of the pass were left out because no image of them could be used."""
+        return self._empty_batches or None
+
+    def load_stage_state(self, state: Any) -> None:
+        """Take that number back."""
+        self._window = None
+        self._empty_batches = state or 0
+
+    def close(self) -> None:
+        """End the threads of a pass that goes on, which cannot be continued then."""
+        if self._window is not None:
+            self._window.close()
+        super().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_window": None}
+
+    def _begin_pass(self, position: Any) -> None:
+        self._settle()
+        super()._begin_pass(position)
+
+    def _abandon(self) -> None:
+        self._settle()
+        super()._abandon()
+
+    def _settle(self) -> None:
+        """After a pass that was broken off: lead the flow that is read back to what was delivered."""
+        window, self._window = self._window, None
+        if window is None:
+            return
+        window.close()
+        state = window.state_before_next()
+        if state is not None:
+            self.ds.load_state(state)
+            self.ds._abandon()
+
+
+@dataclass
+class _Pending:
+    """A batch that is being made."""
+
+    memory: np.ndarray
+    others: Any
+    work: list[Future[list[CropFailure]]]
+    state_before: Any
+
+
+class _Window:
+    """The batches of one pass that are being made, oldest first, and the threads that make them."""
+
+    def __init__(self, stage: JpegCropBatches) -> None:
+        self._stage = stage
+        self._reader: Reader = stage.ds.read()
+        self._stream = stage.stream()
+        self._cropper = Cropper(open_engine(stage.engine), stage.crop)
+        self._buffers = BatchBuffers((stage.batch_size, *stage.crop.shape, 3), keep=_AHEAD + 3)
+        self._threads = ThreadPoolExecutor(stage.num_thread, "ziggurat-crops")
+        self._pending: deque[_Pending] = deque()
+        self._ended = False
+        self._error: Exception | None = None
+        self.close = weakref.finalize(self, _stop, self._threads, self._reader)
+
+    @property
+    def wants_more(self) -> bool:
+        return len(self._pending) <= _AHEAD and not self._ended
+
+    def state_before_next(self) -> Any:
+        return self._pending[0].state_before if self._pending else None
+
+    def begin(self, number: int) -> None:
+        """Read the datapoints of the next batch, and give its images to the threads."""
+        stage = self._stage
+        if not self.close.alive:
+            raise UsageError("A pass ends when its flow is closed.", received="`next()` of it", advice="Iterate anew.")
+        state_before = stage.ds.state()
+        try:
+            points = self._reader.take(stage.batch_size)
+            self._ended = len(points) < stage.batch_size
+            if not points or (self._ended and not stage.remainder):
+                return
+            first = number * stage.batch_size
+            images = [_image_of(point) for point in points]
+            others = stack_datapoints([point[1:] for point in points], first=first)
+        except Exception as error:  # the batches before it come first
+            self._error, self._ended = error, True
+            return
+        memory = self._buffers.take()
+        work = self._submit(images, number, memory)
+        self._pending.append(_Pending(memory[: len(points)], others, work, state_before))
+
+    def finish(self) -> list[Any] | None:
+        """Return the oldest batch, without the images that were dropped; None after the last."""
+        if not self._pending:
+            if self._error is not None:
+                raise self._error
+            return None
+        batch = self._pending[0]
+        failures = [failure for future in batch.work for failure in future.result()]
+        policy = self._stage.policy
+        assert policy is not None
+        for _slot, failure, cause in sorted(failures, key=lambda failed: failed.slot):
+            policy.take(failure, cause)
+        self._pending.popleft()
+        parts = [batch.memory, *batch.others]
+        if failures:
+            kept = np.ones(len(batch.memory), bool)
+            kept[[failed.slot for failed in failures]] = False
+            parts = [part[kept] for part in parts]
+        return parts
+
+    def _submit(self, images: list[Any], number: int, memory: np.ndarray) -> list[Future[list[CropFailure]]]:
+        stage = self._stage
+        first = number * stage.batch_size
+        keys = [_key_of(image, index) for index, image in enumerate(images, first)]
+        generator = self._stream.seek(stage.pass_index, number)
+        numbers = generator.random_sample((stage.batch_size, stage.crop.numbers))
+        work = []
+        step = max(1, min(_CHUNK, len(images) // stage.num_thread))
+        for start in range(0, len(images), step):
+            chunk = slice(start, start + step)
+            arguments = (images[chunk], keys[chunk], numbers[chunk], memory, start)
+            work.append(self._threads.submit(self._cropper.fill, *arguments))
+        return work
+
+
+def _stop(threads: ThreadPoolExecutor, reader: Reader) -> None:
+    threads.shutdown(wait=True, cancel_futures=True)
+    reader.close()
+
+
+def _image_of(point: Any) -> Any:
+    if isinstance(point, list | tuple) and point:
+        return point[0]
+    raise UsageError(
+        "A datapoint for `JpegCropBatches` is a list or tuple that begins with an image.",
+        received=type(point).__name__,
+        advice="Let the flow yield `[image, label]`, for example by `MapData`.",
+    )
+
+
+def _key_of(image: Any, index: int) -> Any:
+    return os.fspath(image) if isinstance(image, str | os.PathLike) else index
+
+
+def _usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise UsageError(f"`{name}` is 1 or more.", received=value)
+    return int(value)

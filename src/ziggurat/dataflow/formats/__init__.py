@@ -1,0 +1,18 @@
+"""Owns flows from and to files of records: LMDB, HDF5, TFRecord and npz."""
+
+from ziggurat.dataflow.formats.hdf5 import HDF5Data, HDF5Serializer
+from ziggurat.dataflow.formats.lmdb import LMDBData, LMDBDataDecoder, LMDBDataPoint
+from ziggurat.dataflow.formats.serializers import LMDBSerializer, NumpySerializer, TFRecordSerializer
+from ziggurat.dataflow.formats.tfrecord import TFRecordData
+
+__all__ = [
+    "HDF5Data",
+    "HDF5Serializer",
+    "LMDBData",
+    "LMDBDataDecoder",
+    "LMDBDataPoint",
+    "LMDBSerializer",
+    "NumpySerializer",
+    "TFRecordData",
+    "TFRecordSerializer",
+]

@@ -1,0 +1,223 @@
+"""Owns the way from an encoded image to pixels and back: every usual kind of file is decoded right, or named as bad.
+
+OpenCV decodes the files that it gets right (nearly all JPEG and PNG files), Pillow the others, in one set of rules:
+
+- The result is (H, W, C) uint8, RGB. The orientation in EXIF is applied; colour profiles are not.
+- Samples of 16 bits keep their upper 8; those of a PPM file are scaled by its own maximum. Samples of 32 bits have no
+  known range and are refused.
+- CMYK and YCCK become RGB without a profile. Of an animation the first frame is taken.
+- Transparency is laid over a background, white unless another is asked for, as a page would show it. With
+  ``background=None`` alpha is dropped, which uncovers whatever colour transparent pixels have.
+- Grey from colour is the luma of ITU-R BT.601; of a JPEG file it is the luma that the file stores.
+- A file that is cut off is refused, also where a decoder would fill up with grey.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from ziggurat.dataflow.image_header import ImageHeader, read_header
+from ziggurat.errors import DataError, DatapointError, UnknownNameError, UsageError
+
+__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_image"]
+
+MAX_PIXELS = 178_956_970
+"""How many pixels an image may have by default: RGB of that size takes 512 MiB."""
+
+_FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")  # no format that starts other programs
+_WHITE = (255, 255, 255)
+_COLOUR_RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # not before OpenCV 4.11
+_WITH_16_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
+_WITH_ALPHA = ("RGBA", "RGBa", "LA", "La", "PA")
+
+Background = tuple[int, int, int] | None
+
+
+def decode_image(
+    data: Any,
+    *,
+    channels: Literal[1, 3, 4] = 3,
+    key: Any = "(bytes)",
+    background: Background = _WHITE,
+    max_pixels: int = MAX_PIXELS,
+) -> np.ndarray:
+    """Return the pixels of an encoded image.
+
+    Args:
+        data: the content of a JPEG, PNG, BMP, GIF, WebP, TIFF or PPM file: bytes, a buffer, or a uint8 array.
+        channels: 3 for RGB, 1 for grey, 4 for RGB and alpha (255 where the file has none).
+        key: what names the image in an error.
+        background: colour (R, G, B) that transparent images are laid on; None drops alpha. Unused with 4 channels.
+        max_pixels: larger images are refused before any pixel is decoded.
+
+    Returns:
+        image: (H, W, channels) uint8.
+
+    Raises:
+        DatapointError: where the data is empty, cut off, damaged, no image, too large, or of a kind without a rule.
+    """
+    if channels not in (1, 3, 4):
+        raise UsageError("An image is decoded to 1, 3 or 4 channels.", received=repr(channels))
+    content = data if isinstance(data, bytes) else bytes(memoryview(data))
+    if not content:
+        raise DatapointError(key, "it is empty (0 bytes).")
+    header = read_header(content)
+    _check_size(header.width, header.height, max_pixels, key)
+    if header.file_format == "jpeg" and not header.complete:
+        raise DatapointError(key, f"the JPEG data is cut off: {len(content)} bytes without an end.")
+    if header.plain and header.complete and channels != 4:
+        image = _decode_plain(content, header, channels)
+        if image is not None:
+            return image
+    try:
+        return _decode_with_rules(content, channels, background, max_pixels, key)
+    except DataError:
+        raise
+    except Exception as error:  # decoders raise what they like for damaged data
+        raise DatapointError(key, _reason(error, content)) from error
+
+
+def read_image(path: str | os.PathLike[str], **options: Any) -> np.ndarray:
+    """Return the pixels of an image file.
+
+    Args:
+        path: the file; it is also the key in errors.
+        options: those of ``decode_image``.
+
+    Raises:
+        DatapointError: where the file cannot be read, and as ``decode_image``.
+    """
+    return decode_image(read_file(path), **{"key": os.fspath(path), **options})
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        DatapointError: where it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise DatapointError(os.fspath(path), f"it cannot be read ({error.strerror}).") from error
+
+
+def encode_image(image: np.ndarray, file_format: str = "jpeg", *, quality: int = 95) -> bytes:
+    """Return an image in a file format.
+
+    Args:
+        image: (H, W), (H, W, 1) or (H, W, 3) uint8, RGB; with PNG and WebP also (H, W, 4), RGB and alpha.
+        file_format: "jpeg", "png", "webp" or "bmp".
+        quality: from 0 to 100, for JPEG and WebP; a WebP of more than 100 is lossless.
+
+    Raises:
+        UsageError: where ``image`` is something else.
+        UnknownNameError: where ``file_format`` is.
+    """
+    options = {
+        "jpeg": [cv2.IMWRITE_JPEG_QUALITY, quality],
+        "png": [],
+        "webp": [cv2.IMWRITE_WEBP_QUALITY, quality],
+        "bmp": [],
+    }
+    if file_format not in options:
+        raise UnknownNameError("image format", file_format, options)
+    pixels = image[:, :, 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    depths = [None, 3, 4] if file_format in ("png", "webp") else [None, 3]
+    depth = None if pixels.ndim == 2 else pixels.shape[-1]
+    if image.dtype != np.uint8 or not image.size or pixels.ndim not in (2, 3) or depth not in depths:
+        raise UsageError(
+            f"An image for {file_format} is uint8, (H, W), (H, W, 1) or (H, W, {' or '.join(map(str, depths[1:]))}).",
+            received=f"{image.dtype} of shape {image.shape}",
+        )
+    if pixels.ndim == 3:
+        code = cv2.COLOR_RGB2BGR if depth == 3 else cv2.COLOR_RGBA2BGRA
+        pixels = cv2.cvtColor(np.ascontiguousarray(pixels), code)
+    done, encoded = cv2.imencode(f".{file_format}", np.ascontiguousarray(pixels), options[file_format])
+    assert done
+    return encoded.tobytes()
+
+
+# ---- the two decoders
+
+
+def _decode_plain(content: bytes, header: ImageHeader, channels: int) -> np.ndarray | None:
+    """Decode with OpenCV; None where it cannot."""
+    encoded = np.frombuffer(content, np.uint8)
+    try:
+        if channels == 1 and header.file_format == "jpeg":
+            grey = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE)
+            return None if grey is None else grey[:, :, None]
+        if _COLOUR_RGB is not None:
+            image: Any = cv2.imdecode(encoded, _COLOUR_RGB)
+        else:
+            image = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
+            image = None if image is None else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    except cv2.error:
+        return None
+    return image if image is None or channels == 3 else _grey(image)
+
+
+def _decode_with_rules(content: bytes, channels: int, background: Background, max_pixels: int, key: Any) -> np.ndarray:
+    """Decode with Pillow."""
+    with Image.open(io.BytesIO(content), formats=_FORMATS) as opened:
+        _check_size(*opened.size, max_pixels, key)
+        file_format = opened.format
+        image = ImageOps.exif_transpose(opened)
+    if image.mode in _WITH_16_BITS or (image.mode == "I" and file_format in ("PNG", "PPM")):
+        return _with_channels((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8), channels)
+    if image.mode in ("I", "F"):
+        raise DatapointError(key, "its samples have 32 bits, whose range nobody knows.")
+    if image.mode in _WITH_ALPHA or "transparency" in image.info:
+        image = image.convert("RGBA")
+        if channels == 4:
+            return np.array(image)
+        return _with_channels(_flattened(np.asarray(image), background), channels)
+    return _with_channels(np.array(image.convert("L" if image.mode in ("1", "L") else "RGB")), channels)
+
+
+def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
+    """Return an image (H, W) or (H, W, 3) with the asked channels."""
+    if image.ndim == 2:
+        if channels == 1:
+            return image[:, :, None]
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if channels == 1:
+        return _grey(image)
+    return image if channels == 3 else np.dstack([image, np.full(image.shape[:2], 255, np.uint8)])
+
+
+def _grey(image: np.ndarray) -> np.ndarray:
+    return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[:, :, None]
+
+
+def _flattened(image: np.ndarray, background: Background) -> np.ndarray:
+    """Lay (H, W, 4) on a colour."""
+    colour = image[:, :, :3]
+    if background is None:
+        return colour.copy()
+    alpha = image[:, :, 3:].astype(np.uint32)
+    behind = np.array(background, np.uint32)
+    return ((colour * alpha + behind * (255 - alpha) + 127) // 255).astype(np.uint8)
+
+
+def _check_size(width: int, height: int, max_pixels: int, key: Any) -> None:
+    if width * height > max_pixels:
+        raise DatapointError(
+            key,
+            f"it has {width} x {height} pixels, and {max_pixels} are allowed.",
+            advice="Raise `max_pixels` where that is no mistake.",
+        )
+
+
+def _reason(error: Exception, content: bytes) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return f"it is no image of a known format; it starts with {content[:8]!r}."
+    return f"it cannot be decoded ({error})."

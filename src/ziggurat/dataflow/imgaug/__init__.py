@@ -1,0 +1,149 @@
+"""Owns the door of image augmentation: random augmentors, and the transforms that they draw.
+
+An augmentor holds a policy. ``get_transform(img)`` draws once; the ``Transform`` that it returns is deterministic and
+moves images, points, boxes, polygons, keypoints and masks alike::
+
+    policy = AugmentorList([Resize(256, mode="crop"), RandomCrop(224), Flip(horiz=True)])
+    transform, image = policy.draw(image)
+    boxes, kept = keep_boxes(transform.apply_boxes(boxes), image.shape)
+
+``ziggurat.dataflow.augment`` has the stages that do this in a pipeline. The pixel convention and the types of images
+are those of ``images.py``; where random numbers come from stands in ``base.py``.
+"""
+
+from ziggurat.dataflow.imgaug.affine import Affine, Rescale, Shear, Shift
+from ziggurat.dataflow.imgaug.base import Augmentor, ImageAugmentor, PhotometricAugmentor, PhotometricTransform
+from ziggurat.dataflow.imgaug.batch import CutMix, MixUp
+from ziggurat.dataflow.imgaug.blur import GaussianBlur
+from ziggurat.dataflow.imgaug.choose import RandomApply, RandomApplyAug, RandomChooseAug
+from ziggurat.dataflow.imgaug.colour import Hue, HueSaturationValue, Saturation
+from ziggurat.dataflow.imgaug.colour_space import ColorSpace, Grayscale
+from ziggurat.dataflow.imgaug.compose import AugmentorList, Identity, MapImage, RandomOrderAug
+from ziggurat.dataflow.imgaug.crop import CenterCrop, CropTransform, CutoutTransform, RandomCrop, RandomCutout
+from ziggurat.dataflow.imgaug.flip import (
+    Flip,
+    FlipTransform,
+    Rotation90,
+    Rotation90Transform,
+    Transpose,
+    TransposeTransform,
+)
+from ziggurat.dataflow.imgaug.images import ImageError
+from ziggurat.dataflow.imgaug.labels import (
+    LabelError,
+    box_areas,
+    clip_boxes,
+    clip_polygon,
+    hide_keypoints,
+    keep_boxes,
+    polygon_area,
+)
+from ziggurat.dataflow.imgaug.noise import GaussianNoise, JpegNoise, SaltPepperNoise
+from ziggurat.dataflow.imgaug.normalise import Clip, MeanVarianceNormalize, MinMaxNormalize, ToFloat32, ToUint8
+from ziggurat.dataflow.imgaug.paste import (
+    BackgroundFiller,
+    CenterPaste,
+    ConstantBackgroundFiller,
+    NoiseBackgroundFiller,
+    PasteTransform,
+    RandomPaste,
+)
+from ziggurat.dataflow.imgaug.random_crop import (
+    GoogleNetRandomCropAndResize,
+    RandomCropRandomShape,
+    RandomResizedCrop,
+)
+from ziggurat.dataflow.imgaug.random_resize import RandomResize
+from ziggurat.dataflow.imgaug.randomness import drawing_from
+from ziggurat.dataflow.imgaug.resize import Resize, ResizeShortestEdge, ResizeTransform
+from ziggurat.dataflow.imgaug.rotate import Rotation, RotationAndCropValid
+from ziggurat.dataflow.imgaug.tone import Brightness, BrightnessScale, Contrast, Gamma, Lighting
+from ziggurat.dataflow.imgaug.transform import (
+    NoOpTransform,
+    PixelTransform,
+    Transform,
+    UnsupportedLabelError,
+)
+from ziggurat.dataflow.imgaug.transform_list import TransformFactory, TransformList
+from ziggurat.dataflow.imgaug.warp import WarpAffineTransform
+
+__all__ = [
+    "Affine",
+    "Augmentor",
+    "AugmentorList",
+    "BackgroundFiller",
+    "Brightness",
+    "BrightnessScale",
+    "CenterCrop",
+    "CenterPaste",
+    "Clip",
+    "ColorSpace",
+    "ConstantBackgroundFiller",
+    "Contrast",
+    "CropTransform",
+    "CutMix",
+    "CutoutTransform",
+    "Flip",
+    "FlipTransform",
+    "Gamma",
+    "GaussianBlur",
+    "GaussianNoise",
+    "GoogleNetRandomCropAndResize",
+    "Grayscale",
+    "Hue",
+    "HueSaturationValue",
+    "Identity",
+    "ImageAugmentor",
+    "ImageError",
+    "JpegNoise",
+    "LabelError",
+    "Lighting",
+    "MapImage",
+    "MeanVarianceNormalize",
+    "MinMaxNormalize",
+    "MixUp",
+    "NoOpTransform",
+    "NoiseBackgroundFiller",
+    "PasteTransform",
+    "PhotometricAugmentor",
+    "PhotometricTransform",
+    "PixelTransform",
+    "RandomApply",
+    "RandomApplyAug",
+    "RandomChooseAug",
+    "RandomCrop",
+    "RandomCropRandomShape",
+    "RandomCutout",
+    "RandomOrderAug",
+    "RandomPaste",
+    "RandomResize",
+    "RandomResizedCrop",
+    "Rescale",
+    "Resize",
+    "ResizeShortestEdge",
+    "ResizeTransform",
+    "Rotation",
+    "Rotation90",
+    "Rotation90Transform",
+    "RotationAndCropValid",
+    "SaltPepperNoise",
+    "Saturation",
+    "Shear",
+    "Shift",
+    "ToFloat32",
+    "ToUint8",
+    "Transform",
+    "TransformFactory",
+    "TransformList",
+    "Transpose",
+    "TransposeTransform",
+    "UnsupportedLabelError",
+    "WarpAffineTransform",
+    "box_areas",
+    "clip_boxes",
+    "clip_polygon",
+    "drawing_from",
+    "hide_keypoints",
+    "keep_boxes",
+    "polygon_area",
+]

@@ -1,0 +1,129 @@
+"""Owns augmentors made of augmentors: in turn, or in a random order; and of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ziggurat.dataflow.imgaug.base import ImageAugmentor
+from ziggurat.dataflow.imgaug.images import Array, check_image
+from ziggurat.dataflow.imgaug.transform import NoOpTransform, Transform
+from ziggurat.dataflow.imgaug.transform_list import TransformFactory, TransformList
+from ziggurat.errors import UsageError
+
+__all__ = [
+    "AugmentorList",
+    "Identity",
+    "MapImage",
+    "RandomOrderAug",
+    "checked_augmentors",
+]
+
+
+class AugmentorList(ImageAugmentor):
+    """Applies augmentors in turn; each draws for the image that the ones before it made.
+
+    Args:
+        augmentors: first to last.
+    """
+
+    def __init__(self, augmentors: Sequence[ImageAugmentor]) -> None:
+        self.augmentors = checked_augmentors(augmentors)
+
+    def members(self) -> Sequence[ImageAugmentor]:
+        return self.augmentors
+
+    def get_transform(self, img: Array) -> Transform:
+        if not self.augmentors:
+            return NoOpTransform()
+        *first, last = self.augmentors
+        transform, img = _in_turn(first, img, by=self)
+        return TransformList([transform, last.get_transform(img)])  # nobody asked for the last one's image
+
+    def draw(self, img: Array) -> tuple[Transform, Array]:
+        return _in_turn(self.augmentors, img, by=self)
+
+
+class RandomOrderAug(ImageAugmentor):
+    """Applies augmentors in turn, in a random order; each draws for the image that the ones before it made.
+
+    Args:
+        aug_lists: the augmentors.
+    """
+
+    def __init__(self, aug_lists: Sequence[ImageAugmentor]) -> None:
+        self.augmentors = checked_augmentors(aug_lists)
+
+    def members(self) -> Sequence[ImageAugmentor]:
+        return self.augmentors
+
+    def get_transform(self, img: Array) -> Transform:
+        return self.draw(img)[0]
+
+    def draw(self, img: Array) -> tuple[Transform, Array]:
+        order = self.rng.permutation(len(self.augmentors))
+        return _in_turn([self.augmentors[at] for at in order], img, by=self)
+
+
+class Identity(ImageAugmentor):
+    """Changes nothing."""
+
+    def get_transform(self, img: Array) -> Transform:
+        return NoOpTransform()
+
+
+class MapImage(ImageAugmentor):
+    """Makes an augmentor of a plain function.
+
+    Args:
+        func: image → image; it must not write into its argument.
+        coord_func: points (N, 2) → points, where points or boxes are moved along.
+        mask_func: mask → mask, where masks are moved along.
+    """
+
+    def __init__(
+        self,
+        func: Callable[[Array], Array],
+        coord_func: Callable[[Array], Array] | None = None,
+        mask_func: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.func = func
+        self.coord_func = coord_func
+        self.mask_func = mask_func
+
+    def get_transform(self, img: Array) -> Transform:
+        functions: dict[str, Any] = {"apply_image": self.func}
+        if self.coord_func is not None:
+            functions["apply_coords"] = self.coord_func
+        if self.mask_func is not None:
+            functions["apply_mask"] = self.mask_func
+        return TransformFactory(name="MapImage", **functions)
+
+
+def checked_augmentors(augmentors: object) -> list[ImageAugmentor]:
+    """Return a list of augmentors.
+
+    Raises:
+        UsageError: where it is not one.
+    """
+    if isinstance(augmentors, ImageAugmentor) or not isinstance(augmentors, Sequence):
+        raise UsageError(
+            "Augmentors come in a list.", received=type(augmentors).__name__, advice="Put the augmentor in brackets."
+        )
+    for each in augmentors:
+        if not isinstance(each, ImageAugmentor):
+            raise UsageError(
+                "Each augmentor is an `ImageAugmentor`.",
+                received=repr(each),
+                advice="Wrap a plain function in `MapImage`.",
+            )
+    return list(cast(Sequence[ImageAugmentor], augmentors))
+
+
+def _in_turn(augmentors: Sequence[ImageAugmentor], img: Array, *, by: object) -> tuple[Transform, Array]:
+    check_image(img, by=type(by).__name__)
+    transforms: list[Transform] = []
+    for augmentor in augmentors:
+        transform, img = augmentor.draw(img)
+        transforms.append(transform)
+    return TransformList(transforms), img

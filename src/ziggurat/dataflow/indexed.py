@@ -1,0 +1,156 @@
+"""Owns flows over data with numbers: any datapoint can be read by its index, in order or in a new random order a pass.
+
+A reader of a data set subclasses ``IndexedFlow``: it defines ``__len__`` and ``datapoint(index)``, and also
+``gather(indices)`` where a whole batch can be read at once. Resuming costs nothing: the order of a pass follows from
+seed and pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, RNGDataFlow
+from ziggurat.dataflow.reading import Bulk
+
+__all__ = ["IndexedFlow"]
+
+_BLOCK = 1024
+"""How many indices become Python integers at a time: a million of them would cost 36 MB."""
+
+
+class IndexedFlow(RNGDataFlow):
+    """A flow whose datapoints have numbers from 0 to ``len(self) - 1``.
+
+    Args:
+        shuffle: a new random order in every pass.
+
+    Where a subclass fails on a datapoint, its ``policy`` decides, and ``key(index)`` names it.
+    """
+
+    gathers: bool = False
+    """True where ``gather()`` can be used; it must then give what stacking ``datapoint()`` would give."""
+
+    shuffle: bool = False
+    _dropped: int = 0
+
+    def __init__(self, *, shuffle: bool = False) -> None:
+        self.shuffle = shuffle
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__
+        if "datapoint" in own:  # inherited ways to read many would bypass it
+            if "gather" not in own and "gathers" not in own:
+                cls.gathers = False
+            if "read_many" not in own:
+                cls.read_many = IndexedFlow.read_many
+
+    # ---- what a subclass implements
+
+    def __len__(self) -> int:
+        """Return the number of datapoints."""
+        raise NotImplementedError
+
+    def datapoint(self, index: int) -> Datapoint:
+        """Return one datapoint."""
+        raise NotImplementedError
+
+    def gather(self, indices: np.ndarray) -> list[np.ndarray]:
+        """Return the components of many datapoints, each stacked on a new axis 0, in new memory.
+
+        Args:
+            indices: (N,) integers.
+        """
+        raise NotImplementedError
+
+    def read_many(self, indices: list[int]) -> list[Datapoint]:
+        """Return the datapoints of many indices, without those that the policy drops."""
+        points = []
+        for index in indices:
+            try:
+                points.append(self.datapoint(index))
+            except Exception as error:
+                self._drop(error, index)
+        return points
+
+    def key(self, index: int) -> str | int:
+        """Return what names a datapoint in an error."""
+        return index
+
+    def order(self) -> np.ndarray:
+        """Return the indices of pass ``pass_index`` in their order, (N,) integers."""
+        count = len(self)
+        if not self.shuffle:
+            return np.arange(count)
+        return self.stream("order").seek(self.pass_index).permutation(count)
+
+    # ---- the flow
+
+    def children(self) -> Sequence[DataFlow]:
+        """Return nothing: such a flow reads no other."""
+        return ()
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the datapoints in the order of the pass."""
+        remaining = self._remaining()
+        for start in range(0, len(remaining), _BLOCK):
+            for index in remaining[start : start + _BLOCK].tolist():
+                try:
+                    point = self.datapoint(index)
+                except Exception as error:
+                    self._drop(error, index)
+                    continue
+                yield point
+
+    def bulk(self) -> Bulk | None:
+        """Read many at a time."""
+        return _IndexedBulk(self, self._remaining())
+
+    def stage_state(self) -> Any:
+        """Return how many datapoints of the pass were dropped."""
+        return self._dropped or None
+
+    def load_stage_state(self, state: Any) -> None:
+        """Take back how many datapoints of the pass were dropped."""
+        self._dropped = state or 0
+
+    def _remaining(self) -> np.ndarray:
+        if not self.resume_index:
+            self._dropped = 0
+        return self.order()[self.resume_index + self._dropped :]
+
+    def _drop(self, error: Exception, index: int) -> None:
+        self.policy.handle(error, key=self.key(index))
+        self._dropped += 1
+
+
+class _IndexedBulk(Bulk):
+    """Reads the rest of a pass of an indexed flow many datapoints at a time."""
+
+    def __init__(self, flow: IndexedFlow, remaining: np.ndarray) -> None:
+        self._flow = flow
+        self._remaining = remaining
+        self._place = 0
+        self.stacks = self.fresh = flow.gathers
+
+    def points(self, count: int) -> list[Datapoint]:
+        """Return the next datapoints; those of a gathered batch are views of it."""
+        if self._flow.gathers:
+            return list(map(list, zip(*self.batch(count)[1])))
+        points: list[Datapoint] = []
+        while len(points) < count and self._place < len(self._remaining):
+            points += self._flow.read_many(self._next(count - len(points)).tolist())
+        return points
+
+    def batch(self, count: int) -> tuple[int, list[np.ndarray]]:
+        """Gather the next datapoints."""
+        indices = self._next(count)
+        return len(indices), self._flow.gather(indices)
+
+    def _next(self, count: int) -> np.ndarray:
+        start = self._place
+        self._place = min(start + count, len(self._remaining))
+        return self._remaining[start : self._place]

@@ -1,0 +1,151 @@
+"""Owns the shared memory between a process and its workers: one anonymous file, cut into slots that are used again.
+
+The file has no name, so nothing can be left behind in ``/dev/shm``: the kernel frees it with the last process that
+maps it. Only the parent hands out slots and takes them back; a worker reads and writes where it is told. Memory is
+taken from the system as slots are first written, lowest addresses first, and never more than the size that was asked
+for, unless a single message does not fit (see ``allocate``).
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+import tempfile
+import weakref
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["HEADER_BYTES", "Arena", "Lease", "Slot", "Window", "anonymous_file"]
+
+HEADER_BYTES = 4096
+"""Start of the file, where each worker notes what it is doing; no slot lies there."""
+
+_GRAIN_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A piece of the shared memory: ``size_bytes`` from ``offset``."""
+
+    offset: int
+    size_bytes: int
+
+
+class Lease(np.ndarray):
+    """Memory of one slot, as flat bytes: the arrays in it keep it alive, and its end can be seen (weak references)."""
+
+
+class Window:
+    """A process's view of the shared file, which may have grown since it was mapped."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._map = mmap.mmap(file, os.fstat(file).st_size)
+
+    def view(self, offset: int, size_bytes: int) -> memoryview:
+        """Return the bytes at ``offset``, for reading and writing."""
+        return memoryview(self._reach(offset + size_bytes))[offset : offset + size_bytes]
+
+    def lease(self, offset: int, size_bytes: int) -> Lease:
+        """Return the same as an array of bytes."""
+        # NumPy lets a view skip over plain arrays to what they are made of, but not over one of another type.
+        return np.ndarray.__new__(Lease, (size_bytes,), np.uint8, self._reach(offset + size_bytes), offset)
+
+    def _reach(self, end: int) -> mmap.mmap:
+        """Return a map that reaches to ``end``; older maps live as long as arrays in them."""
+        if end > len(self._map):
+            self._map = mmap.mmap(self._file, os.fstat(self._file).st_size)
+        return self._map
+
+
+class Arena:
+    """The parent's side: hands out slots.
+
+    Args:
+        size_bytes: how much all slots together may take.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.leased_bytes = 0
+        self.file = anonymous_file(HEADER_BYTES + size_bytes)
+        self.window = Window(self.file)
+        self._free: list[tuple[int, int]] = [(HEADER_BYTES, size_bytes)]
+        # Filled by weak references' callbacks, which may come at any moment and in any thread.
+        self._returned: deque[Slot] = deque()
+        self._leases: set[weakref.ref[Lease]] = set()
+
+    def allocate(self, size_bytes: int, *, must: bool = False) -> Slot | None:
+        """Return a free slot, or None where there is none now.
+
+        Args:
+            size_bytes: what it must hold.
+            must: let the file grow rather than return None.
+        """
+        self._take_back()
+        size = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
+        for place, (offset, free) in enumerate(self._free):
+            if free >= size:
+                if free == size:
+                    del self._free[place]
+                else:
+                    self._free[place] = (offset + size, free - size)
+                return Slot(offset, size)
+        return self._grow(size) if must else None
+
+    def free(self, slot: Slot) -> None:
+        """Take a slot back, and join it with its free neighbours."""
+        start, end = slot.offset, slot.offset + slot.size_bytes
+        place = bisect.bisect(self._free, (start, 0))
+        if place < len(self._free) and self._free[place][0] == end:
+            end += self._free.pop(place)[1]
+        if place and sum(self._free[place - 1]) == start:
+            place -= 1
+            start = self._free.pop(place)[0]
+        self._free.insert(place, (start, end - start))
+
+    def shrink(self, slot: Slot, size_bytes: int) -> Slot:
+        """Take back what a message of ``size_bytes`` leaves of its slot."""
+        keep = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
+        if keep >= slot.size_bytes:
+            return slot
+        self.free(Slot(slot.offset + keep, slot.size_bytes - keep))
+        return Slot(slot.offset, keep)
+
+    def lease(self, slot: Slot) -> memoryview:
+        """Return the slot's memory; the slot is free again when the last array in it is gone."""
+        lease = self.window.lease(slot.offset, slot.size_bytes)
+        self.leased_bytes += slot.size_bytes
+        leases, returned = self._leases, self._returned
+
+        def ended(reference: weakref.ref[Lease]) -> None:
+            leases.discard(reference)
+            returned.append(slot)
+
+        leases.add(weakref.ref(lease, ended))
+        return memoryview(lease)
+
+    def _take_back(self) -> None:
+        while self._returned:
+            slot = self._returned.popleft()
+            self.leased_bytes -= slot.size_bytes
+            self.free(slot)
+
+    def _grow(self, size_bytes: int) -> Slot:
+        end = os.fstat(self.file).st_size
+        os.ftruncate(self.file, end + size_bytes)
+        return Slot(end, size_bytes)
+
+
+def anonymous_file(size_bytes: int) -> int:
+    """Return a descriptor of a file in memory that has no name; it is not inherited by programs that are started."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("ziggurat-dataflow", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as unnamed:
+            file = os.dup(unnamed.fileno())
+    os.ftruncate(file, size_bytes)
+    return file

@@ -1,0 +1,210 @@
+"""Owns what the workers of a runner run: a whole flow, of which each delivers its share."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ziggurat.dataflow.base import DataFlow, StageErrors, StageStats
+from ziggurat.dataflow.parallel.program import Fault, Program, seed_global_generators
+from ziggurat.dataflow.parallel.share import Share, ShareBrokenError
+
+__all__ = ["Begin", "FlowProgram", "FlowTask", "Parcel"]
+
+MARK_EVERY = 32
+"""Datapoints between two states that a worker reports: at most so many are passed over on resuming."""
+
+_PARCEL_S = 0.02
+_NOWHERE = 1 << 60
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Where a pass begins.
+
+    Args:
+        seed: of the flow's random numbers.
+        path: the place of the flow in the whole pipeline.
+        state: state of the flow; None: it stands right.
+        skip: datapoints after that state that were delivered.
+        renew: how many passes, that one included, were begun and broken off: begin the next.
+        whole: a stage drops datapoints, so every worker computes all, and delivers its share.
+        worker: number of an independent worker, which draws numbers of its own.
+    """
+
+    seed: int
+    path: tuple[int, ...]
+    state: Any = None
+    skip: int = 0
+    renew: int = 0
+    whole: bool = False
+    worker: int | None = None
+
+
+@dataclass(frozen=True)
+class FlowTask:
+    """Ask for the next datapoints.
+
+    Args:
+        items: at most so many.
+        begin: begin here first.
+    """
+
+    items: int
+    begin: Begin | None = None
+
+
+@dataclass
+class Parcel:
+    """The next datapoints of one worker's share.
+
+    Args:
+        points: the datapoints.
+        marks: states of the flow: (datapoints of the pass since its beginning, over all workers; state).
+        end: number of datapoints in the pass, where it ended.
+        fault: the error that ended it.
+        broken: the pass cannot be divided, see ``share``.
+        divided: the flow passes over what is not this worker's.
+        stats: time spent by the stages so far, with a mark.
+        errors: datapoints dropped by the stages so far, with a mark.
+    """
+
+    points: list[Any] = field(default_factory=list)
+    marks: list[tuple[int, Any]] = field(default_factory=list)
+    end: int | None = None
+    fault: Fault | None = None
+    broken: bool = False
+    divided: bool = True
+    stats: list[StageStats] = field(default_factory=list)
+    errors: list[StageErrors] = field(default_factory=list)
+
+
+class FlowProgram(Program):
+    """Runs a flow.
+
+    Args:
+        flows: one flow for each worker, or one that each worker has its copy of.
+        workers: how many divide a pass.
+        independent: nobody divides; each worker runs pass after pass with random numbers of its own.
+        portable: datapoints go to another process.
+    """
+
+    def __init__(
+        self, flows: Sequence[DataFlow], workers: int, *, independent: bool = False, portable: bool = False
+    ) -> None:
+        self._flows = flows
+        self._workers = workers
+        self._independent = independent
+        self._portable = portable
+        self._worker = 0
+        self._items: Iterator[Any] = iter(())
+        self._count = 0
+        self._marked = 0
+        self._whole = False
+        self._divides = False
+
+    def for_worker(self, worker: int) -> FlowProgram:
+        """Return one with a flow of its own."""
+        own = copy.copy(self)
+        own._worker = worker
+        own._flow = self._flows[worker % len(self._flows)]
+        own._share = Share(worker, self._workers)
+        if not self._independent and self._workers > 1:
+            own._divides = own._share.offer(own._flow) is not None
+        return own
+
+    def run(self, task: FlowTask) -> Parcel:
+        """Make the next datapoints."""
+        parcel = Parcel(divided=self._divides or self._workers == 1 or self._independent)
+        if task.begin is not None:
+            self._begin(task.begin)
+            self._mark(parcel)
+        until = time.perf_counter() + _PARCEL_S
+        try:
+            while len(parcel.points) < task.items and (not parcel.points or time.perf_counter() < until):
+                point = next(self._items)
+                place, self._count = self._count, self._count + 1
+                self.index = place
+                if place == 0 and self._portable:
+                    self._seed_apart()
+                if place < 0 or not self._is_mine(place):
+                    continue
+                parcel.points.append(point)
+                if self._count - self._marked >= MARK_EVERY:
+                    self._mark(parcel)
+        except StopIteration:
+            parcel.end = self._count
+            self._mark(parcel)
+        except ShareBrokenError:
+            parcel.broken = True
+        except Exception as error:
+            fault = Fault.of(error, index=self._flow.delivered)
+            parcel.fault = fault.portable() if self._portable else fault
+        return parcel
+
+    _flow: DataFlow
+    _share: Share
+
+    def _begin(self, begin: Begin) -> None:
+        self._close()
+        flow, share = self._flow, self._share
+        self.index = 0
+        seed = begin.seed
+        if begin.worker is not None:
+            words = repr((seed, "worker", begin.worker)).encode()
+            seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest())
+        if (flow._life.seed, flow._life.path) != (seed, begin.path):
+            flow._assign_seed(seed, begin.path)
+        if begin.state is not None:
+            flow.load_state(begin.state)
+        share.whole = begin.whole or self._independent
+        skip = begin.skip
+        for _ in range(begin.renew):
+            share.offset = -_NOWHERE
+            self._pass_over(flow, skip)
+            skip = 0
+        items = iter(flow)
+        if self._portable:
+            seed_global_generators(seed, begin.path, flow.pass_index)
+        self._items = self._passes(items) if self._independent else items
+        share.offset = -(flow.delivered + skip)
+        self._count = -skip
+
+    def _pass_over(self, flow: DataFlow, skip: int) -> None:
+        """Begin a pass, go through its first datapoints, and break it off."""
+        items = iter(flow)
+        for _ in zip(range(skip), items):
+            pass
+        del items
+        flow._abandon()
+
+    def _passes(self, items: Iterator[Any]) -> Iterator[Any]:
+        while True:
+            before = self._count
+            yield from items
+            if self._count == before:
+                return
+            items = iter(self._flow)
+
+    def _is_mine(self, place: int) -> bool:
+        return self._independent or place % self._workers == self._worker
+
+    def _seed_apart(self) -> None:
+        """Let user code that draws from the global generators draw apart, after a shuffle that all must do alike."""
+        life = self._flow._life
+        seed_global_generators(life.seed, life.path, self._flow.pass_index, "worker", self._worker)
+
+    def _mark(self, parcel: Parcel) -> None:
+        self._marked = self._count
+        parcel.marks.append((self._count, self._flow.state()))
+        parcel.stats, parcel.errors = self._flow.stats(), self._flow.error_counts()
+
+    def _close(self) -> None:
+        items, self._items = self._items, iter(())
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()

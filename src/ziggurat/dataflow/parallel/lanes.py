@@ -1,0 +1,160 @@
+"""Owns one pass of a runner on the consumer's side: what each worker has sent, whose turn it is, and where it all stands."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ziggurat.dataflow.parallel.flow_program import Begin, FlowTask, Parcel
+from ziggurat.dataflow.parallel.map_run import Pace
+from ziggurat.dataflow.parallel.program import Fault
+from ziggurat.dataflow.parallel.team import Report, Team, raised
+
+__all__ = ["Lane", "Lanes"]
+
+
+@dataclass
+class Lane:
+    """What one worker owes and has sent.
+
+    Args:
+        begin: goes with the first task.
+        marks: (count, state) of the flow, see ``Parcel``: the newest that the consumer has reached, and those ahead.
+        points: datapoints that wait for their turn.
+        reports: what has come and was not opened yet; it lies in shared memory until then.
+        asked: how many datapoints were asked for and are in no opened report.
+        taken: how many the consumer has.
+        last: the parcel after which nothing comes.
+    """
+
+    begin: Begin | None
+    marks: deque[tuple[int, Any]] = field(default_factory=deque)
+    points: deque[Any] = field(default_factory=deque)
+    reports: deque[tuple[Report, int]] = field(default_factory=deque)
+    asked: int = 0
+    taken: int = 0
+    last: Parcel | None = None
+
+
+class Lanes:
+    """Takes datapoints from the workers in turn.
+
+    Args:
+        team: the workers, each with tasks of its own.
+        begins: where each begins; the same for all unless they are independent.
+        prefetch: at most so many datapoints of all workers are in work or waiting.
+        turn: which worker is first.
+        independent: a worker's states count its own datapoints, not those of all.
+    """
+
+    def __init__(
+        self, team: Team, begins: Sequence[Begin], prefetch: int, *, turn: int = 0, independent: bool = False
+    ) -> None:
+        self.team = team
+        self._turn = turn
+        self._independent = independent
+        self._count = 0
+        self._lanes = [Lane(begin) for begin in begins]
+        self._allowance = max(1, prefetch // len(self._lanes))
+        self._pace = Pace(self._allowance, 1, fixed=None if team.workers else 1)
+        self._out: dict[int, tuple[Lane, int]] = {}
+        self._busy_s = team.busy_s
+        self.newest: dict[int, Parcel] = {}
+        """Of each worker, the last parcel that told how much time its stages took."""
+        self.divided = True
+        """False where the workers compute what is not theirs."""
+
+    @property
+    def turn(self) -> int:
+        """Number of the worker that is next."""
+        return (self._turn + self._count) % len(self._lanes)
+
+    @property
+    def count(self) -> int:
+        """How many datapoints were taken."""
+        return self._count
+
+    def next_lane(self) -> Lane:
+        """Wait until the worker whose turn it is has sent a datapoint, or its last parcel; return its lane."""
+        lane = self._lanes[self.turn]
+        self._supply()
+        self._receive(wait=False)
+        self._wait_for(lane)
+        return lane
+
+    def take(self, lane: Lane) -> Any:
+        """Return the next datapoint of a lane that has one."""
+        lane.taken += 1
+        self._count += 1
+        for each in (lane,) if self._independent else self._lanes:
+            reached = each.taken if self._independent else self._count
+            while len(each.marks) > 1 and each.marks[1][0] <= reached:
+                each.marks.popleft()
+        return lane.points.popleft()
+
+    def ends(self) -> set[int | None]:
+        """Wait until every worker has come to the end of the pass; return where they found it."""
+        for lane in self._lanes:
+            while lane.last is None:
+                lane.points.clear()
+                self._supply()
+                self._wait_for(lane)
+        return {lane.last.end for lane in self._lanes if lane.last is not None}
+
+    def position(self) -> tuple[Any, int] | None:
+        """Return a state of the flow, and how many datapoints were delivered after it; None before the first."""
+        marks = [lane.marks[0] for lane in self._lanes if lane.marks]
+        if not self._count or not marks:
+            return None
+        count, state = max(marks, key=lambda mark: mark[0])
+        return state, self._count - count
+
+    def positions(self) -> list[tuple[Any, int] | None]:
+        """Return the same for each of several independent workers."""
+        return [(lane.marks[0][1], lane.taken - lane.marks[0][0]) if lane.taken else None for lane in self._lanes]
+
+    def _wait_for(self, lane: Lane) -> None:
+        while not lane.points and lane.last is None:
+            if lane.reports:
+                self._open(lane)
+                self._supply()
+            else:
+                self._receive(wait=True)
+
+    def _supply(self) -> None:
+        items = self._pace.chunk()
+        for number, lane in enumerate(self._lanes):
+            while lane.last is None and self.team.room():
+                waiting = lane.asked + len(lane.points)
+                if waiting and waiting + items > self._allowance:
+                    break
+                task, lane.begin = FlowTask(items, lane.begin), None
+                lane.asked += items
+                submitted = self.team.submit(task, items=items, lane=number, label="its share of the pass")
+                self._out[submitted] = lane, items
+
+    def _receive(self, *, wait: bool) -> None:
+        received = 0
+        for report in self.team.collect(wait=wait):
+            lane, items = self._out.pop(report.number)
+            lane.reports.append((report, items))
+            received += items
+        if received:
+            self._pace.learn(received, self.team.busy_s - self._busy_s)
+            self._busy_s = self.team.busy_s
+
+    def _open(self, lane: Lane) -> None:
+        report, items = lane.reports.popleft()
+        lane.asked -= items
+        parcel = report.value()
+        if isinstance(parcel, Fault):
+            raise raised(self.team.name, report.worker, parcel) from parcel.exception()
+        self.divided = self.divided and parcel.divided
+        lane.points.extend(parcel.points)
+        lane.marks.extend(parcel.marks)
+        if parcel.marks:
+            self.newest[report.worker] = parcel
+        if parcel.end is not None or parcel.fault is not None or parcel.broken:
+            lane.last = parcel

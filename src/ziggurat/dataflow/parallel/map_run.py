@@ -1,0 +1,147 @@
+"""Owns one pass of a parallel map: cuts the inputs into chunks, keeps the workers supplied, and puts results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from ziggurat.dataflow.parallel.line import Input, Line
+from ziggurat.dataflow.parallel.map_program import MapResult, MapTask
+from ziggurat.dataflow.parallel.program import Fault
+from ziggurat.dataflow.parallel.share import NOT_MINE, Share
+from ziggurat.dataflow.parallel.team import Report, Team, raised
+from ziggurat.dataflow.random import RandomStream
+
+__all__ = ["Chunk", "MapRun", "Pace"]
+
+_CHUNK_S = 0.002
+_CHUNK_AT_MOST = 64
+_NOTHING = MapResult(())
+
+
+class Pace:
+    """Chooses how many datapoints one task has: as many as make a message worth its cost, and every worker busy."""
+
+    def __init__(self, buffer_size: int, workers: int, fixed: int | None = None) -> None:
+        self._at_most = max(1, min(_CHUNK_AT_MOST, buffer_size // (2 * max(workers, 1))))
+        self._fixed = fixed
+        self._items = 0.0
+        self._busy_s = 0.0
+
+    def learn(self, items: int, busy_s: float) -> None:
+        """Take note of how long some datapoints took."""
+        self._items = self._items / 2 + items
+        self._busy_s = self._busy_s / 2 + busy_s
+
+    def chunk(self) -> int:
+        """Return the number of datapoints of the next task."""
+        if self._fixed is not None:
+            return self._fixed
+        if not self._items:
+            return 1
+        return max(1, min(self._at_most, round(_CHUNK_S * self._items / max(self._busy_s, 1e-9))))
+
+
+@dataclass
+class Chunk:
+    """Inputs that were handed out together, and what became of them.
+
+    Args:
+        inputs: the inputs.
+        report: set when they are done.
+        result: what became of them; set when it is their turn.
+    """
+
+    inputs: list[Input]
+    report: Report | None = None
+    result: MapResult = _NOTHING
+
+    @property
+    def worker(self) -> int:
+        """Number of the worker that did it."""
+        return self.report.worker if self.report is not None else 0
+
+
+class MapRun:
+    """Drives a team through one pass.
+
+    Args:
+        team: the workers.
+        line: the inputs.
+        stream: the stage's random numbers.
+        pace: chooses the size of the chunks.
+        ordered: results come in the order of the inputs; otherwise as they are ready.
+        share: what of the pass is to be computed; None: all.
+    """
+
+    def __init__(
+        self, team: Team, line: Line, stream: RandomStream, pace: Pace, *, ordered: bool, share: Share | None = None
+    ) -> None:
+        self._team = team
+        self._line = line
+        self._stream = stream
+        self._pace = pace
+        self._ordered = ordered
+        self._share = share
+        self._out: dict[int, Chunk] = {}
+        self._order: deque[Chunk] = deque()
+        self._buffered = 0
+        self._busy_s = team.busy_s
+
+    def fill(self, pass_index: int, buffer_size: int) -> None:
+        """Hand out inputs while there is room for them."""
+        while not self._line.ended and self._team.room():
+            size = self._pace.chunk() if self._share is None else 1
+            if self._buffered and self._buffered + size > buffer_size:
+                return
+            inputs = self._line.pull(size)
+            if inputs:
+                self._hand_out(inputs, pass_index)
+
+    def next_chunk(self) -> Chunk | None:
+        """Wait for the next chunk; None where nothing is out any more.
+
+        Raises:
+            DataWorkerError: where a worker died, or a task failed as a whole.
+        """
+        order = self._order
+        while not (order and order[0].report is not None):
+            if not order and not self._out:
+                return None
+            self._take(self._team.collect(wait=True))
+        chunk = order.popleft()
+        self._take(self._team.collect(wait=False))  # also notices a dead worker before its result is missed
+        self._buffered -= len(chunk.inputs)
+        assert chunk.report is not None
+        result = chunk.report.value()
+        if isinstance(result, Fault):
+            raise raised(self._team.name, chunk.worker, result) from result.exception()
+        chunk.result = result
+        return chunk
+
+    def _hand_out(self, inputs: list[Input], pass_index: int) -> None:
+        self._buffered += len(inputs)
+        first, last = inputs[0].index, inputs[-1].index
+        if self._share is not None and not self._share.owns(first):
+            self._order.append(Chunk(inputs, Report(0, 0, MapResult([NOT_MINE]))))
+            return
+        indices = range(first, last + 1) if last - first + 1 == len(inputs) else [each.index for each in inputs]
+        task = MapTask([each.point for each in inputs], indices, pass_index, self._stream.seed, self._stream.path)
+        label = f"datapoint {first}" if first == last else f"datapoints {first} to {last}"
+        chunk = Chunk(inputs)
+        self._out[self._team.submit(task, items=len(inputs), label=label)] = chunk
+        if self._ordered:
+            self._order.append(chunk)
+
+    def _take(self, reports: list[Report]) -> None:
+        items = 0
+        for report in reports:
+            chunk = self._out.pop(report.number)
+            chunk.report = report
+            items += len(chunk.inputs)
+            if not self._ordered:
+                self._order.append(chunk)
+        if items:
+            self._pace.learn(items, self._team.busy_s - self._busy_s)
+            self._busy_s = self._team.busy_s

@@ -1,0 +1,210 @@
+"""Owns the parallel map without its workers: passes, order, errors, state and resume."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageStats
+from ziggurat.dataflow.life import Position as PassPosition
+from ziggurat.dataflow.parallel.endless import RepeatedData
+from ziggurat.dataflow.parallel.holder import Holder
+from ziggurat.dataflow.parallel.line import Line
+from ziggurat.dataflow.parallel.map_program import MapProgram
+from ziggurat.dataflow.parallel.map_run import Chunk, MapRun, Pace
+from ziggurat.dataflow.parallel.options import Settings
+from ziggurat.dataflow.parallel.program import Fault
+from ziggurat.dataflow.parallel.share import Share
+from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
+from ziggurat.dataflow.policy import ErrorPolicy, OnError
+from ziggurat.errors import UsageError
+
+__all__ = ["ParallelMap", "spans_passes"]
+
+
+class ParallelMap(ProxyDataFlow):
+    """Runs a map function in workers, and yields what a serial map would.
+
+    The datapoints, their order, and the random numbers that ``func`` gets do not depend on the number of workers, the
+    buffer, or who is faster. Inputs are read ahead in the consumer's thread while it asks for datapoints. State and
+    resume are exact; on resuming, the inputs that were in the buffer are read again.
+
+    Args:
+        ds: the flow to map; it is run in this process.
+        func: see ``MapData``.
+        workers: how many; 0: none, the consumer maps.
+        buffer_size: at most so many datapoints are read ahead, in work, or waiting.
+        on_error: see ``MapData``. What it raises is a ``DataWorkerError`` (a ``DatapointError`` too).
+        settings: the rest.
+    """
+
+    def __init__(
+        self,
+        ds: DataFlow,
+        func: Callable[..., Datapoint | None] | None,
+        workers: int,
+        buffer_size: int,
+        on_error: OnError | ErrorPolicy,
+        *,
+        settings: Settings,
+    ) -> None:
+        name = type(self).__name__
+        if not callable(func):
+            raise UsageError(f"{name} needs a function: `map_func=…`.", received=repr(func))
+        if buffer_size < 1:
+            raise UsageError("`buffer_size` is 1 or more.", received=buffer_size)
+        super().__init__(RepeatedData(ds, -1) if settings.never_ends else ds)
+        self.func = func
+        self.workers = workers
+        self.buffer_size = int(buffer_size)
+        self.policy = ErrorPolicy.of(on_error)
+        self._source = ds
+        self.settings = settings
+        self._holder = Holder()
+        self._line: Line | None = None
+        self._loaded: tuple[int, list[int]] = (0, [])
+        self._share: Share | None = None
+
+    @abstractmethod
+    def start_team(self, program: MapProgram) -> Team:
+        """Start the workers; only called where there are any."""
+
+    def __len__(self) -> int:
+        """Return the length of the flow that is read: an upper bound where the function drops datapoints."""
+        return len(self._source)
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the mapped datapoints."""
+        user = object()
+        team = self._holder.claim(user, self._start)
+        line = self._line = Line(self.ds, *self._loaded)
+        self._loaded = (0, [])
+        finished = False
+        try:
+            run = MapRun(team, line, self.stream("map"), self.pace(), ordered=self.settings.in_order, share=self._share)
+            for point in self.outcomes(self._chunks(run), line, team):
+                yield point
+                self._holder.check(user)
+            if line.error is not None:
+                raise line.error
+            finished = True
+            self._line = None
+        finally:
+            line.close()
+            self._holder.rest(user, finished=finished)
+
+    def outcomes(self, chunks: Iterator[Chunk], line: Line, team: Team) -> Iterator[Datapoint]:
+        """Yield what became of the inputs, and tell ``line`` what is finished before each yield."""
+        for chunk in chunks:
+            faults = chunk.result.faults
+            for place, (each, value) in enumerate(zip(chunk.inputs, chunk.result.values, strict=True)):
+                line.finish(each.number)
+                if value is not None:
+                    yield value
+                    continue
+                if place in faults:
+                    self.judge(faults[place], team, chunk.worker)
+                if self._share is not None:
+                    self._share.dropped()
+
+    def judge(self, fault: Fault, team: Team, worker: int) -> None:
+        """Let the policy decide about a datapoint that failed; return where it is dropped."""
+        assert self.policy is not None
+        cause = fault.exception()
+        try:
+            self.policy.take(fault.failure, cause)
+        except Exception as error:
+            raise raised(team.name, worker, fault, advice=getattr(error, "advice", "")) from cause
+
+    def pace(self) -> Pace:
+        """Return what chooses the size of the tasks."""
+        return Pace(self.buffer_size, self.workers)
+
+    def program(self) -> MapProgram:
+        """Return what the workers run."""
+        return MapProgram(self.func)
+
+    def take_share(self, share: Share) -> None:
+        """Compute only what ``share`` owns from now on, see ``share``."""
+        self._share = share
+        share.offer(self.ds)
+
+    def worker_pids(self) -> list[int]:
+        """Return the ids of the worker processes that live now."""
+        return self._holder.pids()
+
+    # ---- state
+
+    def children_state(self) -> list[Any]:
+        """Return the state of ``ds`` at or before the first input that is not finished."""
+        return super().children_state() if self._line is None else [self._line.position().child]
+
+    def stage_state(self) -> Any:
+        """Return which inputs after that state are finished."""
+        skip, done = self._loaded if self._line is None else self._line.position()[1:]
+        return {"skip": skip, "done": done} if skip or done else None
+
+    def load_stage_state(self, state: Any) -> None:
+        """Take back which inputs are finished."""
+        self._line = None
+        over = state is None or self._life.position.ended
+        self._loaded = (0, []) if over else (state["skip"], state["done"])
+
+    def stats(self) -> list[StageStats]:
+        """Return the time spent, this stage first: what the consumer waited, then what the workers worked."""
+        mine, *rest = super().stats()
+        busy_s = self._holder.busy_s
+        return [mine, StageStats(f"{mine.stage} workers", mine.path, mine.datapoints, busy_s, busy_s), *rest]
+
+    def close(self) -> None:
+        """End the workers; they start again when the flow is iterated."""
+        self._holder.close()
+        super().close()
+
+    # ---- inside
+
+    def _start(self) -> Team:
+        program = self.program()
+        if self.workers == 0:
+            return InlineTeam(type(self).__name__, program)
+        return self.start_team(program)
+
+    def _chunks(self, run: MapRun) -> Iterator[Chunk]:
+        while True:
+            run.fill(self.ds.pass_index, self.buffer_size)
+            chunk = run.next_chunk()
+            if chunk is None:
+                return
+            yield chunk
+
+    def _begin_pass(self, position: PassPosition) -> None:
+        self._settle()
+        super()._begin_pass(position)
+
+    def _abandon(self) -> None:
+        self._settle()
+        super()._abandon()
+
+    def _settle(self) -> None:
+        """After a pass that was broken off: forget what was read ahead.
+
+        A child that goes on from pass to pass must go on after what was *delivered*, so it is led there.
+        """
+        line, self._line = self._line, None
+        if line is None:
+            return
+        line.close()
+        if spans_passes(self.ds):
+            position = line.position()
+            self.ds.load_state(position.child)
+            items = iter(self.ds)
+            for _ in zip(range(position.skip), items):
+                pass
+            del items
+            self.ds._abandon()
+
+
+def spans_passes(flow: DataFlow) -> bool:
+    """Tell whether a pass of ``flow``, or of any flow that it reads, may begin where the last one stopped."""
+    return flow.spans_passes or any(spans_passes(child) for child in flow.children())

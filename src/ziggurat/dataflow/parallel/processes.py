@@ -1,0 +1,232 @@
+"""Owns teams of processes: tasks and results lie in shared memory, small records on pipes say where."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.parallel.arena import HEADER_BYTES, Arena, Slot
+from ziggurat.dataflow.parallel.codec import Packed, pack, unpack
+from ziggurat.dataflow.parallel.means import Means, ProcessSettings
+from ziggurat.dataflow.parallel.program import Program
+from ziggurat.dataflow.parallel.team import Report, Team, died
+from ziggurat.dataflow.parallel.wire import (
+    GENERATION_CELL,
+    GRANT,
+    RECORD_BYTES,
+    WORKERS_AT_MOST,
+    Done,
+    Outcome,
+    Task,
+    cell_of,
+)
+from ziggurat.dataflow.parallel.worker import COPIED_BYTES
+from ziggurat.errors import DataWorkerError, UsageError
+
+__all__ = ["ProcessTeam"]
+
+_TASKS_AT_MOST = 1000  # records that a pipe holds without blocking
+_FIRST_RESULT_BYTES = 65536
+_WAIT_MS = 1000
+
+
+@dataclass
+class _Errand:
+    """A task on its way."""
+
+    number: int
+    packed: Packed | None
+    generation: int
+    items: int
+    lane: int
+    label: str
+    input: Slot | None = None
+    output: Slot | None = None
+
+
+class _SharedReport(Report):
+    """A report whose result still lies in its slot."""
+
+    def __init__(self, team: ProcessTeam, errand: _Errand, done: Done) -> None:
+        super().__init__(errand.number, done.worker, None)
+        self._team = team
+        self._size = done.size
+
+    def value(self) -> Any:
+        return self._team._unpack(self.number, self._size)
+
+
+class ProcessTeam(Team):
+    """Processes of this machine.
+
+    Args:
+        name: what errors call the stage.
+        program: what they run.
+        settings: how many, and how they are started.
+
+    Raises:
+        UsageError: where the program cannot be sent to a process.
+    """
+
+    def __init__(self, name: str, program: Program, settings: ProcessSettings) -> None:
+        super().__init__(name, settings.workers)
+        if not 0 < settings.workers <= WORKERS_AT_MOST:
+            raise UsageError(f"A stage has 0 to {WORKERS_AT_MOST} workers.", received=settings.workers)
+        self._arena = Arena(settings.buffer_bytes)
+        self._cells = np.frombuffer(self._arena.window.view(0, HEADER_BYTES), np.int64)
+        self._means = Means(self._arena.file)
+        self._end = weakref.finalize(self, self._means.close)
+        self._number = 0
+        self._generation = 0
+        self._waiting: deque[_Errand] = deque()
+        self._out: dict[int, _Errand] = {}
+        self._unread: dict[int, Slot] = {}
+        self._item_bytes = 0.0
+        try:
+            self._means.start(name, program, settings)
+        except BaseException:
+            self._end()
+            raise
+
+    # ---- the interface of a team
+
+    def room(self) -> bool:
+        if self._waiting or len(self._out) >= _TASKS_AT_MOST:
+            return False
+        # Until one result has come, nobody knows how large the slots must be.
+        return self._item_bytes > 0 or len(self._out) < 2 * self.workers
+
+    def submit(self, task: Any, *, items: int = 1, lane: int = 0, label: str = "") -> int:
+        self._number += 1
+        self._waiting.append(_Errand(self._number, pack(task), self._generation, items, lane, label))
+        self._send_waiting()
+        return self._number
+
+    def collect(self, *, wait: bool) -> list[Report]:
+        reports = self._receive(0)
+        while wait and not reports and (self._out or self._waiting):
+            self._send_waiting(must=not self._out)
+            reports = self._receive(_WAIT_MS)
+        self._send_waiting()
+        return reports
+
+    def abandon(self) -> None:
+        self._generation += 1
+        self._cells[GENERATION_CELL] = self._generation
+        for errand in self._waiting:
+            if errand.input is not None:
+                self._arena.free(errand.input)
+        self._waiting.clear()
+        for slot in self._unread.values():
+            self._arena.free(slot)
+        self._unread.clear()
+
+    def healthy(self) -> bool:
+        return self._end.alive and self._means.owner == os.getpid() and not self._means.ready(0)[1]
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._means.processes]
+
+    def close(self) -> None:
+        self._end()
+
+    # ---- out
+
+    def _send_waiting(self, *, must: bool = False) -> None:
+        while self._waiting and self._find_room(self._waiting[0], must=must):
+            errand = self._waiting.popleft()
+            assert errand.packed is not None and errand.input is not None and errand.output is not None
+            errand.packed.write(self._arena.window.view(errand.input.offset, errand.packed.size_bytes))
+            record = Task(
+                errand.number,
+                errand.generation,
+                errand.input.offset,
+                errand.packed.size_bytes,
+                errand.output.offset,
+                errand.output.size_bytes,
+            )
+            errand.packed = None  # the arrays of the task may go now
+            self._out[errand.number] = errand
+            must = False
+            try:
+                os.write(self._means.tasks[errand.lane], record.packed())
+            except BrokenPipeError:
+                self._receive(_WAIT_MS)  # every worker is dead, so this raises
+
+    def _find_room(self, errand: _Errand, *, must: bool) -> bool:
+        assert errand.packed is not None
+        errand.input = errand.input or self._arena.allocate(errand.packed.size_bytes, must=must)
+        if errand.input is None:
+            return False
+        expected = int(self._item_bytes * errand.items * 1.25) + 1024 if self._item_bytes else _FIRST_RESULT_BYTES
+        errand.output = self._arena.allocate(expected, must=must)
+        return errand.output is not None
+
+    # ---- in
+
+    def _receive(self, wait_ms: int) -> list[Report]:
+        if not self._end.alive:
+            raise DataWorkerError(f"{self.name} was closed while it was iterated.", advice="Iterate it anew.")
+        any_done, gone = self._means.ready(wait_ms)
+        reports: list[Report] = []
+        if any_done:
+            records = memoryview(os.read(self._means.done, 1024 * RECORD_BYTES))
+            for start in range(0, len(records), RECORD_BYTES):
+                self._settle(Done.of(records[start : start + RECORD_BYTES]), reports)
+        if gone is not None:
+            raise self._obituary(gone)
+        return reports
+
+    def _settle(self, done: Done, reports: list[Report]) -> None:
+        errand = self._out[done.number]
+        assert errand.input is not None and errand.output is not None
+        if done.outcome == Outcome.NEEDS_ROOM:
+            self._arena.free(errand.output)
+            slot = errand.output = self._arena.allocate(done.size, must=True)
+            assert slot is not None
+            with contextlib.suppress(OSError):  # it died: its socket says so
+                self._means.sockets[done.worker].sendall(GRANT.pack(slot.offset, slot.size_bytes))
+            return
+        del self._out[done.number]
+        self.busy_s += done.busy_ns / 1e9
+        if not done.keeps_input:
+            self._arena.free(errand.input)
+        if errand.generation != self._generation:
+            self._arena.free(errand.output)
+            return
+        self._item_bytes = max(done.size / errand.items, self._item_bytes * 0.98)
+        self._unread[done.number] = self._arena.shrink(errand.output, done.size)
+        reports.append(_SharedReport(self, errand, done))
+
+    def _unpack(self, number: int, size: int) -> Any:
+        slot = self._unread.pop(number)
+        if size >= COPIED_BYTES and self._arena.leased_bytes + slot.size_bytes <= self._arena.size_bytes // 2:
+            return unpack(self._arena.lease(slot))
+        # Small, or the consumer holds much already: give it memory of its own, and use the slot again.
+        copy = bytearray(self._arena.window.view(slot.offset, size))
+        self._arena.free(slot)
+        return unpack(memoryview(copy))
+
+    def _obituary(self, worker: int) -> DataWorkerError:
+        words, code = self._means.last_words(worker)
+        number = int(self._cells[cell_of(worker)]) - 1
+        errand = self._out.get(number)
+        self.close()
+        if not words:
+            return died(self.name, worker, code, label=errand.label if errand else "")
+        said = json.loads(words)
+        error = DataWorkerError(
+            f"Worker {worker} of {self.name} could not begin its work.",
+            received=said["error"],
+            worker_traceback=said["traceback"],
+            details={"worker": worker},
+        )
+        error.add_note(f"In worker {worker}:\n{said['traceback']}")
+        return error

@@ -1,0 +1,290 @@
+"""Owns the runner without its workers: a whole flow is run by several, and comes out as if one had run it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from abc import abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageErrors, StageStats, UnknownLengthError
+from ziggurat.dataflow.life import Position as PassPosition
+from ziggurat.dataflow.parallel.flow_program import Begin, FlowProgram, Parcel
+from ziggurat.dataflow.parallel.holder import Holder
+from ziggurat.dataflow.parallel.lanes import Lanes
+from ziggurat.dataflow.parallel.options import Settings
+from ziggurat.dataflow.parallel.statistics import merged_errors, merged_stats
+from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
+from ziggurat.dataflow.random import fresh_seed
+from ziggurat.errors import DataError, UsageError
+
+__all__ = ["Runner"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Where a worker's flow is to begin.
+
+    Args:
+        state: state of the flow; None: as it was made.
+        skip: datapoints delivered after that state.
+        renew: how many passes, that one included, were begun and broken off; the next one is to begin.
+        start: number of the team whose workers stand there already, see ``Holder.starts``.
+    """
+
+    state: Any = None
+    skip: int = 0
+    renew: int = 0
+    start: int = 0
+
+
+class Runner(ProxyDataFlow):
+    """Runs ``ds`` in workers, and yields one serial pass: the same datapoints in the same order.
+
+    Every worker runs the flow, and delivers every n-th datapoint; what is not its own it passes over where the stages
+    know how (see ``share``), and computes otherwise. Results, order, random numbers and states do not depend on the
+    number of workers. A flow with its own source of randomness, or one that gives other data in every process, cannot be
+    divided so: say ``independent=True``, and each worker's datapoints come in turn, as many as one pass has (for ever
+    where ``ds`` has no length), with duplicates, as in Tensorpack.
+
+    Args:
+        ds: the flow; the workers run it, this process does not.
+        workers: how many; 0: none, the consumer runs it.
+        prefetch: at most so many datapoints are in work or waiting.
+        settings: the rest.
+    """
+
+    def __init__(self, ds: DataFlow, workers: int, prefetch: int, *, settings: Settings) -> None:
+        super().__init__(ds)
+        if prefetch < 1:
+            raise UsageError("A runner prefetches at least 1 datapoint.", received=prefetch)
+        self.workers = workers
+        self.prefetch = int(prefetch)
+        self.settings = settings
+        self.spans_passes = settings.independent
+        self._holder = Holder()
+        self._lanes: Lanes | None = None
+        self._rest = [_Rest()] * (max(workers, 1) if settings.independent else 1)
+        self._turn = 0
+        self._stopped_at: tuple[Any, int] | None = None
+        self._whole = False
+        self._told = False
+        self._newest: dict[int, Parcel] = {}
+
+    in_processes: bool = True
+    """True where the workers are processes."""
+
+    @abstractmethod
+    def start_team(self, program: FlowProgram) -> Team:
+        """Start the workers; only called where there are any."""
+
+    def flows(self) -> Sequence[DataFlow]:
+        """Return the flows that the workers run: one for each, or one for all."""
+        return (self.ds,)
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the datapoints."""
+        user = object()
+        team = self._holder.claim(user, self._start)
+        finished = False
+        try:
+            for point in self._in_turn(team) if self.settings.independent else self._divided(team):
+                yield point
+                self._holder.check(user)
+            finished = True
+        finally:
+            if not finished:
+                self._stop()
+            self._holder.rest(user, finished=finished)
+
+    def worker_pids(self) -> list[int]:
+        """Return the ids of the worker processes that live now."""
+        return self._holder.pids()
+
+    # ---- a pass
+
+    def _divided(self, team: Team) -> Iterator[Datapoint]:
+        """Yield a pass that the workers divide between them."""
+        while True:
+            lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * max(team.workers, 1), self.prefetch)
+            last = yield from self._points(lanes)
+            assert last is not None
+            if not last.broken:
+                break
+            self._tell("drops datapoints, after which nobody knows which ones are whose")
+            self._whole = True
+            self._stop()
+            self._settle(broken_off=False)
+            team.abandon()
+        self._raise_fault(last, lanes)
+        ends = lanes.ends()
+        if ends != {lanes.count}:
+            raise DataError(
+                "Every worker of a runner must get the same datapoints from the flow.",
+                received="passes of " + " and ".join(sorted(map(str, ends | {lanes.count}))) + " datapoints",
+                advice="Let the flow draw from its `rng` only, and read the same files in the same order; or say "
+                "`independent=True`, if duplicates do not matter.",
+            )
+        team.abandon()  # what was asked for beyond the end
+        self._lanes = None
+        self._rest = [_Rest(last.marks[-1][1], start=self._holder.starts)]
+
+    def _in_turn(self, team: Team) -> Iterator[Datapoint]:
+        """Yield what independent workers make, each in its turn, for as long as a pass of the flow is."""
+        lanes = self._lanes
+        if lanes is None or lanes.team is not team:
+            begins = [self._begin_at(rest, worker) for worker, rest in enumerate(self._rest)]
+            lanes = self._lanes = Lanes(team, begins, self.prefetch, turn=self._turn, independent=True)
+        try:
+            at_most: int | None = len(self.ds) - self.resume_index
+        except UnknownLengthError:
+            at_most = None
+        last = yield from self._points(lanes, at_most)
+        if last is not None:
+            self._raise_fault(last, lanes)
+
+    def _points(self, lanes: Lanes, at_most: int | None = None) -> Generator[Datapoint, None, Parcel | None]:
+        """Yield what the lanes bring; return the parcel after which nothing comes, if it came to that."""
+        until = None if at_most is None else lanes.count + at_most
+        while until is None or lanes.count < until:
+            lane = lanes.next_lane()
+            self._newest.update(lanes.newest)
+            if not lanes.divided:
+                self._tell("cannot be divided")
+            if not lane.points:
+                return lane.last
+            yield lanes.take(lane)
+        return None
+
+    def _raise_fault(self, last: Parcel, lanes: Lanes) -> None:
+        if last.fault is not None:
+            raise raised(lanes.team.name, lanes.turn, last.fault) from last.fault.exception()
+
+    def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
+        state = None if rest.start == self._holder.starts else rest.state
+        path = (*self._life.path, 0)
+        return Begin(self._life.seed or 0, path, state, rest.skip, rest.renew, self._whole, worker)
+
+    def _start(self) -> Team:
+        count = max(self.workers, 1)
+        flows = self.flows()
+        program = FlowProgram(flows, count, independent=self.settings.independent, portable=self.in_processes)
+        if self.workers == 0:
+            return InlineTeam(type(self).__name__, program)
+        return self.start_team(program)
+
+    def _tell(self, why: str) -> None:
+        if not self._told and self.workers > 1:
+            self._told = True
+            _logger.warning(
+                "%s: a stage of the flow %s. Each of the %d workers computes every datapoint, and delivers its share: "
+                "the result is right, but not sooner. A parallel map does better.",
+                type(self).__name__,
+                why,
+                self.workers,
+            )
+
+    # ---- between passes
+
+    def reset_state(self) -> None:
+        """Choose the seed. The workers prepare the flow: they are the ones who use it."""
+        if self._life.seed is None:
+            self.seed(fresh_seed())
+        self._life.prepared_by = os.getpid()
+
+    def _begin_pass(self, position: PassPosition) -> None:
+        if not self.settings.independent:
+            self._settle(broken_off=True)
+        super()._begin_pass(position)
+
+    def _abandon(self) -> None:
+        if not self.settings.independent:
+            self._settle(broken_off=True)
+        super()._abandon()
+
+    def _stop(self) -> None:
+        """Keep where a pass stands that was not run to its end, and let go of everything else."""
+        lanes, self._lanes = self._lanes, None
+        if lanes is None:
+            return
+        if self.settings.independent:
+            self._turn = lanes.turn
+            found = zip(lanes.positions(), self._rest)
+            self._rest = [replace(rest, start=0) if at is None else _Rest(*at) for at, rest in found]
+            return
+        self._stopped_at = lanes.position() or (None, -1)
+
+    def _settle(self, *, broken_off: bool) -> None:
+        """Let the next pass begin where the last one was stopped, or after it."""
+        stopped, self._stopped_at = self._stopped_at, None
+        if stopped is None:
+            return
+        state, skip = stopped
+        if skip < 0:  # it had delivered nothing
+            self._rest = [replace(self._rest[0], renew=self._rest[0].renew + broken_off, start=0)]
+        else:
+            self._rest = [_Rest(state, skip, int(broken_off))]
+
+    def _standing(self) -> _Rest:
+        """Return where to go on with the pass that runs, or was stopped, or comes next."""
+        at = self._stopped_at if self._lanes is None else self._lanes.position()
+        return self._rest[0] if at is None or at[1] < 0 else _Rest(*at)
+
+    # ---- state
+
+    def children_state(self) -> list[Any]:
+        """Return a state of the flow at or before what was delivered."""
+        state = None if self.settings.independent else self._standing().state
+        return super().children_state() if state is None else [state]
+
+    def stage_state(self) -> Any:
+        """Return how many datapoints were delivered after that state; where independent workers stand."""
+        if not self.settings.independent:
+            rest = self._standing()
+            return {"skip": rest.skip, "renew": rest.renew} if rest.skip or rest.renew else None
+        turn, at = self._turn, [None] * len(self._rest)
+        if self._lanes is not None:
+            turn, at = self._lanes.turn, self._lanes.positions()
+        workers = [[rest.state, rest.skip] if each is None else list(each) for each, rest in zip(at, self._rest)]
+        return {"turn": turn, "workers": workers}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Let the next ``iter()`` go on where ``state()`` was called on a flow of the same shape."""
+        self._holder.close()  # nobody runs the flow while it is changed
+        super().load_state(state)
+        self._lanes = self._stopped_at = None
+        own = state["own"] or {}
+        if not self.settings.independent:
+            self._rest = [_Rest(state["children"][0], own.get("skip", 0), own.get("renew", 0))]
+            return
+        if len(own["workers"]) != len(self._rest):
+            raise DataError(
+                "A runner of independent workers goes on with as many as it had.",
+                received=f"the state of {len(own['workers'])} workers for {len(self._rest)}",
+                advice="Use as many workers, or a runner that divides each pass: its state fits any number.",
+            )
+        self._turn = own["turn"]
+        self._rest = [_Rest(each, skip) for each, skip in own["workers"]]
+
+    def stats(self) -> list[StageStats]:
+        """Return the time spent, this stage first: what the consumer waited, then the workers, together and by stage."""
+        life = self._life
+        busy_s = self._holder.busy_s
+        mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, life.total_s)
+        workers = StageStats(f"{mine.stage} workers", life.path, life.datapoints, busy_s, busy_s)
+        below = merged_stats(parcel.stats for parcel in self._newest.values())
+        return [mine, workers, *(below or self.ds.stats())]
+
+    def error_counts(self) -> list[StageErrors]:
+        """Return what the stages dropped because of errors, as far as the workers have told."""
+        return merged_errors(parcel.errors for parcel in self._newest.values())
+
+    def close(self) -> None:
+        """End the workers; they start again when the flow is iterated."""
+        self._stop()
+        self._holder.close()
+        super().close()

@@ -1,0 +1,87 @@
+"""Owns keeping a whole pass in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
+
+__all__ = ["CacheData"]
+
+
+class CacheData(ProxyDataFlow):
+    """The datapoints of one pass of a flow, kept in memory and yielded in every later pass: the same objects.
+
+    The first pass fills the cache. Only a complete one is used: where the first pass is broken off, the next one fills
+    it again. A stage after it that changes arrays in place changes the cache.
+
+    Args:
+        ds: a flow that ends.
+        shuffle: a new random order in every pass that comes from the cache.
+
+    Resuming reads the pass of ``ds`` that is cached again, because states hold no data.
+    """
+
+    def __init__(self, ds: DataFlow, shuffle: bool = False) -> None:
+        super().__init__(ds)
+        self.shuffle = shuffle
+        self._forget()
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the datapoints, from the cache where it is complete."""
+        if self._points is None:
+            if self._start is None or not (self.resume_index or self._complete):
+                self._start, self._complete = self.ds.state(), False
+            if not self._complete:
+                yield from self._filling()
+                return
+            self._points = list(self.ds)
+        for index in self._order(len(self._points)):
+            yield self._points[index]
+
+    def stage_state(self) -> bool:
+        """Tell whether the cache is complete."""
+        return self._complete
+
+    def load_stage_state(self, state: bool) -> None:
+        """Take back whether the cache was complete."""
+        self._forget()
+        self._complete = state
+        self._start = self.ds.state()
+
+    def children_state(self) -> list[Any]:
+        """Return the state of ``ds`` before the pass that is cached."""
+        given_up = self._life.position.ended and not self._complete
+        return super().children_state() if self._start is None or given_up else [self._start]
+
+    def close(self) -> None:
+        """Free the cache, too; it is filled again by the pass that filled it."""
+        if self._complete and self._points is not None:
+            self.ds.load_state(self._start or {})
+        self._points = None
+        super().close()
+
+    def _filling(self) -> Iterator[Datapoint]:
+        """Yield the pass that fills the cache, always one behind, so that it is complete with its last datapoint."""
+        points: list[Datapoint] = []
+        for point in self.ds:
+            points.append(point)
+            if len(points) - 2 >= self.resume_index:
+                yield points[-2]
+        self._points, self._complete = points, True
+        if len(points) - 1 >= self.resume_index:
+            yield points[-1]
+
+    def _order(self, count: int) -> Iterator[int]:
+        if not self.shuffle:
+            return iter(range(self.resume_index, count))
+        order: np.ndarray = self.stream("order").seek(self.pass_index).permutation(count)
+        return iter(order[self.resume_index :].tolist())
+
+    def _forget(self) -> None:
+        self._points: list[Datapoint] | None = None
+        self._start: Any = None
+        self._complete = False

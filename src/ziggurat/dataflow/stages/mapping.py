@@ -1,0 +1,153 @@
+"""Owns applying a user's function to datapoints: with random numbers of its own, and a policy for errors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
+from ziggurat.dataflow.policy import ErrorPolicy, OnError
+from ziggurat.dataflow.random import RandomStream
+from ziggurat.dataflow.reading import Bulk, Reader
+from ziggurat.dataflow.stages.components import component_of, shallow_copy, with_component
+
+__all__ = ["MapData", "MapDataComponent", "takes_rng"]
+
+
+class MapData(ProxyDataFlow):
+    """``func(datapoint)`` in place of each datapoint.
+
+    Args:
+        ds: the flow to map.
+        func: gets a shallow copy of the datapoint and returns another one, or None to drop it. With an argument named
+            ``rng`` it gets a ``numpy.random.RandomState``, whose numbers depend on the seed and the datapoint only.
+        on_error: what happens when it raises: ``"raise"``, ``"skip"``, ``"log"``, or an ``ErrorPolicy``.
+
+    The length is that of ``ds``: an upper bound where datapoints are dropped.
+    """
+
+    def __init__(
+        self, ds: DataFlow, func: Callable[..., Datapoint | None], *, on_error: OnError | ErrorPolicy = "raise"
+    ) -> None:
+        super().__init__(ds)
+        self.func = func
+        self.policy = ErrorPolicy.of(on_error)
+
+    def apply(self, point: Datapoint) -> Datapoint | None:
+        """Return what becomes of one datapoint, where the function takes no random numbers."""
+        return self.func(point.copy() if type(point) is list else shallow_copy(point))
+
+    def apply_random(self, point: Datapoint, rng: np.random.RandomState) -> Datapoint | None:
+        """Return what becomes of one datapoint, where it takes them."""
+        return self.func(shallow_copy(point), rng=rng)
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the mapped datapoints."""
+        ds = self.ds
+        stream = self.map_stream()
+        for point in ds:
+            index = ds.delivered - 1
+            try:
+                if stream is None:
+                    mapped = self.apply(point)
+                else:
+                    mapped = self.apply_random(point, stream.seek(ds.pass_index, index))
+            except Exception as error:
+                self.policy.handle(error, key=index)
+                continue
+            if mapped is not None:
+                yield mapped
+
+    def bulk(self) -> Bulk | None:
+        """Map many at a time."""
+        return _MapBulk(self, self.ds.read())
+
+    def map_stream(self) -> RandomStream | None:
+        """Return the random numbers of the function; None where it takes none."""
+        return self.stream("map") if takes_rng(self.func) else None
+
+
+class MapDataComponent(MapData):
+    """``func(component)`` in place of one component of each datapoint; None drops the datapoint.
+
+    Args:
+        ds: a flow of lists, tuples (which become lists) or dicts.
+        func: see ``MapData``.
+        index: number of the component, or key of a dict.
+        on_error: see ``MapData``.
+    """
+
+    def __init__(
+        self,
+        ds: DataFlow,
+        func: Callable[..., Any],
+        index: int | str = 0,
+        *,
+        on_error: OnError | ErrorPolicy = "raise",
+    ) -> None:
+        super().__init__(ds, func, on_error=on_error)
+        self.index = index
+
+    def apply(self, point: Datapoint) -> Datapoint | None:
+        """Return the datapoint with the mapped component."""
+        return self._replaced(point, self.func(component_of(point, self.index)))
+
+    def apply_random(self, point: Datapoint, rng: np.random.RandomState) -> Datapoint | None:
+        """Return the same, where the function takes random numbers."""
+        return self._replaced(point, self.func(component_of(point, self.index), rng=rng))
+
+    def _replaced(self, point: Datapoint, mapped: Any) -> Datapoint | None:
+        return None if mapped is None else with_component(point, self.index, mapped)
+
+
+class _MapBulk(Bulk):
+    """Maps the rest of a pass many datapoints at a time."""
+
+    def __init__(self, flow: MapData, reader: Reader) -> None:
+        self._flow = flow
+        self._reader = reader
+        self._stream = flow.map_stream()
+        copies = type(flow).apply is not MapData.apply or not reader.fresh
+        self._apply = flow.apply if copies else flow.func
+
+    def points(self, count: int) -> list[Datapoint]:
+        kept: list[Datapoint] = []
+        while (wanted := count - len(kept)) > 0:
+            first = self._flow.ds.delivered
+            points = self._reader.take(wanted)
+            kept += self._map(points, first)
+            if len(points) < wanted:
+                break
+        return kept
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _map(self, points: list[Datapoint], first: int) -> list[Datapoint]:
+        flow, stream = self._flow, self._stream
+        apply, pass_index = self._apply, flow.ds.pass_index
+        kept = []
+        for index, point in enumerate(points, first):
+            try:
+                mapped = apply(point) if stream is None else flow.apply_random(point, stream.seek(pass_index, index))
+            except Exception as error:
+                flow.policy.handle(error, key=index)
+                continue
+            if mapped is not None:
+                kept.append(mapped)
+        return kept
+
+
+def takes_rng(func: Callable[..., Any]) -> bool:
+    """Tell whether a map function has an argument named ``rng`` that nobody has bound yet."""
+    if isinstance(func, functools.partial) and "rng" in func.keywords:
+        return False
+    try:
+        parameter = inspect.signature(func).parameters.get("rng")
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+    return parameter is not None and parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)

@@ -1,0 +1,188 @@
+"""Owns passes of another length: repeated passes, repeated datapoints, and passes of a fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, UnknownLengthError
+from ziggurat.dataflow.reading import Bulk, Reader
+from ziggurat.dataflow.stages.holding import HoldingFlow
+from ziggurat.errors import DataError, UsageError
+
+__all__ = ["FixedSizeData", "RepeatedData", "RepeatedDataPoint"]
+
+
+class RepeatedData(ProxyDataFlow):
+    """Several passes of a flow in one.
+
+    Args:
+        ds: the flow to repeat.
+        num: how many passes; -1: without end.
+    """
+
+    def __init__(self, ds: DataFlow, num: int) -> None:
+        super().__init__(ds)
+        if num < -1:
+            raise UsageError("`num` is the number of passes, or -1 for no end.", received=num)
+        self.num = int(num)
+        self._done = 0
+
+    def __len__(self) -> int:
+        if self.num < 0:
+            raise UnknownLengthError(self)
+        return len(self.ds) * self.num
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the datapoints of pass after pass."""
+        self.begin_rounds()
+        while self.more_rounds():
+            yield from self.ds
+            self.end_round()
+
+    def bulk(self) -> Bulk | None:
+        """Read many at a time."""
+        return _RepeatedBulk(self)
+
+    def stage_state(self) -> int:
+        """Return how many passes of ``ds`` are done."""
+        return self._done
+
+    def load_stage_state(self, state: int) -> None:
+        """Take back how many passes of ``ds`` are done."""
+        self._done = state
+
+    def begin_rounds(self) -> None:
+        """Begin a pass, or go on."""
+        if not self.resume_index:
+            self._done = 0
+
+    def more_rounds(self) -> bool:
+        """Tell whether another pass of ``ds`` is to come."""
+        return self.num < 0 or self._done < self.num
+
+    def end_round(self) -> None:
+        """Count a pass of ``ds``."""
+        if self.num < 0 and not self.ds.delivered:
+            raise _empty("repeated without end", self.ds)
+        self._done += 1
+
+
+class RepeatedDataPoint(HoldingFlow):
+    """Each datapoint several times in a row: the same object.
+
+    Args:
+        ds: a flow.
+        num: how many times, 1 or more.
+
+    Resuming reads up to 32 datapoints of ``ds`` again.
+    """
+
+    def __init__(self, ds: DataFlow, num: int) -> None:
+        super().__init__(ds)
+        if num < 1:
+            raise UsageError("`num` is 1 or more.", received=num)
+        self.num = int(num)
+
+    def __len__(self) -> int:
+        return len(self.ds) * self.num
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the datapoints."""
+        used, again = divmod(self.resume_index, self.num)
+        held, _ = self.begin_holding(every=32)
+        with held:
+            held.read_again(used + (again > 0), {used})
+            while again or held.pull() is not None:
+                point = held.points[used]
+                for _ in range(again, self.num - 1):
+                    yield point
+                del held.points[used]
+                yield point
+                used, again = used + 1, 0
+
+
+class FixedSizeData(ProxyDataFlow):
+    """Passes of ``size`` datapoints, whatever the length of the flow, which is begun again where it ends.
+
+    Args:
+        ds: the flow to read.
+        size: datapoints in a pass.
+        keep_state: a new pass goes on where the last one stopped: of 1 to 5 in passes of 3 come 1 2 3, 4 5 1, 2 3 4, …
+            Otherwise every pass begins a new pass of ``ds``: 1 2 3, 1 2 3, …
+    """
+
+    def __init__(self, ds: DataFlow, size: int, keep_state: bool = True) -> None:
+        super().__init__(ds)
+        if size < 1:
+            raise UsageError("`size` is 1 or more.", received=size)
+        self._size = int(size)
+        self.spans_passes = bool(keep_state)
+        self._items: Iterator[Datapoint] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield ``size`` datapoints."""
+        if self._items is None or not self.spans_passes:
+            self._items = iter(self.ds)
+        for _ in range(self.resume_index, self._size):
+            yield self._next()
+
+    def load_stage_state(self, state: Any) -> None:
+        """Forget the pass of ``ds`` that was under way."""
+        self._items = None
+
+    def close(self) -> None:
+        """End the pass of ``ds`` that is under way, too."""
+        self._items = None
+        super().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_items": None}  # an iterator cannot go to another process
+
+    def _next(self) -> Datapoint:
+        if self._items is None:  # closed in mid-pass
+            self._items = iter(self.ds)
+        try:
+            return next(self._items)
+        except StopIteration:
+            if not self.ds.delivered:
+                raise _empty("begun again to fill a pass", self.ds) from None
+        self._items = iter(self.ds)
+        return self._next()
+
+
+class _RepeatedBulk(Bulk):
+    def __init__(self, flow: RepeatedData) -> None:
+        flow.begin_rounds()
+        self._flow = flow
+        self._reader = self._next_reader()
+        self.fresh = self._reader is not None and self._reader.fresh
+
+    def points(self, count: int) -> list[Datapoint]:
+        points: list[Datapoint] = []
+        while self._reader is not None:
+            points += self._reader.take(count - len(points))
+            if len(points) == count:
+                break
+            self._reader.close()
+            self._flow.end_round()
+            self._reader = self._next_reader()
+        return points
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _next_reader(self) -> Reader | None:
+        return self._flow.ds.read() if self._flow.more_rounds() else None
+
+
+def _empty(purpose: str, ds: DataFlow) -> DataError:
+    return DataError(
+        f"A flow that is {purpose} has datapoints.",
+        received=f"a pass of {type(ds).__name__} without any",
+        advice="Look at what the stages before it drop.",
+    )

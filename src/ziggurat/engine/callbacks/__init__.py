@@ -1,0 +1,1 @@
+"""Owns the callbacks of every framework: saving, scheduling, watching, logging and evaluating."""

@@ -1,0 +1,132 @@
+"""Owns the black box: the last batches before a value was not finite, kept for whoever looks for the reason."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ziggurat.engine.callback import Callback
+from ziggurat.engine.callbacks.array_files import write_arrays
+from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array
+from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
+from ziggurat.engine.monitors.numbers import to_json
+from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
+from ziggurat.errors import ConfigurationError, StorageError
+from ziggurat.layout import JobFolder
+
+__all__ = ["BlackBox"]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """One step as it was."""
+
+    step: int
+    epoch: int
+    batch: Any
+    values: dict[str, Any]
+
+
+class BlackBox(Callback, NeedsFolder):
+    """Watches values of every step; when one is NaN or infinite, writes the last batches down and ends the training.
+
+    It writes ``step-XXXXXXXX.npz`` for each of the last steps (``batch/0``, …, ``value/cost``, …) and
+    ``black_box.json``, which says what they are. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
+    batch. An array that owns its memory is held as it is; one that looks into somebody else's (the ring of a data
+    pipeline) is copied, because its owner may write over it.
+
+    Args:
+        names: values of the program to watch; every step fetches them.
+        folder: where to; where it is left out, ``place()`` gives the job's ``black_box/``.
+        last_n: how many steps to hold, at least 1.
+
+    Raises:
+        NonFiniteError: from the training; ``details`` has step, tag, the keys of the batch where it carries any, the
+            last good checkpoint, and the folder.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path | None = None, last_n: int = 8) -> None:
+        if last_n < 1:
+            raise ConfigurationError("`last_n` must be at least 1.", received=last_n, advice="Set it so.")
+        self._names = tuple(names)
+        self._folder = None if folder is None else Path(folder)
+        self._frames: deque[_Frame] = deque(maxlen=last_n)
+
+    def use_folder(self, folder: JobFolder) -> None:
+        """Write into this job, unless another folder was given."""
+        self._folder = self._folder or folder.black_box
+
+    def setup_graph(self) -> None:
+        """Find the folder, so that a missing one is an error before any work is done."""
+        if self._folder is None:
+            raise missing_folder(self)
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_run(self) -> Sequence[str]:
+        """Ask for the values of every step."""
+        return self._names
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Hold the step; write all that is held where a value is not finite."""
+        trainer = self.trainer
+        watched = {name: values[name] for name in self._names}
+        self._frames.append(_Frame(trainer.global_step, trainer.epoch_num, _held(trainer.batch), watched))
+        for name, value in watched.items():
+            if not is_finite(value):
+                folder = self._write(name)
+                raise non_finite_error(trainer, name, {"black_box": str(folder)})
+
+    def after_train(self) -> None:
+        """Let go of the batches."""
+        self._frames.clear()
+
+    def _write(self, tag: str) -> Path:
+        assert self._folder is not None
+        steps = []
+        for frame in self._frames:
+            name = f"step-{frame.step:08d}.npz"
+            values = {f"value/{key}": plain_array(value) for key, value in frame.values.items()}
+            write_arrays(self._folder / name, {**dict(batch_arrays(frame.batch)), **values})
+            steps.append(_described(frame, name))
+        rates = {key: to_json(value) for key, value in self.trainer.program.hyperparameters().items()}
+        content = {"step": self.global_step, "tag": tag, "hyperparameters": rates, "steps": steps}
+        try:
+            (self._folder / "black_box.json").write_text(json.dumps(content, indent=1, allow_nan=False))
+        except OSError as error:
+            raise StorageError(
+                f"The black box must be written to {self._folder}.",
+                received=f"{error.strerror} (errno {error.errno})",
+                advice="Free space on the disk or mend the folder's rights.",
+            ) from error
+        return self._folder
+
+
+def _described(frame: _Frame, name: str) -> dict[str, Any]:
+    single = {key: plain_array(value) for key, value in frame.values.items()}
+    return {
+        "file": name,
+        "step": frame.step,
+        "epoch": frame.epoch,
+        "keys": batch_keys(frame.batch),
+        "values": {key: to_json(float(value)) for key, value in single.items() if value.size == 1},
+    }
+
+
+def _held(part: Any) -> Any:
+    """Return a batch that nobody else writes into."""
+    if isinstance(part, np.ndarray):
+        return part if part.flags.owndata else part.copy()
+    if isinstance(part, dict):
+        return {name: _held(each) for name, each in part.items()}
+    if type(part) in (list, tuple):
+        return type(part)(_held(each) for each in part)
+    return part

@@ -1,0 +1,148 @@
+"""Owns the progress bar: a bar on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TextIO
+
+from ziggurat.engine.callback import Callback
+from ziggurat.engine.monitors.messages import duration_text
+from ziggurat.errors import ConfigurationError
+
+__all__ = ["ProgressBar"]
+
+_EVERY_S = {"bar": 0.25, "lines": 60.0}
+
+
+class ProgressBar(Callback):
+    """Shows epoch, step, rate, time left in the epoch, and chosen values.
+
+    Args:
+        names: single numbers of the program to show; only the steps that are shown fetch them.
+        mode: ``bar``, ``lines``, ``off``, or ``auto``: a bar where the stream is a terminal, lines otherwise.
+        every_s: seconds between two looks; None for a quarter of a second for a bar and a minute for lines.
+        stream: where to; None for the standard error stream.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        mode: Literal["auto", "bar", "lines", "off"] = "auto",
+        *,
+        every_s: float | None = None,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if mode not in ("auto", "bar", "lines", "off"):
+            raise ConfigurationError(
+                "`mode` must be `auto`, `bar`, `lines` or `off`.", received=mode, advice="Choose one of them."
+            )
+        self._names = tuple(names)
+        self._given_mode = mode
+        self._given_every_s = every_s
+        self._given_stream = stream
+        self._clock = clock
+        self._mode = mode
+        self._bar: Any = None
+        self._every_s = 0.0
+        self._next_s = 0.0
+        self._began_s = 0.0
+        self._began_step = 0
+        self._fetches = False
+        self._values: dict[str, float] = {}
+
+    def hooks(self) -> frozenset[str]:
+        """Cost nothing where nothing is shown."""
+        if self._given_mode == "off":
+            return frozenset()
+        return super().hooks() - (set() if self._names else {"before_run", "after_run"})
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names if self._given_mode != "off" else ()
+
+    def before_train(self) -> None:
+        """Look at the stream; show the rest of an epoch that is resumed in the middle."""
+        self._mode = self._given_mode if self._given_mode != "auto" else "bar" if self._stream.isatty() else "lines"
+        self._every_s = _EVERY_S[self._mode] if self._given_every_s is None else self._given_every_s
+        if 0 <= self.local_step < self.trainer.steps_per_epoch - 1:
+            self.before_epoch()
+
+    def before_epoch(self) -> None:
+        """Begin a bar."""
+        self._began_s = self._clock()
+        self._began_step = self.local_step + 1
+        self._next_s = self._began_s + self._every_s
+        if self._mode == "bar":
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=self.trainer.steps_per_epoch,
+                initial=self._began_step,
+                desc=f"Epoch {self.epoch_num}/{self.trainer.max_epoch}",
+                unit="step",
+                file=self._stream,
+                mininterval=0,
+                miniters=0,
+                dynamic_ncols=True,
+            )
+
+    def before_run(self) -> Sequence[str]:
+        """Ask for the values of a step that will be shown."""
+        self._fetches = self._clock() >= self._next_s or self._is_last_step()
+        return self._names if self._fetches else ()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Keep the values to show."""
+        if self._fetches:
+            self._values = {name: float(values[name]) for name in self._names}
+
+    def trigger_step(self) -> None:
+        """Show where training stands, when it is time."""
+        if self._fetches or (not self._names and self._clock() >= self._next_s):
+            self._show()
+
+    def after_epoch(self) -> None:
+        """Show the end of the epoch."""
+        self._show()
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def after_train(self) -> None:
+        """Close a bar that an error or a stop left open."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    @property
+    def _stream(self) -> TextIO:
+        return self._given_stream or sys.stderr
+
+    def _is_last_step(self) -> bool:
+        return self.trainer.local_step + 1 == self.trainer.steps_per_epoch
+
+    def _show(self) -> None:
+        self._next_s = self._clock() + self._every_s
+        if self._bar is not None:
+            self._bar.set_postfix({name: f"{value:.4g}" for name, value in self._values.items()}, refresh=False)
+            self._bar.update(self.local_step + 1 - self._bar.n)
+            self._bar.refresh()
+        elif self._mode == "lines":
+            self._stream.write(self._line() + "\n")
+            self._stream.flush()
+
+    def _line(self) -> str:
+        done, steps = self.local_step + 1, self.trainer.steps_per_epoch
+        took_s = self._clock() - self._began_s
+        rate = (done - self._began_step) / took_s if took_s > 0 else 0.0
+        parts = [f"epoch {self.epoch_num}/{self.trainer.max_epoch}", f"step {done}/{steps}"]
+        if rate > 0:
+            parts.append(f"{rate:.4g} steps/s")
+            if done < steps:
+                parts.append(f"{duration_text((steps - done) / rate)} left in the epoch")
+        parts += [f"{name}={value:.4g}" for name, value in self._values.items()]
+        return ", ".join(parts)

@@ -1,0 +1,133 @@
+"""Owns the logging of values: named values of some steps become scalars, and a logging step is known in advance.
+
+A framework can fetch a value only with a step, and builds that step once. So a callback *declares* its names before the
+first step and says *before* each step whether it wants them from it.
+
+A program may say by itself what is worth logging: with a method ``summary_names()`` (values to put as they are), and a
+method ``moving_summary_names()`` (scalars whose moving average is to be put; a sequence, or a mapping to each one's
+decay). Both are optional; a callback made without names asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ziggurat.engine.callback import Callback
+from ziggurat.engine.callbacks.recurring import Period
+
+__all__ = ["HasSummaries", "LogScalars", "MergeAllSummaries"]
+
+
+@runtime_checkable
+class HasSummaries(Protocol):
+    """A program that says which of its values are summaries: what MergeAllSummaries logs."""
+
+    def summary_names(self) -> Sequence[str]:
+        """Return a part of ``names()``: single numbers, or serialized summaries as bytes."""
+        ...
+
+
+class LogScalars(Callback):
+    """Puts values of the program on the curves of their names.
+
+    Args:
+        names: values to log, single numbers each; None for what the program offers by ``summary_names()``.
+        every_k_steps: log the values of every k-th step; None for none but the following.
+        at_epoch_end: log the last step of each epoch.
+        mean: put the mean over all steps since the last logging instead of one step's value. Every step is fetched
+            then, which costs a synchronisation with the device. One NaN makes the mean NaN.
+        hyperparameters: names of hyperparameters to log with them: the values that the logged step used.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] | None = None,
+        every_k_steps: int | None = None,
+        *,
+        at_epoch_end: bool = True,
+        mean: bool = False,
+        hyperparameters: Sequence[str] = (),
+    ) -> None:
+        self._given_names = None if names is None else tuple(names)
+        self._every_k_steps = Period(every_k_steps, None).every_k_steps
+        self._at_epoch_end = at_epoch_end
+        self._mean = mean
+        self._hyperparameters = tuple(hyperparameters)
+        self._names: tuple[str, ...] = ()
+        self._is_logging_step = False
+        self._sums: dict[str, float] = {}
+        self._count = 0
+
+    def hooks(self) -> frozenset[str]:
+        """Cost nothing where there is nothing to log."""
+        self._names = self._found_names()
+        return super().hooks() if self._names or self._hyperparameters else frozenset()
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_run(self) -> Sequence[str]:
+        """Ask for the values where the step to come is a logging step."""
+        self._is_logging_step = is_due = self._is_due()
+        return self._names if is_due or self._mean else ()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Put the values of a logging step."""
+        if self._mean:
+            for name in self._names:
+                self._sums[name] = self._sums.get(name, 0.0) + float(values[name])
+            self._count += 1
+        if self._is_logging_step:
+            self._put({name: total / self._count for name, total in self._sums.items()} if self._mean else values)
+
+    def state(self) -> Any:
+        """Return the sums since the last logging."""
+        return {"sums": self._sums, "count": self._count}
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        self._sums, self._count = dict(state["sums"]), state["count"]
+
+    def _is_due(self) -> bool:
+        trainer, k = self.trainer, self._every_k_steps
+        if k is not None and (trainer.global_step + 1) % k == 0:
+            return True
+        return self._at_epoch_end and trainer.local_step + 1 == trainer.steps_per_epoch
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        monitors = self.trainer.monitors
+        for name in self._names:
+            value = values[name]
+            if isinstance(value, bytes | np.bytes_):
+                monitors.put_summary(bytes(value))
+            else:
+                monitors.put_scalar(name, value)
+        if self._hyperparameters:
+            held = self.trainer.program.hyperparameters()
+            for name in self._hyperparameters:
+                monitors.put_scalar(name, held[name])
+        self._sums, self._count = {}, 0
+
+    def _found_names(self) -> tuple[str, ...]:
+        if self._given_names is not None:
+            return self._given_names
+        program = self.trainer.program
+        return tuple(program.summary_names()) if isinstance(program, HasSummaries) else ()
+
+
+class MergeAllSummaries(LogScalars):
+    """Puts all summaries of the program: in the last step of each epoch, and every ``period`` steps.
+
+    Numbers become scalars; serialized summaries go to TensorBoard as they are.
+
+    Args:
+        period: also every so many steps; 0 for not.
+        names: these values instead of the program's.
+    """
+
+    def __init__(self, period: int = 0, names: Sequence[str] | None = None) -> None:
+        super().__init__(names, period or None)

@@ -1,0 +1,1 @@
+"""Owns the monitors: where numbers, pictures and events go."""

@@ -1,0 +1,151 @@
+"""Owns the monitor that writes for TensorBoard; neither TensorFlow nor TensorBoard need be installed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from ziggurat.engine.monitor import Image, Monitor, Scalar
+from ziggurat.engine.monitors.background import BatchedWriter
+from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
+from ziggurat.engine.monitors.tensorboard_records import (
+    file_version,
+    image_event,
+    record,
+    restart_event,
+    scalar_event,
+    summary_event,
+)
+from ziggurat.layout import JobFolder
+
+__all__ = ["TFEventWriter"]
+
+
+class TFEventWriter(Monitor, NeedsFolder):
+    """Writes scalars, pictures and serialized summaries (histograms too) to a TensorBoard event file.
+
+    Each attempt has a file of its own. That of a resumed training lets TensorBoard hide the points that earlier
+    attempts wrote of later steps. A disk that is full does not end the training: it is said once, and what cannot be
+    written is left out.
+
+    Args:
+        logdir: the folder; where it is left out, ``place()`` gives the job's ``tb/``.
+        every_s: longest time, in seconds, until a number is in the file.
+    """
+
+    def __init__(self, logdir: Path | str | None = None, *, every_s: float = 1.0) -> None:
+        self._folder = Path(logdir) if logdir is not None else None
+        self._messages: BatchedWriter[Scalar | bytes] = BatchedWriter(self._write, every_s)
+        self._descriptor = -1
+        self._size_bytes = 0
+        self._problem = ""
+        self._is_reported = False
+
+    def use_folder(self, folder: JobFolder) -> None:
+        """Write into this job, unless another folder was given."""
+        self._folder = self._folder or folder.tensorboard
+
+    def before_train(self) -> None:
+        """Begin a file; in a resumed training, say from which step on earlier files no longer hold."""
+        if self._folder is None:
+            raise missing_folder(self)
+        now, step = self.trainer.monitors.now(), self.global_step
+        try:
+            self._descriptor = _new_file(self._folder, now)
+        except OSError as error:
+            self._problem = error.strerror or str(error)
+        first = [file_version(now)]
+        if step > 0:
+            first.append(restart_event(now, step + 1))
+        self._size_bytes = 0
+        self._write([*first])
+        self._report_problem()
+        self._messages.start()
+
+    def process_scalar(self, scalar: Scalar) -> None:
+        """Take one number; it is encoded when it is written."""
+        self._messages.put(scalar)
+
+    def process_image(self, image: Image) -> None:
+        """Take one picture."""
+        height, width, channels = image.pixels.shape
+        self._messages.put(image_event(image.time, image.step, image.tag, (height, width, channels), _png(image)))
+
+    def process_summary(self, summary: Any, step: int) -> None:
+        """Take a serialized ``Summary`` as it is."""
+        self._messages.put(summary_event(self.trainer.monitors.now(), step, bytes(summary)))
+
+    def trigger_epoch(self) -> None:
+        """Write what the epoch gave, once all callbacks have had their turn."""
+        self.trainer.at_boundary(self.flush)
+
+    def flush(self) -> None:
+        """Write everything that was taken."""
+        if self._descriptor >= 0 or self._problem:
+            self._messages.flush()
+            self._report_problem()
+
+    def after_train(self) -> None:
+        """Write the rest and close the file."""
+        if self._descriptor >= 0 or self._problem:
+            self._messages.close()
+            self._report_problem()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _write(self, items: list[Scalar | bytes]) -> None:
+        if self._descriptor < 0:
+            return
+        data = b"".join(record(item if isinstance(item, bytes) else _encoded(item)) for item in items)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+            self._size_bytes += len(data)
+        except OSError as error:
+            self._problem = error.strerror or str(error)
+            # Half a record would hide all that follows, should there be space again.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size_bytes)
+
+    def _report_problem(self) -> None:
+        if self._problem and not self._is_reported:
+            self._is_reported = True
+            say(
+                self.trainer,
+                f"TensorBoard's files in {self._folder} cannot be written ({self._problem}). "
+                "Training goes on; their curves will have holes.",
+                level="warning",
+            )
+
+
+def _encoded(scalar: Scalar) -> bytes:
+    return scalar_event(scalar.time, scalar.step, scalar.tag, scalar.value)
+
+
+def _new_file(folder: Path, now: float) -> int:
+    """Open a file that sorts behind those that are there: TensorBoard reads them in order of their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}"
+    for number in range(1_000_000):
+        path = folder / f"{base}.{number:06d}"
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o644)
+        except FileExistsError:
+            continue
+    raise FileExistsError(f"{base} exists a million times")
+
+
+def _png(image: Image) -> bytes:
+    from PIL import Image as Picture
+
+    pixels = image.pixels[:, :, 0] if image.pixels.shape[2] == 1 else image.pixels
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, format="PNG")
+    return file.getvalue()

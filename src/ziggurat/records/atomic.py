@@ -1,0 +1,108 @@
+"""Owns how a store comes into being on disk: under another name first, and under its own name only when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ziggurat.errors import StorageError
+
+__all__ = ["PartialFile", "storage_errors"]
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+class PartialFile:
+    """A file that is being written.
+
+    ``path`` is where to write: a name of its own in the same folder, that starts with a dot and ends in ``.partial``. A
+    process that is killed leaves that file behind, which nobody takes for a store and anybody may delete.
+
+    Args:
+        final: the name that the file gets when it is whole.
+        replace: whether a file that stands there may be replaced; it stays whole until then.
+
+    Raises:
+        StorageError: where something stands at ``final``, or its folder does not exist.
+    """
+
+    def __init__(self, final: str | os.PathLike[str], *, replace: bool = False) -> None:
+        self.final = Path(final)
+        self.replace = replace
+        if not replace and os.path.lexists(self.final):
+            raise _occupied(self.final)
+        folder = self.final.parent
+        if not folder.is_dir():
+            raise StorageError(
+                "A file is written into a folder that exists.",
+                received=f"`{self.final}`",
+                advice=f"Make `{folder}` first.",
+            )
+        self.path = folder / f".{self.final.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+
+    def publish(self) -> None:
+        """Bring the content to the disk, and give the file its name.
+
+        Raises:
+            StorageError: where somebody else made a file of that name meanwhile, or the disk refuses.
+        """
+        with storage_errors(self.final):
+            _sync(self.path)
+            if self.replace:
+                os.replace(self.path, self.final)
+            else:
+                self._name_once()
+            _sync(self.final.parent)
+
+    def discard(self) -> None:
+        """Delete what was written so far."""
+        self.path.unlink(missing_ok=True)
+
+    def _name_once(self) -> None:
+        try:
+            os.link(self.path, self.final)  # unlike a rename, it never replaces another file
+        except FileExistsError:
+            raise _occupied(self.final) from None
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            if os.path.lexists(self.final):
+                raise _occupied(self.final) from None
+            os.rename(self.path, self.final)
+        else:
+            self.path.unlink()
+
+
+@contextmanager
+def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an error of the operating system, while ``path`` is written, into a ``StorageError``."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            "Writing needs a folder that may be written to, and free space.",
+            received=f"`{path}`: {error.strerror or error}",
+            advice="Free space or permit writing, or write to another folder.",
+            details={"path": str(path), "errno": error.errno},
+        ) from error
+
+
+def _occupied(path: Path) -> StorageError:
+    return StorageError(
+        "A store is written to a path where nothing stands; nothing is ever overwritten.",
+        received=f"`{path}`, which exists",
+        advice="Delete it first, or choose another path.",
+        details={"path": str(path)},
+    )
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

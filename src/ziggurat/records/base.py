@@ -1,0 +1,251 @@
+"""Owns what every store of records is: a writer that finishes whole or not at all, and a reader by number.
+
+A store is a sequence of records, each with a key and a value: bytes that are encoded already (a JPEG file, or what
+``ziggurat.records.codec.pack`` made of a datapoint).
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import google_crc32c
+
+from ziggurat.errors import DataError, DatapointError, UsageError
+from ziggurat.records.atomic import PartialFile, storage_errors
+from ziggurat.records.index import IndexBuilder
+
+__all__ = ["RecordIndexError", "RecordReader", "RecordWriter", "not_a_store"]
+
+
+class RecordIndexError(DataError, IndexError):
+    """There is no record of that number."""
+
+    code = "record_index"
+
+
+class RecordWriter(ABC):
+    """Writes a new store; use it in a ``with`` statement.
+
+    The store gets its name when the block ends; where the block ends with an error, nothing stays behind. A process
+    that is killed leaves a file ``.NAME.*.partial``, never one called NAME.
+
+    Args:
+        path: file to make. It must not exist, its folder must.
+
+    Raises:
+        StorageError: where something stands at ``path``, or the disk is full or refuses (also from every method).
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._target = PartialFile(self.path)
+        self._index = IndexBuilder()
+        self._open = True
+        with storage_errors(self.path):
+            self._begin()
+
+    def append(self, key: str | None, value: bytes | bytearray | memoryview) -> int:
+        """Add a record and return its number, from 0.
+
+        Args:
+            key: name of the record, such as the file that it came from; None: its number, as ``00000042``. It should
+                be unique, but that is not checked.
+            value: the content. A ``memoryview`` or ``bytearray`` is copied.
+        """
+        if not self._open:
+            raise UsageError("A store that is finished takes no more records.", received=f"a record for `{self.path}`")
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise UsageError(
+                "The value of a record is bytes.",
+                received=f"{type(value).__name__} for record {len(self)}",
+                advice="Encode it first, for example with `ziggurat.records.codec.pack`.",
+            )
+        content = bytes(value)
+        with storage_errors(self.path):
+            self._put(key, content)
+        return len(self) - 1
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def finish(self) -> None:
+        """Bring everything to the disk and give the store its name; called at the end of a ``with`` block."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            with storage_errors(self.path):
+                self._end()
+            self._target.publish()
+        except BaseException:
+            self._target.discard()
+            raise
+
+    def discard(self) -> None:
+        """Give up and delete what was written; called where a ``with`` block ends with an error."""
+        if self._open:
+            self._open = False
+            try:
+                self._abandon()
+            finally:
+                self._target.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.discard()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Open ``self._target.path``."""
+
+    @abstractmethod
+    def _put(self, key: str | None, value: bytes) -> None:
+        """Write a record and add it to ``self._index``."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Write what is missing and close ``self._target.path``, even where that fails."""
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Close ``self._target.path``; raise nothing."""
+
+
+class RecordReader(ABC):
+    """Reads a store by number: any record at any time, in memory that does not grow with the store.
+
+    It may be used by several threads, be sent to another process (which opens the store by itself) and be used on both
+    sides of a fork.
+
+    Args:
+        path: the store.
+
+    Raises:
+        DataError: where there is no store, or it is damaged or cut off.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise DataError(
+                "A store is read from a path where one stands.", received=f"`{self.path}`, which is not there"
+            )
+        self._reopen()
+
+    def get(self, number: int) -> bytes:
+        """Return the value of a record.
+
+        Raises:
+            RecordIndexError: where ``number`` is not from 0 to ``len(self) - 1``.
+            DatapointError: where its checksum is wrong.
+        """
+        return self._value(self._checked(number))
+
+    def get_many(self, numbers: Iterable[int]) -> list[bytes]:
+        """Return the values of several records, in the order of ``numbers``; faster than one by one."""
+        return [self._value(self._checked(number)) for number in numbers]
+
+    def key(self, number: int) -> str:
+        """Return the key of a record."""
+        return self._key(self._checked(number))
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys in order; each is read from the store when it is asked for."""
+        return _Keys(self)
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        """Yield key and value of each record in order."""
+        for number in range(len(self)):
+            yield self._key(number), self._value(number)
+
+    def verify(self) -> None:
+        """Read every record.
+
+        Raises:
+            DatapointError: naming the first whose checksum is wrong.
+        """
+        for number in range(len(self)):
+            self._value(number)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of records."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free files and memory at once."""
+
+    def reopen(self) -> None:
+        """Open a closed store again."""
+        self._reopen()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._reopen()
+
+    @abstractmethod
+    def _reopen(self) -> None:
+        """Open ``self.path``."""
+
+    @abstractmethod
+    def _value(self, number: int) -> bytes: ...
+
+    @abstractmethod
+    def _key(self, number: int) -> str: ...
+
+    def _checked(self, number: int) -> int:
+        if not 0 <= number < len(self):
+            raise RecordIndexError(
+                "Records are numbered from 0.", received=f"number {number} of {len(self)} records in `{self.path}`"
+            )
+        return int(number)
+
+    def _intact(self, number: int, value: bytes, crc32c: int) -> bytes:
+        if google_crc32c.value(value) != crc32c:
+            raise DatapointError(self._key(number), f"its checksum in `{self.path}` is wrong; the store is damaged.")
+        return value
+
+
+def not_a_store(path: Path, kind: str, reason: object) -> DataError:
+    """Return the error for a file that is no store of a kind, or no whole one."""
+    return DataError(
+        f"A store of kind {kind} is read as it was written.",
+        received=f"`{path}`: {reason}",
+        advice="It is damaged, cut off, or of another kind: write it again.",
+        details={"path": str(path)},
+    )
+
+
+class _Keys(Sequence[str]):
+    def __init__(self, reader: RecordReader) -> None:
+        self._reader = reader
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self._reader.key(one) for one in range(*number.indices(len(self)))]
+        return self._reader.key(number + len(self) if number < 0 else number)

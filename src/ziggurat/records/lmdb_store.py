@@ -1,0 +1,185 @@
+"""Owns LMDB stores: one file, records under the keys ``00000000``, ``00000001``, …, and Tensorpack's list of keys.
+
+Tensorpack's ``LMDBData`` reads what is written here: the database holds the records and ``__keys__``, nothing else.
+``__keys__`` is the pickled list of keys that it expects, and behind the end of that pickle, where unpickling stops,
+stands our index (``ziggurat.records.index``), its length (uint64) and the magic ``b"ZGL1"``. The reader here uses the
+index and leaves the pickle alone. Stores of other programs are read too: by the list in their ``__keys__`` (which is
+read as plain data or not at all), or by walking through the database once.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import msgpack
+
+from ziggurat.errors import DatapointError, StorageError
+from ziggurat.records.base import RecordReader, RecordWriter, not_a_store
+from ziggurat.records.index import Index, default_key
+from ziggurat.records.lmdb_environment import EnvironmentLease
+from ziggurat.records.plain_pickle import load_plain_pickle
+
+__all__ = ["KEYS_RECORD", "LMDBReader", "LMDBWriter"]
+
+KEYS_RECORD = b"__keys__"
+_FOOTER = struct.Struct("<Q4s")
+_MAGIC = b"ZGL1"
+_FIRST_MAP_BYTES = 16 << 20
+_BATCH_BYTES = 32 << 20
+_BATCH_RECORDS = 5000
+_KEYS_IN_ORDER = 10**8
+
+
+class LMDBWriter(RecordWriter):
+    """Writes an LMDB file. Its map grows as it fills; the file itself is never larger than its content."""
+
+    def _begin(self) -> None:
+        self._map_bytes = _FIRST_MAP_BYTES
+        self._batch: list[tuple[bytes, bytes]] = []
+        self._batch_bytes = 0
+        with _storage_errors(self.path):
+            self._environment = lmdb.open(
+                str(self._target.path), subdir=False, lock=False, map_size=self._map_bytes, sync=False, metasync=False
+            )
+
+    def _put(self, key: str | None, value: bytes) -> None:
+        self._batch.append((default_key(len(self._index)).encode(), value))
+        self._batch_bytes += len(value)
+        self._index.add(key, value)
+        if self._batch_bytes >= _BATCH_BYTES or len(self._batch) >= _BATCH_RECORDS:
+            self._commit()
+
+    def _commit(self) -> None:
+        with _storage_errors(self.path):
+            while not self._try_commit():
+                self._map_bytes *= 2
+                self._environment.set_mapsize(self._map_bytes)
+        self._batch, self._batch_bytes = [], 0
+
+    def _try_commit(self) -> bool:
+        in_order = len(self._index) < _KEYS_IN_ORDER  # beyond, "100000000" sorts before "99999999"
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for key, value in self._batch:
+                    transaction.put(key, value, append=in_order)
+        except lmdb.MapFullError:
+            return False
+        return True
+
+    def _end(self) -> None:
+        try:
+            names = pickle.dumps([default_key(number).encode() for number in range(len(self._index))], protocol=4)
+            block = self._index.to_bytes()
+            self._batch.append((KEYS_RECORD, names + block + _FOOTER.pack(len(block), _MAGIC)))
+            self._commit()
+            with _storage_errors(self.path):
+                self._environment.sync(True)
+        finally:
+            self._environment.close()
+
+    def _abandon(self) -> None:
+        self._environment.close()
+
+
+class LMDBReader(RecordReader):
+    """Reads an LMDB store of ours, of Tensorpack's, or of any program.
+
+    Only the keys of a foreign store take memory, and not even these where they are numbers as ours are.
+
+    Args:
+        path: the file, or a folder with ``data.mdb`` in it.
+        keys: the database's keys of the records to read, in order; where None, the store's own list, or else all keys
+            in the order of the database.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, keys: Sequence[bytes] | None = None) -> None:
+        self._asked_keys = None if keys is None else list(keys)
+        super().__init__(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "_asked_keys": self._asked_keys}
+
+    def _reopen(self) -> None:
+        self._lease = EnvironmentLease(self.path)
+        self._index: Index | None = None
+        self._database_keys: list[bytes] | None = self._asked_keys
+        if self._database_keys is None:
+            record = self._read_tail(_FOOTER.size)
+            if record[-4:] == _MAGIC:
+                self._index_bytes = _FOOTER.unpack(record)[0]
+                self._index = Index(self._read_index, self._index_bytes, str(self.path))
+            else:
+                self._database_keys = self._foreign_keys()
+        self._count = len(self._index or self._database_keys or ())
+        if self._database_keys and all(key == _record_key(n) for n, key in enumerate(self._database_keys)):
+            self._database_keys = None  # as numbers they need no memory
+
+    def __len__(self) -> int:
+        return self._count
+
+    def database_key(self, number: int) -> bytes:
+        """Return the key under which the database holds a record."""
+        number = self._checked(number)
+        return _record_key(number) if self._database_keys is None else self._database_keys[number]
+
+    def close(self) -> None:
+        """Close the store, unless another reader in this process uses it."""
+        self._lease.close()
+
+    def _value(self, number: int) -> bytes:
+        with self._lease.transaction() as transaction:
+            found = transaction.get(self.database_key(number))
+            value = None if found is None else bytes(found)
+        if value is None:
+            raise DatapointError(self._key(number), f"`{self.path}` has no record of that key.")
+        return value if self._index is None else self._intact(number, value, self._index.entry(number).crc32c)
+
+    def _key(self, number: int) -> str:
+        if self._index is not None:
+            return self._index.key(number)
+        return self.database_key(number).decode("utf-8", "surrogateescape")
+
+    def _read_tail(self, size: int) -> bytes:
+        with self._lease.transaction() as transaction:
+            return bytes((transaction.get(KEYS_RECORD) or b"")[-size:])
+
+    def _read_index(self, offset: int, size: int) -> bytes:
+        with self._lease.transaction() as transaction:
+            record = transaction.get(KEYS_RECORD)
+            start = len(record) - _FOOTER.size - self._index_bytes + offset
+            return bytes(record[start : start + size])
+
+    def _foreign_keys(self) -> list[bytes]:
+        with self._lease.transaction() as transaction:
+            record = bytes(transaction.get(KEYS_RECORD) or b"")
+            if not record:
+                return [bytes(key) for key in transaction.cursor().iternext(keys=True, values=False)]
+        # Tensorpack writes the list as a pickle, or as MessagePack where its user asked for that.
+        listed = load_plain_pickle(record) if record[:1] == b"\x80" else msgpack.unpackb(record)
+        if not isinstance(listed, list):
+            raise not_a_store(self.path, "LMDB", f"its `__keys__` is a {type(listed).__name__}, not a list")
+        return [key.encode() if isinstance(key, str) else key for key in listed]
+
+
+def _record_key(number: int) -> bytes:
+    return default_key(number).encode()
+
+
+@contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except lmdb.Error as error:
+        raise StorageError(
+            "Writing an LMDB store needs free space, and records below 4 GiB.",
+            received=f"`{path}`: {error}",
+            advice="Free space, or write to another folder or in another format.",
+            details={"path": str(path)},
+        ) from error

@@ -1,0 +1,200 @@
+"""Owns ``ziggurat doctor``: what is installed and there, what does not work, and how to mend it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from ziggurat.plugins import GROUPS, available
+from ziggurat.settings import Settings
+
+__all__ = ["Finding", "examine"]
+
+_BACKEND_WITHIN_S: Final = 120
+_LITTLE_DISK_BYTES: Final = 2 << 30
+_LITTLE_MEMORY_BYTES: Final = 1 << 30
+
+_NOT_SHOWN: Final = ("all", "dev", "docs")
+"""Extras that are sums of others, or for those who work on Ziggurat itself."""
+
+_ASK_BACKEND: Final = """
+import sys
+from ziggurat.errors import ZigguratError
+from ziggurat.plugins import load
+try:
+    backend = load("backends", sys.argv[1])
+    print((backend() if isinstance(backend, type) else backend).why_not())
+except ZigguratError as error:
+    print(error)
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        section: ``python``, ``packages``, ``extras``, ``backends``, ``plugins``, ``machine`` or ``workspace``.
+        name: what it is.
+        level: ``ok``, ``note`` (something optional is not there) or ``problem``.
+        text: what was found.
+        advice: how to mend it; empty where nothing has to be.
+    """
+
+    section: str
+    name: str
+    level: str
+    text: str
+    advice: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Yield what is found, section by section. Each backend is asked in a process of its own."""
+    yield _python()
+    yield from _packages()
+    yield from _backends()
+    yield from _plugins()
+    yield from _machine()
+    yield _workspace(settings.workspace)
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return Finding("python", "Python", "ok", f"{version} at {sys.executable}")
+    return Finding("python", "Python", "problem", version, "Use Python 3.11, 3.12 or 3.13.")
+
+
+def _packages() -> Iterator[Finding]:
+    extras: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires("ziggurat") or []:
+        requirement, _, marker = line.partition(";")
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        name = re.match(r"[\w.-]+", requirement.strip())
+        if name is None or name[0] == "ziggurat":
+            continue
+        if extra is None:
+            yield _package(name[0], requirement.strip())
+        elif extra[1] not in _NOT_SHOWN:
+            extras.setdefault(extra[1], []).append(name[0])
+    for extra_name, names in sorted(extras.items()):
+        yield _extra(extra_name, names)
+
+
+def _package(name: str, requirement: str) -> Finding:
+    version = _version(name)
+    if version:
+        return Finding("packages", name, "ok", version)
+    advice = f"Install it with: pip install '{requirement}'"
+    return Finding("packages", name, "problem", "is needed and not installed", advice)
+
+
+def _extra(name: str, packages: list[str]) -> Finding:
+    missing = [package for package in packages if not _version(package)]
+    if missing:
+        advice = f"If you want it: pip install 'ziggurat[{name}]'"
+        return Finding("extras", name, "note", f"not installed: {', '.join(missing)}", advice)
+    return Finding("extras", name, "ok", ", ".join(f"{package} {_version(package)}" for package in packages))
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _backends() -> Iterator[Finding]:
+    for plugin in available("backends"):
+        why_not = _why_backend_does_not_work(plugin.name)
+        owner = f"{plugin.distribution} {plugin.version}"
+        if why_not:
+            yield Finding("backends", plugin.name, "note", f"does not work ({owner})", why_not)
+        else:
+            yield Finding("backends", plugin.name, "ok", f"works ({owner})")
+
+
+def _why_backend_does_not_work(name: str) -> str:
+    command = [sys.executable, "-c", _ASK_BACKEND, name]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_BACKEND_WITHIN_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"It did not load within {_BACKEND_WITHIN_S} s."
+    if done.returncode:
+        words = done.stderr.strip().splitlines()
+        return f"It ended the process that loaded it (exit code {done.returncode}): {words[-1] if words else 'no word'}"
+    return done.stdout.strip()
+
+
+def _plugins() -> Iterator[Finding]:
+    for group in GROUPS:
+        for plugin in available(group):
+            if not plugin.is_built_in:
+                owner = f"{plugin.distribution} {plugin.version}"
+                yield Finding("plugins", f"{group}/{plugin.name}", "ok", f"{plugin.target} ({owner})")
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("machine", "system", "ok", f"{platform.system()} {platform.release()}, {platform.machine()}")
+    yield Finding("machine", "processor", "ok", f"{len(os.sched_getaffinity(0))} cores for this process")
+    memory = psutil.virtual_memory()
+    text = f"{_gigabytes(memory.available)} of {_gigabytes(memory.total)} free"
+    if memory.available < _LITTLE_MEMORY_BYTES:
+        yield Finding("machine", "memory", "problem", text, "End other programs; training needs 1 GB and more.")
+    else:
+        yield Finding("machine", "memory", "ok", text)
+    yield _devices()
+
+
+def _devices() -> Finding:
+    try:
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+    except ImportError:
+        if not Path("/dev/nvidiactl").exists():
+            return Finding("machine", "GPUs", "ok", "none: networks are trained on the processor")
+        advice = "To see their load: pip install 'ziggurat[gpu]'"
+        return Finding("machine", "GPUs", "note", "there are some, and nvidia-ml-py is not installed", advice)
+    except Exception as error:  # the driver's library raises errors of its own
+        return Finding("machine", "GPUs", "ok", f"none: {error}")
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    names = [
+        f"{nvml.nvmlDeviceGetName(each)} {_gigabytes(nvml.nvmlDeviceGetMemoryInfo(each).total)}" for each in handles
+    ]
+    nvml.nvmlShutdown()
+    return Finding("machine", "GPUs", "ok", ", ".join(names) or "none")
+
+
+def _workspace(path: Path) -> Finding:
+    there = next(each for each in (path, *path.resolve().parents) if each.is_dir())
+    free = shutil.disk_usage(there).free
+    text = f"{path}, {_gigabytes(free)} free"
+    if not os.access(there, os.W_OK):
+        advice = "Mend its rights, or choose another with --workspace or ZIGGURAT_WORKSPACE."
+        return Finding("workspace", "folder", "problem", f"{path} cannot be written", advice)
+    if free < _LITTLE_DISK_BYTES:
+        advice = "Free some, or choose another disk with --workspace or ZIGGURAT_WORKSPACE."
+        return Finding("workspace", "folder", "problem", text, advice)
+    return Finding("workspace", "folder", "ok", text)
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 2**30:.1f} GB"

@@ -1,0 +1,180 @@
+"""Owns the state of a job, found from the files of its folder alone: nobody has to be asked."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from ziggurat.entities import Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.errors import JobError, SpecError
+from ziggurat.layout import JobFolder
+from ziggurat.specs import read_content
+from ziggurat.workspace.job_history import JobHistory, read_history
+
+__all__ = ["JobStatus", "job_status", "open_job"]
+
+_LOST_REASON: Final = "the worker ended without a word: it was killed, or its machine went down"
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """How a job is.
+
+    Args:
+        folder: the job folder.
+        name: name in the spec.
+        kind: kind of job in the spec.
+        state: ``queued``, ``running``, ``stopping``, ``done``, ``failed`` or ``stopped``.
+        health: of the worker: ``alive``, ``hung`` (a step takes far too long), ``silent`` (no heartbeat from a
+            process that is there, or on another machine), ``lost`` (it is gone and never said so), or empty.
+        reason: one sentence on why it ended; empty while it is under way.
+        attempt: number of the newest attempt; 0 before the first.
+        epoch: epoch that it is in.
+        max_epoch: epochs that it has.
+        global_step: steps done.
+        total_steps: steps that it has; 0 while unknown.
+        time_left_s: estimated; None while nobody can tell.
+        steps_per_s: recent rate.
+        data_wait_share: share of the step time spent waiting for data, in [0, 1].
+        scalars: newest value of each tag.
+        last_checkpoint: name of the newest checkpoint; empty where there is none.
+        heartbeat_age_s: age of the newest heartbeat; None where there is none.
+        pid: process of the worker; None where none is alive.
+        host: machine of the newest attempt.
+        exit_code: of the newest attempt, once it ended.
+        error: the error that ended the newest attempt, as JSON values.
+    """
+
+    folder: str
+    name: str
+    kind: str
+    state: str
+    health: str
+    reason: str
+    attempt: int
+    epoch: int
+    max_epoch: int
+    global_step: int
+    total_steps: int
+    time_left_s: float | None
+    steps_per_s: float | None
+    data_wait_share: float | None
+    scalars: dict[str, float]
+    last_checkpoint: str
+    heartbeat_age_s: float | None
+    pid: int | None
+    host: str
+    exit_code: int | None
+    error: dict[str, Any] | None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a worker is at it."""
+        return self.state in ("running", "stopping")
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a new attempt may begin."""
+        return self.state in ("queued", "stopped", "failed")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "can_resume": self.can_resume}
+
+
+def open_job(path: Path) -> JobFolder:
+    """Return the job folder at a path.
+
+    Raises:
+        JobError: where there is none.
+    """
+    folder = JobFolder(path)
+    if not folder.spec.is_file():
+        raise JobError(
+            "A job folder must have a spec.json.",
+            received=str(path),
+            advice="Name the folder that was given to: ziggurat train --out FOLDER.",
+        )
+    return folder
+
+
+def job_status(path: Path, now: float) -> JobStatus:
+    """Return how the job in a folder is.
+
+    Args:
+        path: the job folder.
+        now: seconds since 1970.
+
+    Raises:
+        JobError: where there is no job.
+    """
+    folder = open_job(path)
+    spec = _spec_content(folder)
+    heartbeat = read_heartbeat(folder.heartbeat)
+    history = read_history(folder.events)
+    state, health = _state(folder, history, heartbeat, now, float(spec.get("hung_after_s") or 120.0))
+    active = state in ("running", "stopping")
+    started, progress, ended = history.started, history.progress if active else None, history.ended
+    beat = heartbeat if heartbeat is not None and active else None
+    return JobStatus(
+        folder=str(path),
+        name=str(spec.get("name", "")),
+        kind=str(spec.get("kind", "")),
+        state=state,
+        health=health,
+        reason="" if active else _LOST_REASON if health == "lost" else ended.reason if ended else "",
+        attempt=history.attempts,
+        epoch=max(history.epoch, beat.epoch if beat else 0),
+        max_epoch=started.max_epoch if started else int(spec.get("epochs") or 0),
+        global_step=max(history.global_step, beat.global_step if beat else 0),
+        total_steps=started.max_epoch * started.steps_per_epoch if started else 0,
+        time_left_s=progress.seconds_left if progress else None,
+        steps_per_s=progress.steps_per_s if progress else None,
+        data_wait_share=progress.data_wait_share if progress else None,
+        scalars={tag: point.value for tag, point in sorted(history.scalars.items())},
+        last_checkpoint=next(reversed(history.checkpoints), ""),
+        heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
+        pid=beat.pid if beat else None,
+        host=heartbeat.host if heartbeat else started.host if started else "",
+        exit_code=None if active or ended is None else ended.exit_code,
+        error=None if active else history.error,
+    )
+
+
+def _spec_content(folder: JobFolder) -> dict[str, Any]:
+    try:
+        return read_content(folder.spec)
+    except SpecError:
+        return {}  # a job whose spec is damaged still has a state
+
+
+def _state(
+    folder: JobFolder, history: JobHistory, heartbeat: Heartbeat | None, now: float, hung_after_s: float
+) -> tuple[str, str]:
+    ended = history.ended
+    is_new_attempt = heartbeat is not None and (ended is None or heartbeat.time > ended.time)
+    if ended is not None and not is_new_attempt:
+        return ended.outcome, ""
+    if heartbeat is None:
+        return ("failed", "lost") if history.started else ("queued", "")
+    pulse = judge_pulse(heartbeat, now, hung_after_s=hung_after_s)
+    is_here = heartbeat.host == socket.gethostname()
+    if is_here and not _is_alive(heartbeat):
+        return "failed", "lost"
+    asked = folder.stop_request.exists() or heartbeat.phase == "stopping"
+    return "stopping" if asked else "running", pulse.value if pulse is not Pulse.ALIVE else "alive"
+
+
+def _is_alive(heartbeat: Heartbeat) -> bool:
+    try:
+        process = psutil.Process(heartbeat.pid)
+        # Process numbers come round again: one that began after the heartbeat is somebody else's.
+        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= heartbeat.time + 1
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True

@@ -1,0 +1,210 @@
+"""Owns the one object that every face holds: what a person can do with jobs, by the same names everywhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ziggurat.errors import JobError, StorageError
+from ziggurat.events import Event, read_events
+from ziggurat.layout import JobFolder
+from ziggurat.settings import Settings, child_environment
+from ziggurat.specs import TrainSpec
+from ziggurat.workspace.checkpoint_arrays import ArrayDifference
+from ziggurat.workspace.checkpoint_files import (
+    CheckpointDetails,
+    CheckpointSummary,
+    checkpoint_details,
+    checkpoint_differences,
+    list_checkpoints,
+    remove_checkpoint,
+)
+from ziggurat.workspace.job_history import iterate_events
+from ziggurat.workspace.job_status import JobStatus, job_status, open_job
+from ziggurat.workspace.new_job import create_job, new_job_path
+from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended, start_detached
+
+__all__ = ["Workspace"]
+
+
+class Workspace:
+    """Jobs in folders, and the workers that execute them.
+
+    Args:
+        settings: of this process; workers get the same.
+        worker_command: what starts a worker; the job folder is added.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        worker_command: Sequence[str] = WORKER_COMMAND,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self._worker_command = tuple(worker_command)
+        self._clock = clock
+
+    # ---- jobs
+
+    def start_training(self, spec: TrainSpec, folder: Path | None = None) -> Path:
+        """Make a job folder; ``attend`` or ``detach`` then executes it. Return the folder.
+
+        Args:
+            spec: what is asked.
+            folder: where; a new folder below the workspace where it is not given.
+
+        Raises:
+            JobError: where a job is there already.
+            NetworkCodeError: where the network file cannot be read.
+            StorageError: where the folder cannot be written.
+        """
+        path = folder or new_job_path(self.settings.workspace / "jobs", spec.name, self._clock())
+        return create_job(spec, path).path
+
+    def attend(
+        self, folder: Path, *, output: IO[Any] | None = None, say: Callable[[str], None] = lambda text: None
+    ) -> AttendedWorker:
+        """Execute a job, or go on with it, in a worker that ends with this process.
+
+        Args:
+            folder: the job folder.
+            output: where the worker's standard output goes; to this process's own where it is not given.
+            say: shows one sentence to the person who pressed Ctrl-C.
+
+        Raises:
+            JobError: where a worker is at it already, or the job is complete.
+        """
+        self._make_ready(folder)
+        return start_attended(self._worker_command, folder, child_environment(self.settings), output=output, say=say)
+
+    def detach(self, folder: Path) -> int:
+        """Execute a job, or go on with it, in a worker that outlives this process; return its process number.
+
+        Raises:
+            JobError: where a worker is at it already, or the job is complete.
+        """
+        job = self._make_ready(folder)
+        return start_detached(self._worker_command, folder, job.log, child_environment(self.settings))
+
+    def stop(self, folder: Path, reason: str = "asked to stop") -> JobStatus:
+        """Ask the worker of a job to save and end; return the job's state from now on.
+
+        Raises:
+            JobError: where no worker is at it.
+            StorageError: where the request cannot be written.
+        """
+        status = self.status(folder)
+        if not status.is_active:
+            raise JobError(
+                "Only a job that is running can be stopped.",
+                received=f"{folder} is {status.state}",
+                advice=f"Look at it with: ziggurat status {folder}",
+            )
+        _write_request(JobFolder(folder).stop_request, reason)
+        return self.status(folder)
+
+    def status(self, folder: Path) -> JobStatus:
+        """Return how a job is, from its files alone.
+
+        Raises:
+            JobError: where there is no job.
+        """
+        return job_status(folder, self._clock())
+
+    # ---- events
+
+    def events(self, folder: Path) -> Iterator[Event]:
+        """Return the events that are there now.
+
+        Raises:
+            JobError: where there is no job.
+        """
+        return iterate_events(open_job(folder).events)
+
+    def follow_events(
+        self, folder: Path, *, every_s: float = 0.5, sleep: Callable[[float], None] = time.sleep
+    ) -> Iterator[Event]:
+        """Return the events that are there and those to come, until no worker is at the job any more.
+
+        A job that never began is waited for.
+
+        Args:
+            folder: the job folder.
+            every_s: seconds between looks at the file.
+            sleep: waits that long.
+
+        Raises:
+            JobError: where there is no job.
+        """
+        path, offset = open_job(folder).events, 0
+        while True:
+            status = self.status(folder)
+            # Asked first, read then: what the worker wrote before its end is not missed.
+            batch, offset = read_events(path, offset)
+            yield from batch
+            if not batch and not status.is_active and status.state != "queued":
+                return
+            if not batch:
+                sleep(every_s)
+
+    # ---- checkpoints
+
+    def checkpoints(self, folder: Path) -> list[CheckpointSummary]:
+        """Return the checkpoints of a job, oldest step first."""
+        return list_checkpoints(open_job(folder))
+
+    def checkpoint(self, folder: Path, name: str) -> CheckpointDetails:
+        """Return what a checkpoint holds; ``name`` may be ``latest`` or a given name such as ``best``."""
+        return checkpoint_details(open_job(folder), name)
+
+    def checkpoint_differences(
+        self, folder: Path, name: str, other_folder: Path, other_name: str
+    ) -> list[ArrayDifference]:
+        """Return how the arrays of two checkpoints, of one job or of two, differ."""
+        return checkpoint_differences(open_job(folder), name, open_job(other_folder), other_name)
+
+    def remove_checkpoint(self, folder: Path, name: str) -> str:
+        """Remove a checkpoint of a job that is not running; return its folder name.
+
+        Raises:
+            JobError: where a worker is at the job.
+            CheckpointError: where it is not there, or a given name points at it.
+        """
+        job = open_job(folder)
+        if self.status(folder).is_active:
+            raise JobError(
+                "Checkpoints are removed while no worker is at the job.",
+                received=str(folder),
+                advice=f"Stop it first with: ziggurat stop {folder}",
+            )
+        return remove_checkpoint(job, name)
+
+    def _make_ready(self, folder: Path) -> JobFolder:
+        job, status = open_job(folder), self.status(folder)
+        if not status.can_resume:
+            raise JobError(
+                "A job that is complete or under way is not started again.",
+                received=f"{folder} is {status.state}",
+                advice=f"Look at it with: ziggurat status {folder}",
+            )
+        job.stop_request.unlink(missing_ok=True)  # an old request must not end the new attempt
+        return job
+
+
+def _write_request(path: Path, reason: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(reason + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"The stop request must be written to {path}.",
+            received=f"{error.strerror} (errno {error.errno})",
+            advice="Free space on the disk or mend the folder's rights.",
+        ) from error
