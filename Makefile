@@ -1,18 +1,51 @@
-# Every target makes .venv and installs what it needs by itself.
+# Every target makes .venv and installs what it needs by itself. Another Python: make PYTHON=python3.12 test
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What `make test` installs: the engine, the tools, and the frameworks whose adapters are tested.
 EXTRAS := dev,tensorflow,torch,huggingface
 STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
+# Twice quiet: errors only. Versions are pinned in constraints.txt.
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help setup test check fix bench docs demo clean
+.PHONY: help setup demo test check fix bench docs clean
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 10
 
 setup: $(STAMP)  ## make .venv and install everything
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$(EXTRAS)]"
+$(STAMP): pyproject.toml constraints.txt $(wildcard hatch_build.py src/ziggurat/dataflow/fast/*.c)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	{ echo "Ziggurat needs Python 3.11 to 3.13. Received: `$(PYTHON) -V 2>&1`. Use: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV); the first time takes some minutes."
+	$(PIP) -e ".[$(EXTRAS)]"
 	@touch $(STAMP)
+
+$(BENCH_STAMP): $(STAMP)
+	$(PIP) tensorpack grain webdataset
+	@touch $(BENCH_STAMP)
+
+demo: $(STAMP)  ## train on handwritten digits and show the curves
+	$(BIN)/ziggurat demo
+
+test: check  ## check, then run every test
+	$(BIN)/python -m tools.run_tests
+
+check: $(STAMP)  ## format, lint, types, import contracts, sizes, docstrings, words, docs
+	$(BIN)/python -m tools.check
+
+fix: $(STAMP)  ## repair what can be repaired: lint, format, reference pages
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m tools.docs_reference
+
+bench: $(BENCH_STAMP)  ## measure speed as ratios
+	$(BIN)/python -m bench
+
+docs: $(STAMP)  ## build the documentation into docs/_build/html
+	$(BIN)/python -m tools.docs_reference
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+clean:  ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -39,6 +39,7 @@ class NullOptions:
         momentum: of stochastic gradient descent, in [0, 1).
         weight_decay: factor of the squared weights in the cost, halved.
         seed: of the first weights and of dropout.
+        scale: factor of floating-point inputs; bytes are divided by 255.
     """
 
     hidden: int = 32
@@ -47,6 +48,7 @@ class NullOptions:
     momentum: float = 0.9
     weight_decay: float = 0.0
     seed: int = 0
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         rules = (
@@ -178,7 +180,7 @@ class NullProgram:
 
     def _prepared(self, batch: Any) -> tuple[np.ndarray, np.ndarray]:
         x, y = batch[0], np.asarray(batch[1])
-        scale = np.float32(1 / 255) if x.dtype == np.uint8 else np.float32(1)
+        scale = np.float32(1 / 255 if x.dtype == np.uint8 else self.options.scale)
         x = x.reshape(len(x), -1).astype(np.float32) * scale
         if x.shape[1] != self._inputs:
             raise ConfigurationError(
@@ -290,7 +292,8 @@ class NullBackend:
         """
         _refuse_unsupported(request)
         known = {part.name for part in fields(NullOptions)}
-        given = {**request.optimizer_options, **request.options}
+        optimizer = {name: value for name, value in request.optimizer_options.items() if name != "nesterov"}
+        given = {**optimizer, **request.options}
         for name in given:
             if name not in known:
                 raise UnknownNameError("option of the null backend", name, known)
@@ -298,6 +301,7 @@ class NullBackend:
             "learning_rate": request.learning_rate,
             "weight_decay": request.weight_decay,
             "seed": request.seed,
+            "scale": 1 / 255,  # a job's pictures reach from 0 to 255
             **given,
         }
         if request.network == "linear":
@@ -312,6 +316,10 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
     rules = (
         ("network", request.network in ("", "mlp", "linear"), "`mlp` or `linear`", request.network),
         ("optimizer", request.optimizer in ("sgd", "momentum"), "`sgd` or `momentum`", request.optimizer),
+        ("nesterov", not request.optimizer_options.get("nesterov"), "false", True),
+        ("pretrained", request.pretrained is None, "left out", "one"),
+        ("freeze", not request.freeze, "empty", ", ".join(request.freeze)),
+        ("class_weights", not request.class_weights, "empty", list(request.class_weights)),
         ("classes", request.classes is not None, "given", request.classes),
         ("precision", request.precision == "float32", "`float32`", request.precision),
         ("gradient_clip", request.gradient_clip is None, "left out", request.gradient_clip),

@@ -17,12 +17,12 @@ __all__ = ["Command", "Group", "LazyGroup", "Verb"]
 
 
 class Command(click.Command):
-    """A command that takes ``--json``; ``main`` reads the flag, so that errors of parsing are JSON too."""
+    """A command that takes ``--json`` and ``--debug``; ``main`` reads them: they hold for errors of parsing as well."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        flag = click.Option(["--json"], is_flag=True, expose_value=False, help="Show JSON on standard output.")
-        self.params.append(flag)
+        for flag, text in (("--json", "Show JSON on standard output."), ("--debug", "Show the traceback of errors.")):
+            self.params.append(click.Option([flag], is_flag=True, expose_value=False, help=text))
 
 
 class Group(click.Group):

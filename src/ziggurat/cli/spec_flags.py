@@ -11,6 +11,9 @@ from ziggurat.specs import FieldDescription, TrainSpec, describe_fields
 
 __all__ = ["SpecFlagsCommand", "flag_of"]
 
+_OTHER_FLAGS = {"backend": "--framework"}
+"""Words that people use for a field beside its own."""
+
 _METAVARS = {"integer": "N", "number": "X", "boolean": "BOOL", "list": "A,B,…", "text": "TEXT"}
 
 
@@ -45,7 +48,8 @@ def _option(field: FieldDescription) -> click.Option:
     unit = f" ({field.unit})" if field.unit and field.unit not in field.help else ""
     choices = f" One of {', '.join(field.choices)}." if field.tag and field.tag == field.short_form else ""
     text = f"{field.help}{choices}{unit}{default}"
-    return click.Option([flag_of(field), field.path], metavar=_metavar(field), help=text)
+    flags = [flag_of(field), *filter(None, [_OTHER_FLAGS.get(field.path)])]
+    return click.Option([*flags, field.path], metavar=_metavar(field), help=text)
 
 
 def _metavar(field: FieldDescription) -> str:

@@ -99,8 +99,12 @@ class DataFlow(ABC):
         """Take back what ``stage_state()`` gave."""
 
     def children_state(self) -> list[Any]:
-        """Return the states that the children are to have when this stage goes on; an earlier one where it reads
+        """Return the states that the children are to have when this pass goes on; an earlier one where the stage reads
         ahead or holds datapoints back."""
+        return [child.state() for child in self.children()]
+
+    def children_state_if_over(self) -> list[Any]:
+        """Return the states that the children are to have when this pass does not go on."""
         return [child.state() for child in self.children()]
 
     def __len__(self) -> int:
@@ -166,15 +170,14 @@ class DataFlow(ABC):
         life = self._life
         with life.lock:
             position = life.loaded or life.position
-            replays = self.resumes_by_replay and not position.ended
-            state = {
+            state: dict[str, Any] = {
                 "stage": type(self).__name__,
                 "seed": life.seed,
                 "pass": position.pass_index,
                 "delivered": position.delivered,
                 "ended": position.ended,
                 "own": self.stage_state(),
-                "children": position.children_at_start if replays else self.children_state(),
+                **self._children_states(position),
             }
             if self.policy.counts().total:
                 state["errors"] = self.policy.state()
@@ -198,12 +201,14 @@ class DataFlow(ABC):
         if not life.path and state["seed"] is not None:
             self._assign_seed(state["seed"], ())
         ended = bool(state["ended"])
-        position = Position(state["pass"], state["delivered"], ended, list(state["children"]))
+        position = Position(state["pass"], state["delivered"], ended, state["children"], state.get("children_if_over"))
         life.loaded = None if ended else position
         life.position = position
-        for child, child_state in zip(children, state["children"], strict=True):
-            # A pass of the parent that ended leaves no pass of a child half-way, unless the stage says so.
-            child.load_state(child_state if self.spans_passes or not ended else {**child_state, "ended": True})
+        if ended:
+            self._load_over(position)
+        else:
+            for child, child_state in zip(children, state["children"], strict=True):
+                child.load_state(child_state)
         if self.policy is not DataFlow.policy:
             self.policy.load_state(state.get("errors"))
         self.load_stage_state(state["own"])
@@ -248,6 +253,14 @@ class DataFlow(ABC):
         return self._life.position.delivered
 
     @property
+    def ended(self) -> bool:
+        """True where the newest pass is over, or none has begun.
+
+        A stage that still yields after its child has ended (a last, smaller batch) asks for it when it is resumed.
+        """
+        return self._life.loaded is None and self._life.position.ended
+
+    @property
     def resume_index(self) -> int:
         """Number of the datapoint at which ``iterate()`` starts."""
         return 0 if self.resumes_by_replay else self._life.position.delivered
@@ -290,11 +303,33 @@ class DataFlow(ABC):
     def _abandon(self) -> None:
         """Let a pass that was broken off be over, so that no state says that it goes on."""
         life = self._life
+        position = life.loaded or life.position
         life.loaded = None
-        life.position.ended = True
-        if not self.spans_passes:
+        position.ended = True
+        if position.children_if_over is not None:
+            self._load_over(position)  # it was resumed, but its children have not caught up
+        elif not self.spans_passes:
             for child in self.children():
                 child._abandon()
+
+    def _load_over(self, position: Position) -> None:
+        """Load the children for a pass that is over: no pass of them is half-way, unless the stage says so."""
+        states = position.children_at_start if position.children_if_over is None else position.children_if_over
+        position.children_if_over = None
+        for child, state in zip(self.children(), states, strict=True):
+            child.load_state(state if self.spans_passes else {**state, "ended": True})
+
+    def _children_states(self, position: Position) -> dict[str, list[Any]]:
+        if position.ended:
+            return {"children": self.children_state_if_over()}
+        goes_back = self.resumes_by_replay or type(self).children_state is not DataFlow.children_state
+        if not goes_back:
+            return {"children": self.children_state()}
+        over = position.children_if_over
+        return {
+            "children": position.children_at_start if self.resumes_by_replay else self.children_state(),
+            "children_if_over": self.children_state_if_over() if over is None else over,
+        }
 
     def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
         self._life.seed = seed
@@ -318,9 +353,11 @@ class DataFlow(ABC):
                 if unseen:
                     unseen -= 1
                     continue
+                position.children_if_over = None
                 position.delivered += 1
                 life.datapoints += 1
                 yield item
+            position.children_if_over = None
             position.ended = True
         finally:
             _close(items)

@@ -46,6 +46,8 @@ class BatchData(ProxyDataFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the batches."""
+        if self.resume_index and self.ds.ended:
+            return  # the smaller last batch was the newest
         with self.ds.read() as reader:
             next_batch = self._gathered if reader.stacks and not self.use_list else self._stacked
             while True:

@@ -187,7 +187,8 @@ class ImageFolder(ImageList):
 
 def _class_names(root: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+        with os.scandir(root) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
         raise DataError(
             "A folder of images has a folder for each class.", received=f"`{root}`: {error.strerror}"

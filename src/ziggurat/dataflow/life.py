@@ -21,6 +21,8 @@ class Position:
     delivered: int = 0
     ended: bool = True
     children_at_start: list[Any] = field(default_factory=list)
+    children_if_over: list[Any] | None = None
+    """Of a pass that is resumed, until its first datapoint: the states that the children had, as they were ahead."""
 
 
 @dataclass

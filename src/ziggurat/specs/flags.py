@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ziggurat.errors import SpecError
-from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.files import parse_spec
 from ziggurat.specs.train import TrainSpec
 from ziggurat.specs.versions import upgrade
@@ -32,24 +32,26 @@ def spec_from_flags(
         SpecError: where a text is no ``PATH=VALUE``, or the result is not valid.
     """
     content = upgrade(base or {"kind": "train", "version": 1})
-    kinds = {field.path: field.kind for field in describe_fields(TrainSpec)}
+    fields = {field.path: field for field in describe_fields(TrainSpec)}
     for name, text in flags.items():
-        content[name] = _value(text, kinds.get(name, ""))
+        content[name] = _value(text, fields.get(name))
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals or not path.strip():
             raise SpecError(
                 "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
             )
-        _assign(content, path.strip(), _value(text.strip(), kinds.get(path.strip(), "")))
+        _assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())))
     return parse_spec(content, source="flags")
 
 
-def _value(text: str, kind: str) -> Any:
-    """Return the value that a text means for a field of that kind: JSON where it is JSON, else the text."""
-    if kind in ("text", "choice"):
-        return None if text == "null" and kind == "text" else text
-    if kind == "list" and not text.startswith("["):
+def _value(text: str, field: FieldDescription | None) -> Any:
+    """Return the value that a text means for a field: JSON where it is JSON, else the text."""
+    if field is not None and field.kind in ("text", "choice"):
+        # A field that may be left out has no value by default, and `null` says so; elsewhere it is a name like others.
+        may_be_empty = not field.required and field.default is None
+        return None if text == "null" and may_be_empty else text
+    if field is not None and field.kind == "list" and not text.startswith("["):
         return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]
     return _json_or_text(text)
 

@@ -10,6 +10,7 @@ from ziggurat.specs.base import SpecModel, bare_text, spec_field
 
 __all__ = [
     "AdadeltaOptimizer",
+    "AdagradDaOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
     "AdamWOptimizer",
@@ -85,7 +86,17 @@ class AdagradOptimizer(SpecModel):
     initial_accumulator: float = _parameter(
         0.1, "First squares", "What the sum of squares starts with; usually 0 to 0.1.", ge=0
     )
-    epsilon: float = _epsilon(1e-8)
+
+
+class AdagradDaOptimizer(SpecModel):
+    """Adagrad with dual averaging (Duchi, Hazan and Singer, JMLR 2011), for sparse linear networks."""
+
+    name: Literal["adagrad_da"] = "adagrad_da"
+    initial_accumulator: float = _parameter(
+        0.1, "First squares", "What the sum of squares starts with; usually 0.1.", gt=0
+    )
+    l1: float = _parameter(0.0, "L1", "Strength of the L1 penalty; usually 0 to 0.01.", ge=0)
+    l2: float = _parameter(0.0, "L2", "Strength of the L2 penalty; usually 0 to 0.01.", ge=0)
 
 
 class AdadeltaOptimizer(SpecModel):
@@ -114,6 +125,7 @@ Optimizer = Annotated[
     | AdamWOptimizer
     | RmspropOptimizer
     | AdagradOptimizer
+    | AdagradDaOptimizer
     | AdadeltaOptimizer
     | FtrlOptimizer,
     Field(discriminator="name"),

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
 from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
 from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Network, PluginUse, PluginUses, Validation
+from ziggurat.specs.pictures import Augmentation, Preprocessing
 from ziggurat.specs.policies import StepSchedule
 from ziggurat.specs.schedule import Schedule
 
@@ -77,8 +78,45 @@ class TrainSpec(SpecModel):
         group="Network",
     )
 
+    pretrained: str | None = spec_field(
+        None,
+        title="Pretrained model",
+        help="Job folder or TensorFlow checkpoint whose weights it starts from; left out, fresh weights.",
+        group="Network",
+    )
+    freeze: list[str] = spec_field(
+        factory=list,
+        title="Freeze",
+        help="Patterns of variables that are not trained, such as `conv*`; usually empty.",
+        group="Network",
+    )
+
     data: Data = spec_field(
         title="Data", short_form="source", help="Data set to train on: `digits`, or a folder.", group="Data"
+    )
+    shuffle: bool = spec_field(
+        True,
+        title="Shuffle",
+        help="Whether every epoch has an order of its own; `false` keeps the data's.",
+        group="Data",
+    )
+    class_weights: list[float] = spec_field(
+        factory=list,
+        title="Class weights",
+        help="Factor of each class in the classification loss, in the order of the classes; empty for equal ones.",
+        group="Data",
+    )
+    preprocessing: Preprocessing = spec_field(
+        factory=Preprocessing,
+        title="Preprocessing",
+        help="What is done to every picture, in training and prediction alike.",
+        group="Preprocessing",
+    )
+    augmentation: Augmentation = spec_field(
+        factory=Augmentation,
+        title="Augmentation",
+        help="How pictures are varied in training.",
+        group="Augmentation",
     )
     batch_size: int = spec_field(
         64,

@@ -18,6 +18,7 @@ from ziggurat.errors import JobError, StorageError, ZigguratError
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, Event, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
+from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import TrainSpec, load_spec
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.lock import FolderLock
@@ -56,12 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_attempt(folder: JobFolder, signals: StopSignals, *, parent: ParentWatch | None = None) -> int:
     """Execute one attempt in a folder that this process has locked; return the exit code."""
-    set_up_logging(job_log=folder.log)
+    settings = load_settings()
+    set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=folder.log)
     folder.stop_request.unlink(missing_ok=True)
     events = EventFile(folder.events)
     trainer: Trainer | None = None
     try:
-        trainer, beat = _start(folder, signals, parent, events)
+        trainer, beat = _start(folder, signals, parent, events, settings)
         try:
             trainer.train(trainer.max_epoch)
         finally:
@@ -77,7 +79,7 @@ def run_attempt(folder: JobFolder, signals: StopSignals, *, parent: ParentWatch 
 
 
 def _start(
-    folder: JobFolder, signals: StopSignals, parent: ParentWatch | None, events: EventFile
+    folder: JobFolder, signals: StopSignals, parent: ParentWatch | None, events: EventFile, settings: Settings
 ) -> tuple[Trainer, HeartbeatThread]:
     spec = load_spec(folder.spec)
     clock = StepClock()
@@ -92,7 +94,7 @@ def _start(
     )
     beat.start()
     try:
-        built = build_job(spec, folder, clock)
+        built = build_job(spec, folder, clock, settings)
     except BaseException:
         beat.close()
         raise

@@ -116,7 +116,7 @@ def job_status(path: Path, now: float) -> JobStatus:
     spec = _spec_content(folder)
     heartbeat = read_heartbeat(folder.heartbeat)
     history = read_history(folder.events)
-    state, health = _state(folder, history, heartbeat, now, float(spec.get("hung_after_s") or 120.0))
+    state, health = _state(folder, history, heartbeat, now, _number(spec, "hung_after_s", 120.0))
     active = state in ("running", "stopping")
     started, progress, ended = history.started, history.progress if active else None, history.ended
     beat = heartbeat if heartbeat is not None and active else None
@@ -129,7 +129,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         reason="" if active else _LOST_REASON if health == "lost" else ended.reason if ended else "",
         attempt=history.attempts,
         epoch=max(history.epoch, beat.epoch if beat else 0),
-        max_epoch=started.max_epoch if started else int(spec.get("epochs") or 0),
+        max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
         global_step=max(history.global_step, beat.global_step if beat else 0),
         total_steps=started.max_epoch * started.steps_per_epoch if started else 0,
         time_left_s=progress.seconds_left if progress else None,
@@ -150,6 +150,11 @@ def _spec_content(folder: JobFolder) -> dict[str, Any]:
         return read_content(folder.spec)
     except SpecError:
         return {}  # a job whose spec is damaged still has a state
+
+
+def _number(spec: dict[str, Any], name: str, otherwise: float) -> float:
+    value = spec.get(name)
+    return value if isinstance(value, int | float) else otherwise
 
 
 def _state(

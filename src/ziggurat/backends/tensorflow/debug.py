@@ -17,7 +17,22 @@ from ziggurat.errors import StateError
 
 __all__ = ["DebugResult", "LayerCall", "debug_network"]
 
-_LAYERS: Final = ["avg_pool2d", "batch_norm", "bias_add", "conv2d", "conv2d_transpose", "conv3d", "dropout", "flatten", "fully_connected", "group_norm", "instance_norm", "layer_norm", "max_pool2d", "separable_conv2d"]
+_LAYERS: Final = [
+    "avg_pool2d",
+    "batch_norm",
+    "bias_add",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "dropout",
+    "flatten",
+    "fully_connected",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "max_pool2d",
+    "separable_conv2d",
+]
 
 
 @dataclass(frozen=True)

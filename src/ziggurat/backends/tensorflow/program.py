@@ -118,6 +118,11 @@ class TensorFlowProgram:
 
     # ---- beyond the contract
 
+    def summary_names(self) -> Sequence[str]:
+        """Return the single numbers that every job logs: the cost, its parts, and the user's scalar summaries."""
+        scalars = list(self.graph.training[0].scalars)
+        return [name for name in ("cost", "regularization", "error", *scalars) if name in self.graph.train_values]
+
     def assign(self, values: Mapping[str, np.ndarray]) -> None:
         """Give some variables other values, in one call.
 

@@ -4,6 +4,8 @@ from ziggurat.dataflow.fast.batches import JpegCropBatches
 from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop
 from ziggurat.dataflow.fast.engine import EngineReport
 from ziggurat.dataflow.fast.engines import EngineName, engine
+from ziggurat.dataflow.fast.pixels import PixelFlow, PixelWriter
+from ziggurat.dataflow.fast.prepare import prepare_pixels, prepare_records, tiled_jpeg
 
 __all__ = [
     "CenterResizedCrop",
@@ -11,6 +13,11 @@ __all__ = [
     "EngineName",
     "EngineReport",
     "JpegCropBatches",
+    "PixelFlow",
+    "PixelWriter",
     "RandomResizedCrop",
     "engine",
+    "prepare_pixels",
+    "prepare_records",
+    "tiled_jpeg",
 ]

@@ -170,6 +170,7 @@ class _Window:
         self._threads = ThreadPoolExecutor(stage.num_thread, "ziggurat-crops")
         self._pending: deque[_Pending] = deque()
         self._ended = False
+        self._state_before_end: Any = None
         self._error: Exception | None = None
         self.close = weakref.finalize(self, _stop, self._threads, self._reader)
 
@@ -178,7 +179,8 @@ class _Window:
         return len(self._pending) <= _AHEAD and not self._ended
 
     def state_before_next(self) -> Any:
-        return self._pending[0].state_before if self._pending else None
+        """Return the state of the flow that is read before what was not delivered yet; None: it is where it stands."""
+        return self._pending[0].state_before if self._pending else self._state_before_end
 
     def begin(self, number: int) -> None:
         """Read the datapoints of the next batch, and give its images to the threads."""
@@ -190,12 +192,13 @@ class _Window:
             points = self._reader.take(stage.batch_size)
             self._ended = len(points) < stage.batch_size
             if not points or (self._ended and not stage.remainder):
+                self._state_before_end = state_before
                 return
             first = number * stage.batch_size
             images = [_image_of(point) for point in points]
             others = stack_datapoints([point[1:] for point in points], first=first)
         except Exception as error:  # the batches before it come first
-            self._error, self._ended = error, True
+            self._error, self._ended, self._state_before_end = error, True, state_before
             return
         memory = self._buffers.take()
         work = self._submit(images, number, memory)

@@ -48,8 +48,8 @@ def prepare_records(
         path: file to make; nothing must stand there.
         short_side: shorter side of the stored images in pixels; larger ones are reduced to it, and crops are taken from
             the reduced image. None keeps the size.
-        quality: from 1 to 100; None keeps the tables (so the quality, and nearly the bytes) of a JPEG file whose size is
-            kept, and means 90 for all others.
+        quality: from 1 to 100; None keeps the quality (the tables) of a JPEG file whose size is kept, and means 90 for
+            all others.
         num_thread: threads that decode and encode; None: one for each CPU.
         on_error: what happens to an image that cannot be used: "raise", "skip", "log", or an ``ErrorPolicy``.
 
@@ -143,11 +143,9 @@ class _Reduce:
 
     def __call__(self, point: Any) -> list[Any]:
         image, *others = point
-        decoded = isinstance(image, np.ndarray) and image.ndim > 1
-        return [
-            _reduced(image if decoded else decode_image(_content(image), key=_key(image)), self.short_side),
-            *others,
-        ]
+        if not (isinstance(image, np.ndarray) and image.ndim > 1):
+            image = decode_image(_content(image), key=_key(image))
+        return [_reduced(image, self.short_side), *others]
 
 
 def _keeps(header: JpegHeader, short_side: int | None) -> bool:

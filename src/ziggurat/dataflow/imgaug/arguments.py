@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ziggurat.errors import UsageError
 
 __all__ = ["fraction", "positive", "ranged", "size_of", "span"]
@@ -12,19 +14,21 @@ __all__ = ["fraction", "positive", "ranged", "size_of", "span"]
 
 def size_of(shape: int | Sequence[int], name: str) -> tuple[int, int]:
     """Return (height, width) of an argument that is one number for a square, or both."""
-    pair = (shape, shape) if isinstance(shape, int) else tuple(shape)
-    if len(pair) != 2 or not all(isinstance(side, int) or float(side).is_integer() for side in pair) or min(pair) < 1:
+    sides = _numbers(shape)
+    if len(sides) == 1:
+        sides *= 2
+    if len(sides) != 2 or not all(side.is_integer() and side >= 1 for side in sides):
         raise UsageError(
             f"`{name}` is a number of pixels, or (height, width), at least 1.",
             received=repr(shape),
-            advice="Give two whole numbers.",
+            advice="Give whole numbers.",
         )
-    return int(pair[0]), int(pair[1])
+    return int(sides[0]), int(sides[1])
 
 
 def ranged(values: Any, name: str, *, least: float | None = None, most: float | None = None) -> tuple[float, float]:
     """Return (low, high) of an argument that is a range."""
-    pair: tuple[Any, ...] = tuple(values) if hasattr(values, "__len__") else ()
+    pair = _numbers(values)
     ordered = len(pair) == 2 and pair[0] <= pair[1]
     if not ordered or (least is not None and pair[0] < least) or (most is not None and pair[1] > most):
         limits = f", from {'-∞' if least is None else f'{least:g}'} to {'∞' if most is None else f'{most:g}'}"
@@ -33,12 +37,13 @@ def ranged(values: Any, name: str, *, least: float | None = None, most: float | 
             received=repr(values),
             advice="Give two numbers, the smaller one first.",
         )
-    return float(pair[0]), float(pair[1])
+    return pair[0], pair[1]
 
 
 def span(values: int | Sequence[int], name: str, *, least: int = 0) -> tuple[int, int]:
     """Return (low, high) in whole numbers, both included; a single number is both."""
-    low, high = ranged((values, values) if isinstance(values, int) else values, name, least=least)
+    pair = _numbers(values)
+    low, high = ranged(pair * 2 if len(pair) == 1 else values, name, least=least)
     return int(low), int(high)
 
 
@@ -55,3 +60,11 @@ def positive(value: float, name: str, *, zero: bool = True) -> float:
         rule = "is not negative" if zero else "is above 0"
         raise UsageError(f"`{name}` {rule}, and finite.", received=value, advice="Give its size without a sign.")
     return float(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    """Return the numbers of an argument; none where it holds something else."""
+    try:
+        return [float(value) for value in np.ravel(values)]
+    except (TypeError, ValueError):
+        return []

@@ -12,6 +12,7 @@ from ziggurat.dataflow.imgaug.compose import AugmentorList, MapImage
 from ziggurat.dataflow.imgaug.images import Array, check_image
 from ziggurat.dataflow.imgaug.randomness import drawing_from
 from ziggurat.dataflow.imgaug.transform import Transform
+from ziggurat.dataflow.stages.components import component_of
 from ziggurat.errors import UnknownNameError, UsageError
 
 __all__ = ["Augmentors", "ComponentAugmentation", "Index", "Indexes", "LabelIndexes"]
@@ -92,17 +93,19 @@ class ComponentAugmentation:
         point: Any = dict(dp) if isinstance(dp, dict) else list(dp)
         first, *others = self.images
         with drawing_from(rng):
-            transform, image = self.augmentors.draw(self._taken(point[first]))
+            transform, image = self.augmentors.draw(self._taken(component_of(point, first)))
         point[first] = self._given(image, point[first])
         for index in others:
-            check_image(point[index])
-            point[index] = self._given(transform.apply_image(self._taken(point[index])), point[index])
+            image = component_of(point, index)
+            check_image(image)
+            point[index] = self._given(transform.apply_image(self._taken(image)), image)
         for index, apply in self.moves:
-            point[index] = self._given(apply(transform, point[index]), point[index])
+            point[index] = self._given(apply(transform, component_of(point, index)), point[index])
         for index in self.keypoints:
-            point[index] = transform.apply_keypoints(point[index], self.mirror_pairs)
+            point[index] = transform.apply_keypoints(component_of(point, index), self.mirror_pairs)
         for index in self.masks:
-            point[index] = self._given(transform.apply_mask(point[index], self.mask_fill), point[index])
+            mask = component_of(point, index)
+            point[index] = self._given(transform.apply_mask(mask, self.mask_fill), mask)
         return point
 
     def _taken(self, image: Any) -> Any:

@@ -2,7 +2,7 @@
 
 OpenCV scales whole pictures, edge to edge, as this package's pixel convention says. ``interp`` is one of OpenCV's
 numbers: 1 (``cv2.INTER_LINEAR``) by default; ``cv2.INTER_AREA`` is the better one where pictures shrink to less than
-half.
+half (where a side grows, it is linear).
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class ResizeTransform(Transform):
         check_size(img, self.h, self.w, self)
         if (self.h, self.w) == (self.new_h, self.new_w):
             return img
-        return like(cv2.resize(img, (self.new_w, self.new_h), interpolation=self.interp), img)
+        # OpenCV's area interpolation is for shrinking: where a side grows, it moves the picture by a part of a pixel.
+        grows = self.new_h > self.h or self.new_w > self.w
+        interp = cv2.INTER_LINEAR if grows and self.interp == cv2.INTER_AREA else self.interp
+        return like(cv2.resize(img, (self.new_w, self.new_h), interpolation=interp), img)
 
     def apply_coords(self, coords: Array) -> Array:
         points = as_points(coords)

@@ -1,5 +1,6 @@
 """Owns the stages that use several threads or processes."""
 
+from ziggurat.dataflow.parallel.map_and_batch import MultiProcessMapAndBatchData, MultiProcessMapAndBatchDataZMQ
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiProcessMapDataZMQ, MultiThreadMapData
 from ziggurat.dataflow.parallel.runners import (
     MultiProcessPrefetchData,
@@ -12,6 +13,8 @@ from ziggurat.dataflow.parallel.runners import (
 )
 
 __all__ = [
+    "MultiProcessMapAndBatchData",
+    "MultiProcessMapAndBatchDataZMQ",
     "MultiProcessMapData",
     "MultiProcessMapDataZMQ",
     "MultiProcessPrefetchData",

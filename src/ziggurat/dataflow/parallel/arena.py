@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,11 @@ class Slot:
 
 class Lease(np.ndarray):
     """Memory of one slot, as flat bytes: the arrays in it keep it alive, and its end can be seen (weak references)."""
+
+    def memory(self) -> memoryview:
+        """Return the bytes."""
+        whole: Any = self
+        return memoryview(whole)
 
 
 class Window:
@@ -126,7 +132,7 @@ class Arena:
             returned.append(slot)
 
         leases.add(weakref.ref(lease, ended))
-        return memoryview(lease)
+        return lease.memory()
 
     def _take_back(self) -> None:
         while self._returned:

@@ -1,7 +1,7 @@
 """Owns how a value lies in shared memory: the memory of its arrays in rows aligned to 64 bytes, the rest pickled.
 
-Layout of a message at a slot: the number of buffers and the length of the pickled part (8 bytes each), the lengths of the
-buffers (8 bytes each), the pickled part, and each buffer at the next multiple of 64.
+Layout of a message in a slot: the number of buffers and the length of the pickled part (8 bytes each), the lengths of
+the buffers (8 bytes each), the pickled part, and each buffer at the next multiple of 64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Owns how functions and classes travel to a worker process: by name where a module has them, else by value.
 
-Lambdas, nested functions, and whatever a script or a notebook defines (module ``__main__``) have no address that another
-process could import. They go by value: code, closure, and those globals that they mention. So a worker never runs the
-user's script again, a script needs no ``if __name__ == "__main__"`` for our sake, and a notebook's lambdas work.
+Lambdas, nested functions, and whatever a script or a notebook defines (module ``__main__``) have no address that
+another process could import. They go by value: code, closure, and those globals that they mention. So a worker never
+runs the user's script again, a script needs no ``if __name__ == "__main__"`` for our sake, and lambdas work.
 
 The bytes go through private file descriptors from a process to its own workers and back, and nowhere else.
 """

@@ -1,7 +1,7 @@
 """Owns when the workers of a stage live: from the first pass on, over all passes, until nobody needs them.
 
-They are freed by ``close()``, when the stage is garbage, when the interpreter ends, and a moment after a pass was broken off
-(unless the next begins at once: breaking off every pass, as ``zip`` does, costs no new start each time).
+They are freed by ``close()``, when the stage is garbage, when the interpreter ends, and a moment after a pass was
+broken off (unless the next begins at once: breaking off every pass, as ``zip`` does, costs no new start each time).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns one pass of a runner on the consumer's side: what each worker has sent, whose turn it is, and where it all stands."""
+"""Owns one pass of a runner on the consumer's side: what each worker has sent, and whose turn it is."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ class Input(NamedTuple):
 
     Args:
         number: counted from the start of the line.
-        index: its number in the child's pass.
+        place: its number in the child's pass.
         point: the datapoint.
     """
 
     number: int
-    index: int
+    place: int
     point: Datapoint
 
 

@@ -1,4 +1,4 @@
-"""Owns what the workers of a parallel map run: the user's function on a chunk of datapoints, with their random numbers."""
+"""Owns what the workers of a parallel map run: the user's function, on a chunk of datapoints."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ziggurat.dataflow.stacking import stack_datapoints
 from ziggurat.dataflow.parallel.program import Fault, Program
 from ziggurat.dataflow.random import RandomStream
+from ziggurat.dataflow.stacking import stack_datapoints
 from ziggurat.dataflow.stages.components import shallow_copy
 from ziggurat.dataflow.stages.mapping import takes_rng
 

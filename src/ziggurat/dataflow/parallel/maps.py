@@ -58,12 +58,12 @@ class MultiProcessMapData(ParallelMap):
         map_func: see ``MapData``. It is pickled; lambdas and functions of a script or notebook may be used too.
         buffer_size: at most so many datapoints are read ahead, in work, or waiting.
         on_error: see ``MapData``; what it raises is a ``DataWorkerError``.
-        options: those of ``MultiThreadMapData``; ``start_method``: ``"forkserver"`` (default), ``"spawn"`` or ``"fork"``;
-            ``buffer_bytes``: the shared memory through which arrays go (default 256 MiB).
+        options: those of ``MultiThreadMapData``; ``start_method``: ``"forkserver"`` (the default), ``"spawn"`` or
+            ``"fork"``; ``buffer_bytes``: the shared memory through which arrays go (default 256 MiB).
 
-    Large arrays of a datapoint lie in shared memory, without a copy, for as long as the consumer holds them; they may be
-    written to. While the consumer holds more than half of ``buffer_bytes``, it gets copies. A process that the consumer
-    forks must not use such arrays after the consumer has dropped them.
+    Large arrays of a datapoint lie in shared memory, without a copy, for as long as the consumer holds them; they may
+    be written to. While the consumer holds more than half of ``buffer_bytes``, it gets copies. A process that the
+    consumer forks must not use such arrays after the consumer has dropped them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Owns what a team of processes holds of the system: the processes, pipes, sockets and files; and gives all of it back."""
+"""Owns what a team of processes holds of the system, processes, pipes, sockets, files; and gives all of it back."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ziggurat.dataflow.parallel.launch import StartMethod
+from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.errors import UsageError
 
-__all__ = ["MapOptions", "ProcessOptions", "RunnerOptions", "Settings", "default_workers"]
+__all__ = ["BatchOptions", "MapOptions", "ProcessOptions", "RunnerOptions", "Settings", "default_workers"]
 
 _MEGABYTE = 1 << 20
 
@@ -38,6 +39,18 @@ class ProcessOptions(MapOptions, total=False):
 
     start_method: StartMethod | None
     buffer_bytes: int
+
+
+class BatchOptions(ProcessOptions, total=False):
+    """Options of a parallel map that batches.
+
+    Args:
+        remainder: also yield a smaller last batch.
+        on_error: see ``MapData``.
+    """
+
+    remainder: bool
+    on_error: OnError | ErrorPolicy
 
 
 class RunnerOptions(TypedDict, total=False):

@@ -142,7 +142,9 @@ class ProcessTeam(Team):
     def _send_waiting(self, *, must: bool = False) -> None:
         while self._waiting and self._find_room(self._waiting[0], must=must):
             errand = self._waiting.popleft()
-            assert errand.packed is not None and errand.input is not None and errand.output is not None
+            assert errand.packed is not None
+            assert errand.input is not None
+            assert errand.output is not None
             errand.packed.write(self._arena.window.view(errand.input.offset, errand.packed.size_bytes))
             record = Task(
                 errand.number,
@@ -186,7 +188,8 @@ class ProcessTeam(Team):
 
     def _settle(self, done: Done, reports: list[Report]) -> None:
         errand = self._out[done.number]
-        assert errand.input is not None and errand.output is not None
+        assert errand.input is not None
+        assert errand.output is not None
         if done.outcome == Outcome.NEEDS_ROOM:
             self._arena.free(errand.output)
             slot = errand.output = self._arena.allocate(done.size, must=True)

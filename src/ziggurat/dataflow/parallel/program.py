@@ -1,4 +1,4 @@
-"""Owns what a worker runs, thread or process: the interface, and how an error is described on its way to the consumer."""
+"""Owns what a worker runs, thread or process: the interface, and how an error travels to the consumer."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ class Runner(ProxyDataFlow):
 
     Every worker runs the flow, and delivers every n-th datapoint; what is not its own it passes over where the stages
     know how (see ``share``), and computes otherwise. Results, order, random numbers and states do not depend on the
-    number of workers. A flow with its own source of randomness, or one that gives other data in every process, cannot be
-    divided so: say ``independent=True``, and each worker's datapoints come in turn, as many as one pass has (for ever
-    where ``ds`` has no length), with duplicates, as in Tensorpack.
+    number of workers. A flow with its own source of randomness, or one that gives other data in every process, cannot
+    be divided so: say ``independent=True``, and each worker's datapoints come in turn, as many as one pass has (for
+    ever where ``ds`` has no length), with duplicates, as in Tensorpack.
 
     Args:
         ds: the flow; the workers run it, this process does not.
@@ -271,7 +271,7 @@ class Runner(ProxyDataFlow):
         self._rest = [_Rest(each, skip) for each, skip in own["workers"]]
 
     def stats(self) -> list[StageStats]:
-        """Return the time spent, this stage first: what the consumer waited, then the workers, together and by stage."""
+        """Return the time spent: what the consumer waited, then the workers, together and by stage."""
         life = self._life
         busy_s = self._holder.busy_s
         mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, life.total_s)

@@ -35,8 +35,8 @@ class MultiProcessRunner(Runner):
         num_prefetch: at most so many datapoints are in work or waiting.
         num_proc: how many processes; 0: none, the consumer runs the flow.
         options: ``independent=True`` for copies of the flow with different random numbers, as in Tensorpack;
-            ``start_method`` and ``buffer_bytes`` as for ``MultiProcessMapData``, whose rules on the life of large arrays
-            hold here too.
+            ``start_method`` and ``buffer_bytes`` as for ``MultiProcessMapData``, whose rules on the life of large
+            arrays hold here too.
     """
 
     def __init__(self, ds: DataFlow, num_prefetch: int, num_proc: int, **options: Unpack[RunnerOptions]) -> None:

@@ -7,15 +7,16 @@ A stage that can pass over a datapoint without computing it says so with one opt
         self._share = share
         share.offer(self.ds)                        # BatchData: share.offer(self.ds, block=self.batch_size)
 
-and then yields ``share.NOT_MINE`` in the place of each datapoint that ``share.owns(number)`` denies, where ``number`` is its
-number in the pass of this stage (``self.delivered`` before the yield). Places are kept, so positions, random numbers
-and states are those of a serial pass. Where a place would vanish (a map function returned None), the stage calls
-``share.dropped()`` first: the numbers of all later datapoints depend on it, so the division ends, and every worker
-computes everything from there on. A stage without the method is computed whole by every worker: right, but not faster.
+and then yields ``share.NOT_MINE`` in the place of each datapoint that ``share.owns(number)`` denies, where ``number``
+is its number in the pass of this stage (``self.delivered`` before the yield). Places are kept, so positions, random
+numbers and states are those of a serial pass. Where a place would vanish (a map function returned None), the stage
+calls ``share.dropped()`` first: the numbers of all later datapoints depend on it, so the division ends, and every
+worker computes everything from there on. A stage without the method is computed whole by every worker: right, but not
+faster.
 
 A stage whose numbers are not those of its child sets ``offset`` of what ``offer()`` returned before it pulls, so that
-(number in the child's pass + offset) // block is its own number. ``RepeatedData``: ``part.offset = self.delivered`` where a
-new pass of the child begins.
+(number in the child's pass + offset) // block is its own number. ``RepeatedData``: ``part.offset = self.delivered``
+where a new pass of the child begins.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def merged_stats(of_workers: Iterable[Sequence[StageStats]]) -> list[StageStats]
 
 
 def merged_errors(of_workers: Iterable[Sequence[StageErrors]]) -> list[StageErrors]:
-    """Return one row a stage: that of the worker who dropped most. Where datapoints are dropped, all see all of them."""
+    """Return one row a stage: that of the worker who dropped most. Where any is dropped, every worker sees them all."""
     most: dict[tuple[int, ...], StageErrors] = {}
     for rows in of_workers:
         for row in rows:

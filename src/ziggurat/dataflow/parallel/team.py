@@ -1,4 +1,4 @@
-"""Owns what a stage sees of its workers, whatever they are: threads, processes, or nobody (the consumer does it itself)."""
+"""Owns what a stage sees of its workers, be they threads, processes, or nobody (the consumer does it itself)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns teams of threads: for work that lets go of the interpreter's lock, such as OpenCV's and NumPy's on large arrays."""
+"""Owns teams of threads: for work that lets go of the interpreter's lock, as OpenCV's and NumPy's often does."""
 
 from __future__ import annotations
 

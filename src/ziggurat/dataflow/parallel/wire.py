@@ -1,6 +1,6 @@
 """Owns the records that cross the pipes between a process and its workers; the data itself lies in shared memory.
 
-A record is one write of at most 64 bytes to a pipe, which the kernel keeps whole: several workers read their tasks from one
+A record is one write of 64 bytes to a pipe, which the kernel keeps whole: several workers read their tasks from one
 pipe, whoever is free takes the next, and all write their results to another. Nothing can be dropped: a pipe blocks or
 refuses when it is full.
 """

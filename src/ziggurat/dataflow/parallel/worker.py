@@ -111,7 +111,7 @@ class _Desk:
         if task.size < COPIED_BYTES or self._copies_input:
             return memoryview(bytearray(self._window.view(task.offset, task.size))), None
         lease = self._window.lease(task.offset, task.size)
-        return memoryview(lease), weakref.ref(lease)
+        return lease.memory(), weakref.ref(lease)
 
     def _carry_out(self, program: Program, memory: memoryview) -> tuple[Outcome, Packed]:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
+from ziggurat.dataflow.life import Position
 
 __all__ = ["CacheData"]
 
@@ -32,12 +33,12 @@ class CacheData(ProxyDataFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the datapoints, from the cache where it is complete."""
+        if self._points is None and not self._complete:
+            if self._start is None:
+                self._start = self.ds.state()
+            yield from self._filling()
+            return
         if self._points is None:
-            if self._start is None or not (self.resume_index or self._complete):
-                self._start, self._complete = self.ds.state(), False
-            if not self._complete:
-                yield from self._filling()
-                return
             self._points = list(self.ds)
         for index in self._order(len(self._points)):
             yield self._points[index]
@@ -54,8 +55,11 @@ class CacheData(ProxyDataFlow):
 
     def children_state(self) -> list[Any]:
         """Return the state of ``ds`` before the pass that is cached."""
-        given_up = self._life.position.ended and not self._complete
-        return super().children_state() if self._start is None or given_up else [self._start]
+        return super().children_state() if self._start is None else [self._start]
+
+    def children_state_if_over(self) -> list[Any]:
+        """Return the same, where that pass is complete."""
+        return self.children_state() if self._complete else super().children_state_if_over()
 
     def close(self) -> None:
         """Free the cache, too; it is filled again by the pass that filled it."""
@@ -63,6 +67,10 @@ class CacheData(ProxyDataFlow):
             self.ds.load_state(self._start or {})
         self._points = None
         super().close()
+
+    def _begin_pass(self, position: Position) -> None:
+        if not position.delivered and not self._complete:
+            self._start = None  # of a pass that was broken off
 
     def _filling(self) -> Iterator[Datapoint]:
         """Yield the pass that fills the cache, always one behind, so that it is complete with its last datapoint."""

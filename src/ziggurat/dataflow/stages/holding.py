@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from typing import Any, Self
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
+from ziggurat.dataflow.life import Position
 from ziggurat.errors import DataError
 
 __all__ = ["Held", "HoldingFlow"]
@@ -41,8 +42,6 @@ class HoldingFlow(ProxyDataFlow):
 
     def stage_state(self) -> dict[str, Any]:
         """Return from which datapoint on ``ds`` is to be read again."""
-        if self._life.position.ended:
-            return {}
         return self._loaded if self._held is None else {"first": self._held.mark()[0], **self.held_state()}
 
     def load_stage_state(self, state: dict[str, Any]) -> None:
@@ -51,15 +50,17 @@ class HoldingFlow(ProxyDataFlow):
 
     def children_state(self) -> list[Any]:
         """Return the state of ``ds`` at the mark before the oldest datapoint that is held."""
-        if self._held is None or self._life.position.ended:
-            return super().children_state()
-        return [self._held.mark()[1]]
+        return super().children_state() if self._held is None else [self._held.mark()[1]]
 
     def close(self) -> None:
         """Let go of what is held, too."""
         if self._held is not None:
             self._held.close()
         super().close()
+
+    def _begin_pass(self, position: Position) -> None:
+        if not position.delivered:  # what the last pass held, if it was broken off
+            self._held, self._loaded = None, {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None}  # an iterator cannot go to another process

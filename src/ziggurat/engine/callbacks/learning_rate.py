@@ -71,9 +71,11 @@ class LearningRateSchedule(Callback):
 
     def trigger_step(self) -> None:
         """Set the rate of the next step."""
-        rate = self.rate_at(self.trainer.global_step)
-        if rate != self._rate or self._others:
-            self._set(rate)
+        step = self.trainer.global_step
+        if step < self._total_steps:  # there is no step after the last
+            rate = self.rate_at(step)
+            if rate != self._rate or self._others:
+                self._set(rate)
 
     def trigger_epoch(self) -> None:
         """Report a rate that changes with every step."""

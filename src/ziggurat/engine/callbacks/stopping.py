@@ -63,9 +63,8 @@ class EarlyStopping(Callback):
             return
         self._waited += 1
         if self._waited >= self._patience:
-            self.trainer.finish(
-                f"{self._watch.tag} has not become better than {self._best} for {self._waited} observations"
-            )
+            verdict = "was not a number" if self._best is None else f"has not become better than {self._best:g}"
+            self.trainer.finish(f"{self._watch.tag} {verdict} for {self._waited} observations")
 
 
 class StopAtTime(Callback):

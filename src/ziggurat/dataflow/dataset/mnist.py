@@ -1,0 +1,121 @@
+"""Owns MNIST and Fashion-MNIST.
+
+Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition", Proceedings of
+the IEEE 86(11), 1998; H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST", arXiv:1708.07747, 2017.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+import numpy as np
+
+from ziggurat.dataflow.dataset.array_set import ArraySet
+from ziggurat.dataflow.dataset.files import Download, find_files, require_split, set_folder
+from ziggurat.dataflow.dataset.idx import read_idx
+from ziggurat.errors import DataError
+
+__all__ = ["FashionMnist", "Mnist"]
+
+_IMAGES = {"train": "train-images-idx3-ubyte", "test": "t10k-images-idx3-ubyte"}
+_LABELS = {"train": "train-labels-idx1-ubyte", "test": "t10k-labels-idx1-ubyte"}
+
+
+def _downloads(base: str, checksums: dict[str, str]) -> list[Download]:
+    return [Download(f"{name}.gz", f"{base}/{name}.gz", checksum) for name, checksum in checksums.items()]
+
+
+class Mnist(ArraySet):
+    """Handwritten digits: datapoints ``[image, label]``, (28, 28) float32 from 0 to 1 and uint8.
+
+    Args:
+        train_or_test: "train" (60,000) or "test" (10,000).
+        shuffle: a new random order in every pass; None shuffles the training set only.
+        dir: folder with the four idx files, compressed by gzip or not.
+        raw: give images as (28, 28, 1) uint8 instead.
+        download: fetch missing files into ``dir``.
+
+    Raises:
+        DataError: where files are missing or damaged; the message names them.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("mnist", "mnist_data")
+    downloads: ClassVar[list[Download]] = _downloads(
+        "https://storage.googleapis.com/cvdf-datasets/mnist",
+        {
+            "train-images-idx3-ubyte": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        },
+    )
+
+    def __init__(
+        self,
+        train_or_test: str,
+        shuffle: bool | None = None,
+        dir: str | os.PathLike[str] | None = None,  # noqa: A002 - the name of Tensorpack's argument
+        *,
+        raw: bool = False,
+        download: bool = False,
+    ) -> None:
+        reader = type(self).__name__
+        require_split(reader, train_or_test, ("train", "test"))
+        self.split = train_or_test
+        self.raw = raw
+        names = (_IMAGES[self.split], _LABELS[self.split])
+        wanted = [[f"{name}.gz", name, name.replace("-idx", ".idx")] for name in names]
+        folder = set_folder(reader, dir, *self.names)
+        self._paths = find_files(reader, folder, wanted, downloads=self.downloads, download=download)
+        super().__init__(shuffle=train_or_test == "train" if shuffle is None else shuffle)
+
+    def _load(self) -> tuple[np.ndarray, np.ndarray]:
+        images, labels = read_idx(self._paths[0], dimensions=3), read_idx(self._paths[1], dimensions=1)
+        if len(images) != len(labels):
+            raise DataError(
+                "Every image has a label.",
+                received=f"{len(images)} images in `{self._paths[0]}` and {len(labels)} labels in `{self._paths[1]}`",
+            )
+        return images, labels
+
+    def _converted(self, images: np.ndarray) -> np.ndarray:
+        if self.raw:
+            return images[..., None].copy()
+        converted = images.astype(np.float32)
+        converted /= np.float32(255)
+        return converted
+
+
+class FashionMnist(Mnist):
+    """Pictures of clothes, in the shapes of MNIST.
+
+    Args:
+        train_or_test: "train" (60,000) or "test" (10,000).
+        shuffle: a new random order in every pass; None shuffles the training set only.
+        dir: folder with the four idx files, compressed by gzip or not.
+        raw: give images as (28, 28, 1) uint8 instead of (28, 28) float32.
+        download: fetch missing files into ``dir``.
+
+    Raises:
+        DataError: where files are missing or damaged; the message names them.
+    """
+
+    names = ("fashion-mnist", "fashion_mnist_data")
+    downloads = _downloads(
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+        {
+            "train-images-idx3-ubyte": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            "train-labels-idx1-ubyte": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            "t10k-images-idx3-ubyte": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            "t10k-labels-idx1-ubyte": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        },
+    )
+
+    @staticmethod
+    def get_label_names() -> list[str]:
+        """Return the names of the ten classes."""
+        return [
+            *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+            *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+        ]

@@ -1,0 +1,239 @@
+"""Owns the only place where a spec becomes a trainer: data, program, callbacks and monitors, in their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.dataflow.augmentation import Augmentation
+from ziggurat.engine.backend import Backend, ProgramRequest
+from ziggurat.engine.callback import Callback
+from ziggurat.engine.callbacks.best import KeepBest
+from ziggurat.engine.callbacks.black_box import BlackBox
+from ziggurat.engine.callbacks.human import HumanHyperParamSetter
+from ziggurat.engine.callbacks.inference import InferenceRunner
+from ziggurat.engine.callbacks.inferencers import ScalarStats
+from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
+from ziggurat.engine.callbacks.model_saver import ModelSaver
+from ziggurat.engine.callbacks.progress import ProgressBar
+from ziggurat.engine.callbacks.stopping import EarlyStopping
+from ziggurat.engine.callbacks.summaries import LogScalars
+from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
+from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.monitor import Monitor
+from ziggurat.engine.monitors.placing import place
+from ziggurat.engine.program import Program
+from ziggurat.engine.schedules.registry import make_schedule
+from ziggurat.engine.trainer import Trainer
+from ziggurat.errors import ConfigurationError, MissingDependencyError
+from ziggurat.layout import JobFolder
+from ziggurat.plugins import load
+from ziggurat.settings import Settings
+from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.worker.data import DataOptions, JobData, prepare_data
+from ziggurat.worker.pretrained import read_pretrained
+from ziggurat.worker.sources import open_source
+
+__all__ = ["BuiltJob", "build_job", "data_of", "load_backend", "program_request"]
+
+_SHOWN: Final = ("cost", "accuracy", "error")
+
+
+@dataclass(frozen=True)
+class BuiltJob:
+    """What a worker needs to execute a job.
+
+    Args:
+        trainer: ready to train or to take a state back.
+        store: the job's checkpoints.
+        data: its batches.
+    """
+
+    trainer: Trainer
+    store: CheckpointStore
+    data: JobData
+
+
+def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Settings) -> BuiltJob:
+    """Build everything that a spec asks for.
+
+    Args:
+        spec: what was asked.
+        folder: where the job lives.
+        clock: the callback that notes when steps end; it comes first.
+        settings: how progress is shown.
+
+    Raises:
+        ZigguratError: where something that was asked for cannot be.
+    """
+    data = data_of(spec)
+    data.preprocessing.save(folder.path)
+    (folder.path / "classes.json").write_text(json.dumps(list(data.class_names)))
+    program = load_backend(spec.backend).build(program_request(spec, data))
+    store = CheckpointStore(folder.checkpoints)
+    steps = spec.steps_per_epoch or len(data.train)
+    monitors, shows = _monitors(spec, settings)
+    callbacks = [clock, *_callbacks(spec, program, data, store, steps), *shows]
+    place([*callbacks, *monitors], folder)
+    trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
+    return BuiltJob(trainer, store, data)
+
+
+def data_of(spec: TrainSpec) -> JobData:
+    """Return the batches that a spec asks for."""
+    before = spec.preprocessing
+    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    options = DataOptions(
+        batch_size=spec.batch_size * spec.accumulate,
+        size=None if before.size is None else (before.size[0], before.size[1]),
+        channels=before.channels,
+        resize_mode=before.resize_mode,
+        crop=before.crop,
+        mean=before.mean,
+        whitening=before.whitening,
+        augmentation=Augmentation(**spec.augmentation.model_dump()),
+        shuffle=spec.shuffle,
+        seed=spec.seed,
+    )
+    return prepare_data(source, options)
+
+
+def load_backend(name: str) -> Backend:
+    """Return a backend by name.
+
+    Raises:
+        UnknownNameError: where there is none of that name.
+        MissingDependencyError: where its framework is not installed.
+    """
+    found = load("backends", name)
+    backend: Backend = found() if isinstance(found, type) else found
+    reason = backend.why_not()
+    if reason:
+        raise MissingDependencyError(name, extra=name, purpose=f"the backend {name} ({reason})")
+    return backend
+
+
+def program_request(spec: TrainSpec, data: JobData) -> ProgramRequest:
+    """Return in plain values what the backend builds a program of."""
+    network = spec.network
+    is_file = isinstance(network, FileNetwork)
+    return ProgramRequest(
+        network=network.path if is_file else network.name,
+        network_text=network.text if is_file else None,
+        input_shape=data.preprocessing.output_shape,
+        classes=len(data.class_names),
+        class_weights=tuple(spec.class_weights),
+        batch_size=spec.batch_size * spec.accumulate,
+        optimizer=spec.optimizer.name,
+        optimizer_options=spec.optimizer.model_dump(exclude={"name"}),
+        learning_rate=spec.learning_rate,
+        weight_decay=spec.weight_decay,
+        gradient_clip=spec.gradient_clip,
+        accumulate=spec.accumulate,
+        precision=spec.precision,
+        devices=tuple(spec.devices),
+        freeze=tuple(spec.freeze),
+        pretrained=None if spec.pretrained is None else read_pretrained(Path(spec.pretrained)),
+        seed=spec.seed,
+        options=spec.backend_options,
+    )
+
+
+def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: CheckpointStore, steps: int) -> list[Callback]:
+    """Return the callbacks; each line says why it stands where it does."""
+    logged = _logged(program)
+    return [
+        *_learning_rate(spec),  # before the step that it is for
+        HumanHyperParamSetter("learning_rate", every_k_steps=max(1, steps // 10)),  # a person overrules a schedule
+        BlackBox(["cost"]),  # before anything is made of a cost that is not finite
+        *_plugins("callbacks", spec.callbacks),
+        LogScalars(logged, at_epoch_end=True, mean=True, hyperparameters=("learning_rate",)),
+        *_validation(spec, program, data, logged, steps),  # what follows sees its numbers
+        *_early_stopping(spec),
+        *_savers(spec, store, steps),
+        ThroughputTracker(spec.batch_size * spec.accumulate),
+        StepTimes(),
+        EstimatedTimeLeft(),  # behind those that measure
+    ]
+
+
+def _logged(program: Program) -> list[str]:
+    """Return the single numbers of a program that every job logs: the cost and what the user summarises."""
+    offered = getattr(program, "summary_names", None)
+    names = list(offered()) if offered is not None else [name for name in _SHOWN if name in program.names()]
+    return list(dict.fromkeys(["cost", *names]))
+
+
+def _learning_rate(spec: TrainSpec) -> list[Callback]:
+    options = spec.schedule.model_dump(exclude={"policy"})
+    return [LearningRateSchedule(make_schedule(spec.schedule.policy, **options), spec.learning_rate)]
+
+
+def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequence[str], steps: int) -> list[Callback]:
+    every = spec.validation.every_epochs
+    if every == 0 or "val" not in data.evaluation:
+        return []
+    names = [*logged, *(name for name in ("error",) if name in program.names() and name not in logged)]
+    period: dict[str, Any] = (
+        {"every_k_epochs": int(every)}
+        if every >= 1
+        else {"every_k_epochs": None, "every_k_steps": max(1, round(every * steps))}
+    )
+    return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, **period)]
+
+
+def _early_stopping(spec: TrainSpec) -> list[Callback]:
+    rule = spec.early_stopping
+    return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.mode)]
+
+
+def _savers(spec: TrainSpec, store: CheckpointStore, steps: int) -> list[Callback]:
+    rule = spec.checkpoints
+    whole = rule.every_epochs >= 1
+    every_steps = rule.every_steps
+    if 0 < rule.every_epochs < 1:
+        every_steps = max(1, round(rule.every_epochs * steps))
+    saver = ModelSaver(
+        store,
+        max_to_keep=rule.keep_last,
+        keep_checkpoint_every_n_hours=rule.keep_every_hours,
+        every_k_epochs=int(rule.every_epochs) if whole else None,
+        every_k_steps=every_steps,
+        every_minutes=rule.every_minutes,
+        save_on_stop=spec.on_stop == "save",
+    )
+    best = rule.keep_best
+    return [saver] if best is None else [saver, KeepBest(best.tag, mode=best.mode, store=store)]
+
+
+def _plugins(group: str, uses: Sequence[Any]) -> list[Any]:
+    made = []
+    for use in uses:
+        kind = load(group, use.name)
+        try:
+            made.append(kind(**use.options))
+        except TypeError as error:
+            raise ConfigurationError(
+                f"The options of `{use.name}` must fit.",
+                received=str(error),
+                advice="Look at its page in the reference.",
+            ) from error
+    return made
+
+
+def _monitors(spec: TrainSpec, settings: Settings) -> tuple[list[Monitor], list[Callback]]:
+    """Return the monitors, and what stands under monitors in a spec but shows instead of keeping: the progress bar."""
+    monitors: list[Monitor] = []
+    shows: list[Callback] = []
+    for use in spec.monitors:
+        if use.name == "progress":
+            mode = {"none": "off"}.get(settings.progress, settings.progress)
+            shows.append(ProgressBar(("cost",), **{"mode": mode, **use.options}))
+            continue
+        (made,) = _plugins("monitors", [use])
+        (monitors if isinstance(made, Monitor) else shows).append(made)
+    return monitors, shows

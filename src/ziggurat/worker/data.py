@@ -1,0 +1,172 @@
+"""Owns the batches of a job: its source, preprocessed the same way for training, validation and prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.augmentation import Augmentation
+from ziggurat.dataflow.base import DataFlow
+from ziggurat.dataflow.batching import BatchData
+from ziggurat.dataflow.imgaug.components import ComponentAugmentation
+from ziggurat.dataflow.parallel.maps import MultiThreadMapData
+from ziggurat.dataflow.preprocessing import Mean, Preprocessing, mean_of
+from ziggurat.dataflow.sources import DataFromArrays
+from ziggurat.dataflow.stages.mapping import MapData
+from ziggurat.errors import DataError
+from ziggurat.worker.sources import ImageSource
+
+__all__ = ["DataOptions", "JobData", "prepare_data"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What a job asks of its data.
+
+    Args:
+        batch_size: samples in a step.
+        size: (height, width) of the pictures; None for what the source has.
+        channels: 1 or 3; None for what the source has.
+        resize_mode: how pictures of other sizes get there.
+        crop: side of the crop; None for none.
+        mean: ``none``, ``pixel`` or ``image``.
+        whitening: whether each picture is scaled to mean 0 and deviation 1.
+        augmentation: how pictures are varied in training.
+        shuffle: a new order in every epoch of training.
+        seed: of order, crops and augmentation.
+        threads: that decode and augment pictures.
+    """
+
+    batch_size: int
+    size: tuple[int, int] | None = None
+    channels: int | None = None
+    resize_mode: Any = "squash"
+    crop: int | None = None
+    mean: Mean = "none"
+    whitening: bool = False
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    shuffle: bool = True
+    seed: int = 0
+    threads: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobData:
+    """The batches of a job: ``[x, y]`` with ``x: (N, H, W, C) float32`` as the network gets it, ``y: (N) int64``.
+
+    Args:
+        train: shuffled, without a smaller last batch.
+        evaluation: ``val`` and ``test``, where there are any, in order, with the remainder.
+        preprocessing: what was done.
+        class_names: by class number.
+        sizes: split → number of samples.
+    """
+
+    train: DataFlow
+    evaluation: Mapping[str, DataFlow]
+    preprocessing: Preprocessing
+    class_names: Sequence[str]
+    sizes: Mapping[str, int]
+
+
+def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> JobData:
+    """Return the batches of a job.
+
+    Args:
+        source: its splits.
+        options: what it asks for.
+        preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
+
+    Raises:
+        DataError: where a batch is larger than the training split.
+    """
+    train = source.splits["train"]
+    if len(train) < options.batch_size:
+        raise DataError(
+            "A batch is not larger than the training split.",
+            received=f"`batch_size` {options.batch_size} for {len(train)} samples",
+            advice="Make `batch_size` smaller.",
+        )
+    chosen = preprocessing or _fitted_preprocessing(source, options)
+    fitted = {split: _fitted(flow, source, chosen) for split, flow in source.splits.items() if split != "train"}
+    return JobData(
+        train=_training(source, chosen, options).seed(options.seed),
+        evaluation={
+            split: _finished(BatchData(flow, options.batch_size, remainder=True), chosen)
+            for split, flow in fitted.items()
+        },
+        preprocessing=chosen,
+        class_names=source.class_names,
+        sizes={split: len(flow) for split, flow in source.splits.items()},
+    )
+
+
+def _fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preprocessing:
+    plain = Preprocessing(
+        size=options.size or source.size,
+        channels=options.channels or source.channels,  # pyright: ignore[reportArgumentType]
+        resize_mode=options.resize_mode,
+        crop=options.crop,
+        whitening=options.whitening,
+    )
+    if options.mean == "none":
+        return plain
+    pictures = (point[0] for point in _fitted(source.splits["train"], source, plain))
+    return replace(plain, mean=options.mean, mean_values=mean_of(pictures, options.mean))
+
+
+def _training(source: ImageSource, preprocessing: Preprocessing, options: DataOptions) -> DataFlow:
+    flow = source.splits["train"]
+    augmentors = options.augmentation.augmentors(preprocessing.channels)
+    vary = ComponentAugmentation(augmentors, 0)
+    if source.in_memory:
+        points = list(_fitted(flow, source, preprocessing))
+        pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
+        flow = DataFromArrays(pictures, labels, shuffle=options.shuffle)
+        if augmentors:
+            flow = MapData(flow, vary)
+    else:
+        flow.shuffle = options.shuffle  # pyright: ignore[reportAttributeAccessIssue]
+        decode = _Decode(preprocessing, vary if augmentors else None)
+        flow = MultiThreadMapData(flow, options.threads, decode, on_error=source.policy)
+    batches = BatchData(flow, options.batch_size)
+    crops = preprocessing.crop is not None and preprocessing.output_shape[:2] != preprocessing.size
+    return MapData(batches, _FinishAtRandom(preprocessing)) if crops else _finished(batches, preprocessing)
+
+
+def _fitted(flow: DataFlow, source: ImageSource, preprocessing: Preprocessing) -> DataFlow:
+    if source.in_memory:
+        return MapData(flow, lambda point: [preprocessing.fit(point[0]), point[1]])
+    return MapData(flow, _Decode(preprocessing, None), on_error=source.policy)
+
+
+def _finished(batches: DataFlow, preprocessing: Preprocessing) -> DataFlow:
+    return MapData(batches, lambda batch: [preprocessing.finish(batch[0]), batch[1].astype(np.int64)])
+
+
+class _Decode:
+    """Decodes a file's bytes, fits the picture, and varies it."""
+
+    def __init__(self, preprocessing: Preprocessing, vary: Callable[..., Any] | None) -> None:
+        self._preprocessing = preprocessing
+        self._vary = vary
+
+    def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
+        fitted = [self._preprocessing.decode(point[0], "picture"), point[1]]
+        return fitted if self._vary is None else self._vary(fitted, rng)
+
+
+class _FinishAtRandom:
+    """Finishes a batch with crops at random places."""
+
+    def __init__(self, preprocessing: Preprocessing) -> None:
+        self._preprocessing = preprocessing
+        height, width, _ = preprocessing.output_shape
+        self._most = np.array(preprocessing.size) - (height, width)
+
+    def __call__(self, batch: Any, rng: np.random.RandomState) -> Any:
+        offsets = np.stack([rng.randint(0, most + 1, len(batch[0])) for most in self._most], axis=1)
+        return [self._preprocessing.finish(batch[0], offsets), batch[1].astype(np.int64)]

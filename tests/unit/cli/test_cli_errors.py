@@ -1,0 +1,94 @@
+"""Errors are three sentences and an exit code; ``--json`` makes them JSON, ``--debug`` adds their traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ziggurat.cli.main import main
+
+
+def test_the_exit_code_is_that_of_the_family(ziggurat, tmp_path):
+    assert ziggurat("status", tmp_path / "nowhere").code == 10
+    assert ziggurat("spec", "validate", tmp_path / "no.json").code == 3
+    assert ziggurat("--color", "nevr", "version").code == 3
+    assert ziggurat("checkpoint", "shw").code == 2
+
+
+def test_an_error_is_text_without_traceback(ziggurat, tmp_path):
+    answer = ziggurat("status", tmp_path / "nowhere")
+    assert answer.out == ""
+    assert answer.err == (
+        f"Error: A job folder must have a spec.json. Received: {tmp_path / 'nowhere'}. "
+        "Name the folder that was given to: ziggurat train --out FOLDER.\n"
+    )
+
+
+def test_with_json_an_error_is_one_document(ziggurat, tmp_path):
+    answer = ziggurat("status", tmp_path / "nowhere", "--json")
+    assert answer.code == 10
+    assert answer.err == ""
+    assert answer.content["error"] == "job"
+    assert answer.content["rule"] == "A job folder must have a spec.json."
+    assert answer.content["received"] == str(tmp_path / "nowhere")
+    mistyped = ziggurat("statsu", "--json")
+    assert (mistyped.code, mistyped.content["error"]) == (2, "usage")
+    wrong = ziggurat("--json", "--color", "nevr", "version")
+    assert (wrong.code, wrong.content["error"]) == (3, "settings")
+
+
+def test_debug_shows_the_traceback(ziggurat, tmp_path, monkeypatch):
+    answer = ziggurat("--debug", "status", tmp_path / "nowhere")
+    assert "Traceback (most recent call last):" in answer.err
+    assert answer.err.splitlines()[-1].startswith("Error: A job folder must")
+    assert "Traceback" in ziggurat("status", tmp_path / "nowhere", "--debug").err
+    monkeypatch.setenv("ZIGGURAT_DEBUG", "1")
+    assert "Traceback" in ziggurat("status", tmp_path / "nowhere").err
+
+
+def test_a_broken_plugin_command_says_whose_it_is(ziggurat, tmp_path, monkeypatch):
+    information = tmp_path / "zig_wrong-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: zig-wrong\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[ziggurat.commands]\nfrobnicate = zig_wrong_code:command\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "ziggurat", "frobnicate"],
+        env={"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 9
+    assert "The command `frobnicate` of zig-wrong 1.0 does not load. Received: ModuleNotFoundError" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["events", "JOB"], ["--help"]])
+def test_a_reader_that_leaves_ends_it_quietly(job, words):
+    line = '{"type":"message","version":1,"time":1.0,"level":"info","text":"%s","step":0}\n' % ("x" * 200)
+    (job / "events.jsonl").write_text(line * 2000)
+    words = [str(job) if word == "JOB" else word for word in words]
+    command = [sys.executable, "-m", "ziggurat", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=30)
+
+
+def test_color_is_only_for_terminals_unless_asked_for(ziggurat, job):
+    assert "\x1b" not in ziggurat("status", job).out
+    assert "\x1b[36mqueued\x1b[0m" in ziggurat("--color", "always", "status", job).out
+
+
+def test_no_color_is_honoured_and_can_be_overruled(ziggurat, job, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in ziggurat("status", job).out
+    assert ziggurat("settings", "show", "--json").content["color"]["origin"] == "NO_COLOR"
+    assert "\x1b" in ziggurat("--color", "always", "status", job).out
+
+
+def test_words_after_two_dashes_are_no_flags(capsys):
+    assert main(["status", "--", "--json"]) == 10
+    assert capsys.readouterr().err.startswith("Error: A job folder must have a spec.json. Received: --json.")

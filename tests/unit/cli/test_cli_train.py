@@ -1,0 +1,217 @@
+"""``train``, ``resume`` and ``stop`` start a worker in its own process group and hand on what happens to it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from ziggurat.cli.main import VERBS
+from ziggurat.cli.spec_flags import flag_of
+from ziggurat.cli.training import train
+from ziggurat.specs import TrainSpec, describe_fields
+
+FLAGS = ("--network", "mlp", "--data", "digits", "--epochs", "3")
+
+
+def test_one_declaration_every_field_of_the_spec_is_a_flag():
+    options = {option.name: option for option in train.params}
+    for field in describe_fields(TrainSpec):
+        if field.is_top:
+            option = options.pop(field.path)
+            assert option.opts == [flag_of(field)]
+            assert option.help.startswith(field.help)
+    own = {"spec", "out", "assignments", "dry_run", "detach", "json", "debug"}
+    assert set(options) == own, "a flag that is no field"
+
+
+def test_help_groups_the_flags_as_the_spec_does(ziggurat):
+    text = ziggurat("train", "--help").out
+    for heading in dict.fromkeys(field.group for field in describe_fields(TrainSpec)):
+        assert f"\n{heading}:\n" in text
+    assert "--batch-size N" in text
+    assert "One of fixed, step, multistep," in " ".join(text.split())
+
+
+def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--set", "schedule.gamma=0.5", "--dry-run", "--out", tmp_path / "job")
+    assert answer.code == 0
+    assert answer.content["epochs"] == 3
+    assert answer.content["schedule"]["gamma"] == 0.5
+    assert not (tmp_path / "job").exists()
+
+
+def test_flags_change_a_spec_file(ziggurat, job):
+    answer = ziggurat("train", job / "spec.json", "--epochs", "9", "--dry-run")
+    assert (answer.content["epochs"], answer.content["name"]) == (9, "mine")
+
+
+def test_a_training_from_flags(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--out", tmp_path / "job")
+    assert answer.code == 0
+    assert "tiny worker at work" in answer.out, "the worker's own output is shown"
+    assert "done, attempt 1" in answer.out
+    assert "step 6 of 6, epoch 3 of 3" in answer.out
+    assert "cost 0.5" in answer.out
+    assert answer.err.startswith(f"Job folder: {tmp_path / 'job'}\n")
+    assert json.loads((tmp_path / "job" / "spec.json").read_text())["epochs"] == 3
+
+
+def test_the_worker_is_told_settings_and_parent(ziggurat, tmp_path):
+    out = ziggurat("--color", "never", "train", *FLAGS, "--out", tmp_path / "job").out
+    assert f"tiny worker at work color=never parent={os.getpid()}" in out
+
+
+def test_with_json_standard_output_is_the_final_state_alone(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--out", tmp_path / "job", "--json")
+    assert answer.content["state"] == "done"
+    assert answer.content["scalars"] == {"cost": 0.5}
+    assert "tiny worker at work" in answer.err
+
+
+def test_without_out_the_job_gets_a_folder_of_its_name(ziggurat, tmp_path):
+    workspace = tmp_path / "mine"
+    for _ in range(2):
+        assert ziggurat("--workspace", workspace, "train", *FLAGS, "--name", "My LeNet!").code == 0
+    folders = sorted(path.name for path in (workspace / "jobs").iterdir())
+    assert len(folders) == 2
+    assert all(name.startswith("my-lenet-20") for name in folders)
+
+
+def test_a_network_file_is_taken_in(ziggurat, tmp_path):
+    network = tmp_path / "net.py"
+    network.write_text("class UserModel: ...\n")
+    assert ziggurat("train", "--network", network, "--data", "digits", "--out", tmp_path / "job").code == 0
+    content = json.loads((tmp_path / "job" / "spec.json").read_text())["network"]
+    assert content == {"source": "file", "path": str(network), "text": "class UserModel: ...\n"}
+    missing = ziggurat("train", "--network", tmp_path / "no.py", "--data", "digits", "--out", tmp_path / "other")
+    assert missing.code == 5
+    assert missing.err.startswith("Error: The network file must be readable Python text. Received: ")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_folder_with_a_job_is_not_taken_again(ziggurat, job):
+    answer = ziggurat("train", *FLAGS, "--out", job)
+    assert answer.code == 10
+    assert "A new job must get a folder of its own." in answer.err
+    assert f"Go on with that one by: ziggurat resume {job}." in answer.err
+
+
+def test_a_wrong_flag_is_a_spec_error(ziggurat):
+    answer = ziggurat("train", *FLAGS, "--set", "schedule.gama=1")
+    assert answer.code == 3
+    assert answer.err == "Error: `schedule.gama` is not a field of this spec. Did you mean `gamma`?\n"
+
+
+def test_a_failure_has_the_code_of_its_family_and_its_reason(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--name", "fails", "--out", tmp_path / "job")
+    assert answer.code == 4
+    assert "failed, attempt 1" in answer.out
+    assert "reason      The data must be there. Received: nothing. Bring some." in answer.out
+
+
+def test_a_killed_worker_is_an_error_that_says_how_to_go_on(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--name", "is killed", "--out", tmp_path / "job")
+    assert answer.code == 10
+    assert f"The worker of {tmp_path / 'job'} was killed. Received: SIGKILL." in answer.err
+    status = ziggurat("status", tmp_path / "job", "--json").content
+    assert (status["state"], status["health"], status["can_resume"]) == ("failed", "lost", True)
+
+
+def test_resume_goes_on_and_refuses_what_is_done(ziggurat, job):
+    (job / "stop.json").write_text("an old request")
+    assert ziggurat("resume", job).code == 0
+    assert not (job / "stop.json").exists()
+    again = ziggurat("resume", job)
+    assert again.code == 10
+    assert f"A job that is complete or under way is not started again. Received: {job} is done." in again.err
+
+
+def wait_until(condition, within_s=20.0):
+    last = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < last, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):
+    folder = tmp_path / "job"
+    answer = ziggurat("train", *FLAGS, "--name", "waits", "--out", folder, "--detach", "--json")
+    assert answer.code == 0
+    pid = answer.content["pid"]
+    assert os.getpgid(pid) == pid, "a process group of its own"
+    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "running")
+    assert ziggurat("train", *FLAGS, "--out", folder).code == 10
+    assert ziggurat("resume", folder).code == 10
+    status = ziggurat("status", folder, "--json").content
+    assert (status["health"], status["pid"], status["global_step"]) == ("alive", pid, 1)
+    stopped = ziggurat("stop", folder, "--reason", "enough for today", "--json")
+    assert stopped.content["state"] in ("stopping", "stopped")
+    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "stopped")
+    os.waitpid(pid, 0)
+    assert ziggurat("status", folder, "--json").content["reason"] == "enough for today"
+    assert "tiny worker at work" in (folder / "log.txt").read_text()
+    again = ziggurat("stop", folder)
+    assert again.code == 10
+    assert f"Only a job that is running can be stopped. Received: {folder} is stopped." in again.err
+
+
+@pytest.fixture
+def shell(tmp_path, tiny_worker):
+    """Start ``ziggurat`` with the tiny worker as a process of its own."""
+    driver = tmp_path / "driver.py"
+    driver.write_text(
+        "import sys\nfrom ziggurat.cli.application import Application\nfrom ziggurat.cli.main import main\n"
+        f"sys.exit(main(None, Application(worker_command=[sys.executable, {str(tiny_worker)!r}])))\n"
+    )
+    started = []
+
+    def start(*words):
+        command = [sys.executable, str(driver), *map(str, words)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 75), (signal.SIGHUP, 75)])
+def test_a_signal_lets_the_worker_save_and_end(shell, tmp_path, number, code):
+    process = shell("train", *FLAGS, "--name", "waits", "--out", tmp_path / "job")
+    assert "tiny worker at work" in process.stdout.readline()
+    worker = psutil.Process(process.pid).children()[0]
+    assert os.getpgid(worker.pid) == worker.pid
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Saving and stopping; press Ctrl-C again to end at once and lose what was not saved." in err
+    assert "Traceback" not in err
+    events = (tmp_path / "job" / "events.jsonl").read_text().splitlines()
+    assert json.loads(events[-1])["reason"] == "received SIGTERM"
+    assert not worker.is_running()
+    assert number != signal.SIGTERM or "stopped, attempt 1" in out
+
+
+def test_a_second_ctrl_c_ends_a_worker_that_does_not_listen(shell, tmp_path, tiny_worker):
+    tiny_worker.write_text(tiny_worker.read_text().replace("if asked or", "if"))
+    process = shell("train", *FLAGS, "--name", "waits", "--out", tmp_path / "job")
+    assert "tiny worker at work" in process.stdout.readline()
+    worker = psutil.Process(process.pid).children()[0]
+    process.send_signal(signal.SIGINT)
+    assert "Saving and stopping" in [process.stderr.readline() for _ in range(2)][-1]
+    assert worker.is_running()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert not worker.is_running()
+
+
+def test_train_is_among_the_verbs():
+    assert [verb.name for verb in VERBS][:3] == ["train", "resume", "stop"]

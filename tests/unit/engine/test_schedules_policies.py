@@ -1,0 +1,78 @@
+"""The seven policies of DIGITS: formulas, places of change, and the rounding decision."""
+
+import math
+
+import pytest
+
+from ziggurat.callbacks import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step, preview
+from ziggurat.errors import ConfigurationError
+
+
+def test_fixed_stays():
+    assert {Fixed()(percent / 100) for percent in range(101)} == {1.0}
+
+
+def test_step_falls_at_every_third_of_the_training():
+    rates = dict(preview(Step(step_percent=33, gamma=0.1), base=0.01))
+    for percent, rate in rates.items():
+        expected = 0.01 if percent < 33 else 1e-3 if percent < 66 else 1e-4 if percent < 99 else 1e-5
+        assert rate == pytest.approx(expected)
+
+
+def test_a_change_takes_effect_with_the_first_step_that_has_reached_it():
+    # 33 % of 10 steps is 3.3 steps: DIGITS rounded to 3, here the fourth step is the last at the old rate.
+    factors = [Step(step_percent=33, gamma=0.1)(step / 10) for step in range(10)]
+    assert factors == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01])
+
+
+@pytest.mark.parametrize("percent", range(1, 101))
+def test_a_whole_percentage_is_reached_at_its_own_step_in_spite_of_binary_fractions(percent):
+    schedule = Step(step_percent=percent, gamma=0.5)
+    for steps in (100, 1000):
+        step = percent * steps // 100
+        assert schedule((step - 1) / steps) == 1.0
+        assert schedule(step / steps) == 0.5
+
+
+def test_multistep_counts_the_points_passed():
+    schedule = MultiStep(at_percent=[50, 85], gamma=0.5)
+    assert [schedule(percent / 100) for percent in (0, 49, 50, 84, 85, 100)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert MultiStep(at_percent=[0])(0.0) == 0.5
+
+
+def test_few_steps_do_not_turn_a_policy_into_another():
+    # With one step and two points, DIGITS silently used another policy.
+    assert MultiStep(at_percent=[50, 85], gamma=0.5)(0.0) == 1.0
+
+
+def test_exp_inv_poly_and_sigmoid_are_their_formulas():
+    for percent in (0, 10, 50, 99, 100):
+        progress = percent / 100
+        assert Exponential(gamma=0.95)(progress) == pytest.approx(0.95**percent)
+        assert Inverse(gamma=0.1, power=0.5)(progress) == pytest.approx((1 + 0.1 * percent) ** -0.5)
+        assert Polynomial(power=3)(progress) == pytest.approx((1 - progress) ** 3)
+        assert Sigmoid(step_percent=50, gamma=0.1)(progress) == pytest.approx(1 / (1 + math.exp(0.1 * (percent - 50))))
+
+
+def test_a_steep_sigmoid_ends_at_zero():
+    assert Sigmoid(step_percent=0, gamma=1e9)(1.0) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Step(step_percent=0), "`step_percent` must be in (0, 100]. Received: 0."),
+        (lambda: Step(gamma=-1), "`gamma` must be above 0. Received: -1."),
+        (lambda: MultiStep(at_percent=[]), "`at_percent` must be at least one number, each in [0, 100]. Received: []."),
+        (lambda: MultiStep(at_percent=[101]), "Received: [101]."),
+        (lambda: Exponential(gamma=1.5), "`gamma` must be in (0, 1]. Received: 1.5."),
+        (lambda: Inverse(power=0), "`power` must be above 0. Received: 0."),
+        (lambda: Polynomial(power=math.nan), "`power` must be above 0. Received: nan."),
+        (lambda: Sigmoid(step_percent=120), "`step_percent` must be in [0, 100]. Received: 120."),
+    ],
+)
+def test_bad_parameters_say_the_rule(make, text):
+    with pytest.raises(ConfigurationError) as caught:
+        make()
+    assert text in str(caught.value)
+    assert "Set `" in str(caught.value)

@@ -1,0 +1,78 @@
+"""Owns the steps of ``make check``: it runs every one, prints name and time, and shows what the failing ones said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["STEPS", "Outcome", "Step", "main"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check.
+
+    Args:
+        name: shown with its time.
+        command: a program of the virtual environment, or ``-m`` and a module, with its arguments.
+        is_shown: whether its output is worth seeing where nothing is wrong.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    is_shown: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step."""
+
+    step: Step
+    exit_code: int
+    output: str
+    duration_s: float
+
+
+# The long ones first: two run at a time.
+STEPS = (
+    Step("types", ("-m", "basedpyright", "--level", "error")),
+    Step("docs build", ("-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")),
+    Step("reference", ("-m", "tools.docs_reference", "--check")),
+    Step("format", ("-m", "ruff", "format", "--check", "--quiet", ".")),
+    Step("lint", ("-m", "ruff", "check", "--quiet", ".")),
+    Step("import contracts", ("lint-imports", "--no-cache", "--no-logo")),
+    Step("module imports", ("-m", "tools.check_imports")),
+    Step("sizes", ("-m", "tools.size_figures"), is_shown=True),
+    Step("docstrings", ("-m", "tools.check_docstrings")),
+    Step("words", ("-m", "tools.check_words")),
+)
+
+
+def main() -> int:
+    """Run all steps, two at a time; return 1 where one fails."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        outcomes = list(pool.map(_run, STEPS))
+    failed = [outcome for outcome in outcomes if outcome.exit_code]
+    for outcome in (*(each for each in outcomes if each.step.is_shown and not each.exit_code), *failed):
+        print(f"\n--- {outcome.step.name}\n{outcome.output.rstrip()}")
+    print(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} checks hold", end="")
+    print(f"; not: {', '.join(outcome.step.name for outcome in failed)}." if failed else ".")
+    return 1 if failed else 0
+
+
+def _run(step: Step) -> Outcome:
+    first, *rest = step.command
+    command = [sys.executable, *step.command] if first == "-m" else [str(Path(sys.executable).with_name(first)), *rest]
+    began = time.perf_counter()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    duration_s = time.perf_counter() - began
+    print(f"{step.name:20}{duration_s:7.1f} s  {'FAILED' if done.returncode else 'ok'}", flush=True)
+    return Outcome(step, done.returncode, done.stdout + done.stderr, duration_s)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

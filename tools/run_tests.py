@@ -1,0 +1,44 @@
+"""Owns how ``make test`` runs pytest: one session without a framework, then one for each framework.
+
+A process holds one framework, never two, so TensorFlow's and PyTorch's tests never share one. Arguments are passed on
+to every session: ``python -m tools.run_tests -k resume``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+__all__ = ["SESSIONS", "main"]
+
+SESSIONS = {
+    "no framework": "not tensorflow and not torch",
+    "TensorFlow": "tensorflow and not torch",
+    "PyTorch": "torch and not tensorflow",
+}
+"""Name of a session → which marks its tests have. A test that needs both starts processes and has neither mark."""
+
+NO_TESTS = 5
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run every session, whatever the others gave; return 1 where one failed."""
+    codes: dict[str, int] = {}
+    for name, marks in SESSIONS.items():
+        began = time.perf_counter()
+        print(f"\n=== tests: {name}", flush=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=5", "-m", marks]
+        codes[name] = subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, check=False).returncode
+        print(f"=== tests: {name}: {time.perf_counter() - began:.0f} s", flush=True)
+    failed = [name for name, code in codes.items() if code not in (0, NO_TESTS)]
+    if failed or all(code == NO_TESTS for code in codes.values()):
+        print(f"Not every test passed: {', '.join(failed) or 'none was found'}.")
+        return 1
+    print("Every test passed.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

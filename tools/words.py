@@ -1,0 +1,88 @@
+"""Owns the words: which ones public names do not use, what to say instead, and which names may stay all the same."""
+
+from __future__ import annotations
+
+__all__ = ["ALLOWED", "CLASS_WORDS", "NEEDS_UNIT", "WORDS"]
+
+WORDS = {
+    # one thing, one word
+    "snapshot": "checkpoint",
+    "snapshots": "checkpoints",
+    "ckpt": "checkpoint",
+    "iteration": "step",
+    "iterations": "steps",
+    "iter": "step",
+    "iters": "steps",
+    "minibatch": "batch",
+    "mini_batch": "batch",
+    "experiment": "job",
+    "experiments": "jobs",
+    "run_name": "job",
+    "run_id": "job",
+    "trial": "attempt",
+    "replica": "tower",
+    "metric": "tag (its name) or scalar (its value)",
+    "metrics": "tags (their names) or scalars (their values)",
+    "metric_name": "tag",
+    "example": "sample",
+    "examples": "samples",
+    "directory": "folder",
+    "dir": "folder",
+    "db": "store",
+    # whole words
+    "hparam": "hyperparameter",
+    "hparams": "hyperparameters",
+    "hyper_param": "hyperparameter",
+    "hyper_params": "hyperparameters",
+    "lr": "learning_rate",
+    "img": "image",
+    "imgs": "images",
+    "idx": "index",
+    "idxs": "indices",
+    "cfg": "config",
+    "conf": "config",
+    "ctx": "context",
+    "cnt": "a plural (`workers`), which is a count",
+    "num": "a plural (`workers`), which is a count",
+    "nr": "a plural (`workers`), which is a count",
+    "proc": "process or worker",
+    "procs": "processes or workers",
+    "msg": "message",
+    "opt": "option or optimizer",
+    "opts": "options",
+    "fn": "function",
+    "buf": "buffer",
+    "tmp": "temporary",
+    "sz": "size",
+    # a unit has one spelling
+    "secs": "`_s`",
+    "seconds": "`_s`",
+    "sec": "`_s`",
+    "millis": "`_ms`",
+    "msec": "`_ms`",
+    "nbytes": "`_bytes`",
+    "mb": "`_bytes`",
+}
+"""Wrong word → right word. A wrong word may have several parts."""
+
+CLASS_WORDS = {"hook": "Callback (its methods are the hooks)", "hooks": "Callback (its methods are the hooks)"}
+"""The same, for names of classes only."""
+
+NEEDS_UNIT = {"timeout", "duration", "elapsed", "delay", "latency"}
+"""Last words of arguments and fields that would leave the reader guessing between seconds and milliseconds."""
+
+_TENSORPACK = """
+    HookToCallback HumanHyperParamSetter HyperParamSetter HyperParamSetterWithFunc ScheduledHyperParamSetter
+    StatMonitorParamSetter data_dir dir dir_structure epoch_num idx idxs img img_index index_img label_idx logger_dir
+    max_iter meta_dir nr_eval nr_gpu nr_prefetch nr_proc nr_thread nr_tower num num_classes num_output num_prefetch
+    num_proc num_reuse num_thread num_towers sample_idx get_num_towers
+"""
+
+ALLOWED = {
+    **dict.fromkeys(_TENSORPACK.split(), "Tensorpack's users and the tutorial know it under this name"),
+    "HyperParam": "Tensorpack's users know it under this name",
+    "fn": "Tensorpack's name of the argument of ProcessTensors",
+    "ctx": "click's name in the methods of it that we override",
+    "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",
+}
+"""Name → why it may stay. An entry allows the whole name, never a word."""
