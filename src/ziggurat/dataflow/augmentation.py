@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ziggurat.dataflow.imgaug.affine import Affine
+from ziggurat.dataflow.imgaug.affine import Affine, Rescale
 from ziggurat.dataflow.imgaug.base import ImageAugmentor
 from ziggurat.dataflow.imgaug.colour import Hue, Saturation
 from ziggurat.dataflow.imgaug.flip import Flip, Rotation90
@@ -36,7 +36,7 @@ class Augmentation:
         flip: ``fliplr`` left and right, ``flipud`` top and bottom, ``fliplrud`` each of both, half of the time.
         quad_rotation: ``rot90`` (0°, ±90°), ``rot180`` (0°, 180°), ``rotall`` (any quarter).
         rotation_deg: most degrees to both sides, 0 to 180.
-        scale: size varies by up to this share to both sides, 0 to 1; 0.07 is usual.
+        scale: standard deviation of the size, as a share, 0 to 1; 0.07 is usual.
         noise: standard deviation of noise as a share of white, 0 to 1; 0.03 is usual.
         contrast: contrast varies by up to this share to both sides, 0 to 5; 0.8 is strong.
         hue: hue varies by up to this share of the circle to both sides, 0 to 0.5; 0.02 is usual.
@@ -80,8 +80,10 @@ class Augmentation:
             chosen.append(Flip(vert=True))
         if self.quad_rotation != "none":
             chosen.append(Rotation90(_QUARTER_TURNS[self.quad_rotation]))
-        if self.rotation_deg or self.scale:
-            chosen.append(Affine(scale=(1 - self.scale, 1 + self.scale), rotate_max_deg=self.rotation_deg))
+        if self.rotation_deg:
+            chosen.append(Affine(rotate_max_deg=self.rotation_deg))
+        if self.scale:
+            chosen.append(Rescale(self.scale))
         if self.hue and channels == 3:
             chosen.append(Hue((-180 * self.hue, 180 * self.hue)))
         if self.saturation and channels == 3:

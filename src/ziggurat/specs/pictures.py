@@ -88,7 +88,7 @@ class Augmentation(SpecModel):
         ge=0,
         le=180,
     )
-    scale: float = _share(1, "Rescale", "Size varies by up to this share; 0.07 is usual.")
+    scale: float = _share(1, "Rescale", "Standard deviation of the size, as a share; 0.07 is usual.")
     noise: float = _share(1, "Noise", "Standard deviation of noise, as a share of white; 0.03 is usual.")
     contrast: float = _share(5, "Contrast", "Contrast varies by up to this share; 0.8 is strong.")
     hue: float = _share(0.5, "Hue", "Hue varies by up to this share of the circle; 0.02 is usual.")

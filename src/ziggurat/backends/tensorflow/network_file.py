@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import linecache
+import logging
 import re
 import sys
 import traceback
@@ -17,11 +18,13 @@ import numpy as np
 from ziggurat.backends.tensorflow import digits
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
+from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
 from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
 
 __all__ = ["load_network", "users_errors"]
 
+_logger = logging.getLogger(__name__)
 _KERAS_3: Final = (
     "Keras 3 layers in a graph keep one dropout mask for ever and never update their batch-norm averages. "
     "Use `tf.keras` or `tf_keras` (the Keras that knows graphs), or slim."
@@ -95,7 +98,25 @@ def _namespace(path: str, slim: ModuleType) -> dict[str, Any]:
         "Tower": Tower,
         "model_property": model_property,
         "np": np,
+        "_x": _GuidesInput(),
     }
+
+
+class _GuidesInput:
+    """Stands for ``_x`` in the guides' auto-encoder, which never defines it: the input of the tower being built."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def tensor(self) -> Any:
+        """Return the tower's input; say once that the file does not define the name."""
+        if not self._told:
+            self._told = True
+            _logger.warning("The network file reads `_x` without defining it: the tower's input `self.x` is used.")
+        return Tower.newest_x
+
+
+tf.register_tensor_conversion_function(_GuidesInput, lambda value, dtype=None, name=None, as_ref=False: value.tensor())
 
 
 def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:

@@ -49,6 +49,9 @@ class Tower:
     disableAutoDataParallelism: ClassVar[bool] = False  # noqa: N815 - the guide's name
     """Set to True in the class for one tower, however many devices the job has."""
 
+    newest_x: ClassVar[Any] = None
+    """Input of the tower that was made last: the one that is being built."""
+
     def __init__(
         self,
         x: Any,
@@ -58,6 +61,7 @@ class Tower:
         is_training: bool,
         is_inference: bool,
     ) -> None:
+        Tower.newest_x = x
         self.x = x
         self.y = y
         self.input_shape = list(input_shape)
