@@ -14,11 +14,14 @@ from collections.abc import Sequence
 __all__ = ["SESSIONS", "main"]
 
 SESSIONS = {
-    "no framework": "not tensorflow and not torch",
-    "TensorFlow": "tensorflow and not torch",
-    "PyTorch": "torch and not tensorflow",
+    "no framework": ("not tensorflow and not torch", "tests/tensorflow", "tests/torch"),
+    "TensorFlow": ("tensorflow and not torch", "tests/torch"),
+    "PyTorch": ("torch and not tensorflow", "tests/tensorflow"),
 }
-"""Name of a session → which marks its tests have. A test that needs both starts processes and has neither mark."""
+"""Name of a session → which marks its tests have, and folders whose modules would import another framework.
+
+A test that needs both starts processes and has neither mark.
+"""
 
 NO_TESTS = 5
 
@@ -26,10 +29,11 @@ NO_TESTS = 5
 def main(arguments: Sequence[str]) -> int:
     """Run every session, whatever the others gave; return 1 where one failed."""
     codes: dict[str, int] = {}
-    for name, marks in SESSIONS.items():
+    for name, (marks, *others) in SESSIONS.items():
         began = time.perf_counter()
         print(f"\n=== tests: {name}", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=5", "-m", marks]
+        command += [f"--ignore={folder}" for folder in others]
         codes[name] = subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, check=False).returncode
         print(f"=== tests: {name}: {time.perf_counter() - began:.0f} s", flush=True)
     failed = [name for name, code in codes.items() if code not in (0, NO_TESTS)]

@@ -72,10 +72,11 @@ NEEDS_UNIT = {"timeout", "duration", "elapsed", "delay", "latency"}
 """Last words of arguments and fields that would leave the reader guessing between seconds and milliseconds."""
 
 _TENSORPACK = """
-    HookToCallback HumanHyperParamSetter HyperParamSetter HyperParamSetterWithFunc ScheduledHyperParamSetter
-    StatMonitorParamSetter data_dir dir dir_structure epoch_num idx idxs img img_index index_img label_idx logger_dir
-    max_iter meta_dir nr_eval nr_gpu nr_prefetch nr_proc nr_thread nr_tower num num_classes num_output num_prefetch
-    num_proc num_reuse num_thread num_towers sample_idx get_num_towers
+    bbox_dir data_dir dir dir_structure epoch_num get_num_towers guess_dir_structure HookToCallback
+    HumanHyperParamSetter HyperParamSetter HyperParamSetterWithFunc idx idxs img img_index index_img label_idx
+    logger_dir max_iter meta_dir nr_eval nr_gpu nr_prefetch nr_proc nr_thread nr_tower num num_classes
+    num_output num_prefetch num_proc num_reuse num_thread num_towers sample_idx ScheduledHyperParamSetter
+    StatMonitorParamSetter
 """
 
 ALLOWED = {
@@ -83,6 +84,7 @@ ALLOWED = {
     "HyperParam": "Tensorpack's users know it under this name",
     "fn": "Tensorpack's name of the argument of ProcessTensors",
     "ctx": "click's name in the methods of it that we override",
+    "read_idx": "the name of MNIST's file format, IDX",
     "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",
 }
 """Name → why it may stay. An entry allows the whole name, never a word."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -85,6 +86,8 @@ def write_heartbeat(path: Path, heartbeat: Heartbeat) -> None:
         temporary.write_text(json.dumps(asdict(heartbeat)))
         temporary.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise StorageError(
             f"The heartbeat must be written to {path}.",
             received=f"{error.strerror} (errno {error.errno})",

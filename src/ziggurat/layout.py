@@ -7,8 +7,10 @@ A job folder::
       events.jsonl       what happened (append-only; one JSON object a line)
       heartbeat.json     the worker's pulse: process, time, step (replaced atomically)
       worker.lock        held by the living worker, so that two never train in one folder
-      stop.json          a stop request, written by whoever wants the worker to end
+      stop.json          a stop request, one plain sentence, written by whoever wants the worker to end; whoever starts
+                         a worker removes an old one, and a worker that ends removes it
       log.txt            for people; never parsed
+      classes.json       names of the classes, by number
       hyper.txt          hyperparameters that a person sets while it trains
       stats.json         the scalars of each epoch, one JSON object a line
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
@@ -21,8 +23,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-__all__ = ["CheckpointFiles", "JobFolder", "checkpoint_name", "checkpoint_step"]
+__all__ = ["CHECKPOINT_NAMES", "CheckpointFiles", "JobFolder", "checkpoint_name", "checkpoint_step"]
+
+CHECKPOINT_NAMES: Final = "names.json"
+"""File in the folder of checkpoints: given name (``min-validation_error``) → checkpoint, as a JSON object."""
 
 _CHECKPOINT_NAME = re.compile(r"step-(\d{8,})")
 
@@ -59,13 +65,18 @@ class JobFolder:
 
     @property
     def stop_request(self) -> Path:
-        """Exists while somebody wants the worker to end."""
+        """Exists while somebody wants the worker to end; holds one plain sentence: why."""
         return self.path / "stop.json"
 
     @property
     def log(self) -> Path:
         """The worker's output, for people."""
         return self.path / "log.txt"
+
+    @property
+    def class_names(self) -> Path:
+        """Names of the classes, by number (JSON)."""
+        return self.path / "classes.json"
 
     @property
     def hyperparameters(self) -> Path:

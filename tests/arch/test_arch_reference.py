@@ -46,6 +46,8 @@ It looks like this::
 
     cost  0.5
 
+    error  0.1
+
 Args:
     tag: name of the <curve>,
         with its group.
@@ -64,6 +66,8 @@ It looks like this:
 
 ```text
 cost  0.5
+
+error  0.1
 ```
 
 **Arguments**

@@ -33,7 +33,7 @@ def render(text: str) -> str:
         text: with its common indentation removed.
     """
     out: list[str] = []
-    for kind, block in _blocks(text):
+    for kind, block in _joined(_blocks(text)):
         if kind == "text":
             out.append(_safe(block))
         elif kind in ("literal", "doctest"):
@@ -89,6 +89,17 @@ def _blocks(text: str) -> Iterable[tuple[str, str]]:
         else:
             literal = block.endswith("::")
             yield "text", block[:-1] if literal else block
+
+
+def _joined(blocks: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Make one literal block of those that only empty lines keep apart."""
+    whole: list[tuple[str, str]] = []
+    for kind, block in blocks:
+        if kind == "literal" and whole and whole[-1][0] == "literal":
+            whole[-1] = (kind, f"{whole[-1][1]}\n\n{block}")
+        else:
+            whole.append((kind, block))
+    return whole
 
 
 def _items(block: str) -> list[tuple[str, str]]:

@@ -54,7 +54,8 @@ class Failure:
 
     def sentence(self) -> str:
         """Return the reason as it stands in an error's text."""
-        return self.reason if self.kind == DatapointError.__name__ else f"{self.kind}: {self.reason}".rstrip(": ")
+        text = self.reason if self.kind == DatapointError.__name__ else f"{self.kind}: {self.reason}".rstrip(": ")
+        return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 @dataclass(frozen=True)

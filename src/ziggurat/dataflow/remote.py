@@ -38,10 +38,12 @@ class SenderOptions(TypedDict, total=False):
     Args:
         key: a secret that both sides share; messages are signed with it.
         passes: how many passes to send; None: for ever.
+        timeout_s: how long to wait for a receiver that takes the next datapoint; None: for ever.
     """
 
     key: str | bytes | None
     passes: int | None
+    timeout_s: float | None
 
 
 class ReceiverOptions(TypedDict, total=False):
@@ -62,7 +64,7 @@ def send_dataflow_zmq(
     df: DataFlow,
     addr: str,
     hwm: int = 50,
-    format: str | None = None,
+    format: str | None = None,  # noqa: A002 (Tensorpack's name)
     bind: bool = False,
     **options: Unpack[SenderOptions],
 ) -> int:
@@ -76,21 +78,32 @@ def send_dataflow_zmq(
         addr: such as ``"tcp://host:5555"``.
         hwm: at most so many datapoints wait on this side; then the flow waits for the receiver.
         format: only None, as Tensorpack's other format needed a TensorFlow operation of its own.
-        bind: wait at ``addr`` for receivers; otherwise go to the receiver there. Several receivers share the datapoints;
-            only one of them is told of the end.
-        options: ``key=…`` and ``passes=…``, see ``SenderOptions``.
+        bind: wait at ``addr`` for receivers; otherwise go to the receiver there. Several receivers share the
+            datapoints; only one of them is told of the end.
+        options: ``key=…``, ``passes=…`` and ``timeout_s=…``, see ``SenderOptions``.
 
     Raises:
         DataError: where the flow has no datapoints, or one of a type that is not carried.
+        DataWorkerError: where no receiver takes anything for ``timeout_s``.
     """
     if format is not None:
         raise UsageError("`format` is None: messages have one format.", received=repr(format))
-    settings: SenderOptions = {"key": None, "passes": None, **options}
+    timeout_s = options.get("timeout_s")
     with zmq.Context() as context, open_outlet(context, addr, hwm, bind=bind) as outlet:
-        sender = _Sender(outlet, _key_of(settings["key"]))
+        wait_ms = -1 if timeout_s is None else int(timeout_s * 1000)
+        outlet.setsockopt(zmq.SNDTIMEO, wait_ms)
+        outlet.setsockopt(zmq.LINGER, wait_ms)
+        sender = _Sender(outlet, _key_of(options.get("key")))
         try:
-            sender.run(df, settings["passes"])
+            sender.run(df, options.get("passes"))
             sender.send("end", None)
+        except zmq.Again:
+            outlet.setsockopt(zmq.LINGER, 0)
+            raise DataWorkerError(
+                f"No receiver took a datapoint for {timeout_s:g} s.",
+                received=f"{sender.sent} sent before",
+                advice=f"See whether the receiver runs, and is reached at {addr}.",
+            ) from None
         except BaseException as error:
             outlet.setsockopt(zmq.LINGER, _LAST_WORDS_MS)
             sender.tell(error)
@@ -130,7 +143,8 @@ class _Sender:
         until = time.monotonic() + _LAST_WORDS_MS / 1000
         while time.monotonic() < until:
             try:
-                return self.send("error", words, zmq.NOBLOCK)
+                self.send("error", words, zmq.NOBLOCK)
+                return
             except zmq.Again:
                 time.sleep(0.02)
 

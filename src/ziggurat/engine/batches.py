@@ -25,6 +25,8 @@ class BatchCycle:
         self._passes: Iterator[Any] | None = None
         self._taken = 0
         self._skip = 0
+        self._since_load = 0
+        self._pass_start: tuple[Any, int, int, int] = (None, 0, 0, 0)
         self._may_be_empty = False
 
     def __iter__(self) -> Iterator[Any]:
@@ -35,7 +37,8 @@ class BatchCycle:
 
     def state(self) -> Any:
         """Return the position after the batch that was taken last, as JSON values."""
-        return {"taken": self._taken + self._skip, "source": self._source_state()}
+        skip = self._skip if self._has_state() else 0  # what has no state is passed over from its start
+        return {"taken": self._taken + self._skip, "source": self._source_state(), "skip": skip}
 
     def load_state(self, state: Any) -> None:
         """Go on where ``state()`` was called.
@@ -45,12 +48,21 @@ class BatchCycle:
         """
         self.close()
         self._may_be_empty = True  # it may have stood behind the last batch of a pass
+        self._since_load = 0
+        self._skip = state.get("skip", 0) if self._has_state() else state["taken"]
+        self._taken = state["taken"] - self._skip
         if self._has_state():
-            self._taken = state["taken"]
             self.source.load_state(state["source"])  # pyright: ignore[reportAttributeAccessIssue]
-        else:
-            self._taken = 0
-            self._skip = state["taken"]
+
+    def go_back_to(self, taken: int) -> None:
+        """Go on after ``taken`` batches since the last ``load_state()``, though the source was left in mid-batch.
+
+        What the source holds of its next batch is lost, so its pass is begun again, and the batches that were taken of
+        it are passed over.
+        """
+        source, taken_then, skip_then, since_load = self._pass_start
+        skip = skip_then + taken - since_load
+        self.load_state({"taken": taken_then + skip, "source": source, "skip": skip})
 
     def close(self) -> None:
         """End the pass that is under way and free the source."""
@@ -64,12 +76,15 @@ class BatchCycle:
     def _repeat(self) -> Iterator[Any]:
         while True:
             before = self._taken
-            for batch in self.source:
+            items = iter(self.source)
+            # In one assignment: a signal may come at any moment and ask for it.
+            self._pass_start = (self._source_state(), self._taken, self._skip, self._since_load)
+            for batch in items:
+                self._taken += 1
                 if self._skip:
                     self._skip -= 1
-                    self._taken += 1
                     continue
-                self._taken += 1
+                self._since_load += 1
                 yield batch
             if self._taken == before and not self._may_be_empty:
                 raise DataError(

@@ -16,12 +16,11 @@ import numpy as np
 
 from ziggurat.engine.trainer import RunState
 from ziggurat.errors import CheckpointError, StorageError
-from ziggurat.layout import CheckpointFiles, checkpoint_name, checkpoint_step
+from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, checkpoint_name, checkpoint_step
 
 __all__ = ["CheckpointInfo", "CheckpointStore"]
 
 _FORMAT: Final = 1
-_NAMES_FILE: Final = "names.json"
 _TEMPORARY: Final = ".tmp-"
 _REPLACED: Final = ".old-"
 
@@ -80,14 +79,16 @@ class CheckpointStore:
                 received=f"{error.strerror} (errno {error.errno})",
                 advice="Free space or mend the folder's rights, then resume the job: the last checkpoint is whole.",
             ) from error
-        return _info(self.folder / name)
+        info = _info(self.folder / name)
+        assert info is not None, "only its writer removes a checkpoint"
+        return info
 
     def list(self) -> list[CheckpointInfo]:
         """Return the complete checkpoints, oldest step first."""
         if not self.folder.is_dir():
             return []
-        found = [_info(path) for path in self.folder.iterdir() if checkpoint_step(path.name) is not None]
-        return sorted(found, key=lambda info: info.step)
+        found = (_info(path) for path in self.folder.iterdir() if checkpoint_step(path.name) is not None)
+        return sorted((info for info in found if info is not None), key=lambda info: info.step)
 
     def load(self, name: str) -> RunState:
         """Read one checkpoint and prove its checksums.
@@ -138,19 +139,37 @@ class CheckpointStore:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def remove_after(self, step: int) -> list[str]:
-        """Remove the checkpoints of later steps than ``step`` (a resumed job makes them again); return their names."""
+        """Remove the checkpoints of later steps than ``step`` (a resumed job makes them again); return their names.
+
+        Names that pointed at them go first.
+        """
         later = [info.name for info in self.list() if info.step > step]
+        names = self.names()
+        kept = {given: name for given, name in names.items() if name not in later}
+        if kept != names:
+            self._write_names(kept)
         for name in later:
             self.remove(name)
         return later
 
     def give_name(self, given: str, name: str) -> None:
         """Let ``given`` (``best``, ``min-validation_error``) mean the checkpoint ``name`` from now on, atomically."""
-        content = json.dumps({**self.names(), given: name}, indent=1).encode()
-        temporary = self.folder / f"{_TEMPORARY}{_NAMES_FILE}"
+        self._write_names({**self.names(), given: name})
+
+    def names(self) -> dict[str, str]:
+        """Return given name → checkpoint; none where the file is damaged: no checkpoint is lost with it."""
+        try:
+            content = json.loads((self.folder / CHECKPOINT_NAMES).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _write_names(self, names: Mapping[str, str]) -> None:
+        content = json.dumps(names, indent=1).encode()
+        temporary = self.folder / f"{_TEMPORARY}{CHECKPOINT_NAMES}"
         try:
             _write_synced(temporary, content)
-            temporary.replace(self.folder / _NAMES_FILE)
+            temporary.replace(self.folder / CHECKPOINT_NAMES)
             _sync_folder(self.folder)
         except OSError as error:
             raise StorageError(
@@ -158,13 +177,6 @@ class CheckpointStore:
                 received=f"{error.strerror} (errno {error.errno})",
                 advice="Free space or mend the folder's rights, then resume the job.",
             ) from error
-
-    def names(self) -> dict[str, str]:
-        """Return given name → checkpoint."""
-        try:
-            return json.loads((self.folder / _NAMES_FILE).read_bytes())
-        except FileNotFoundError:
-            return {}
 
     def _put_in_place(self, temporary: Path, final: Path) -> None:
         replaced = final.with_name(f"{_REPLACED}{final.name}")
@@ -244,10 +256,13 @@ def _checksum(path: Path) -> str:
     return checksum.hexdigest().decode()
 
 
-def _info(path: Path) -> CheckpointInfo:
-    step = checkpoint_step(path.name)
-    assert step is not None
-    return CheckpointInfo(path.name, path, step, sum(part.stat().st_size for part in path.iterdir()))
+def _info(path: Path) -> CheckpointInfo | None:
+    """Return what a folder tells; None where the writer removes it at this moment."""
+    try:
+        size_bytes = sum(part.stat().st_size for part in path.iterdir())
+    except FileNotFoundError:
+        return None
+    return CheckpointInfo(path.name, path, checkpoint_step(path.name) or 0, size_bytes)
 
 
 def _write_synced(path: Path, content: bytes) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["global_random_state", "load_global_random_state"]
+__all__ = ["global_random_state", "load_global_random_state", "seed_global_random"]
+
+
+def seed_global_random(seed: int) -> None:
+    """Let ``seed`` decide what users' code draws from ``random`` and ``numpy.random`` until a state is loaded."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 def global_random_state() -> dict[str, Any]:

@@ -27,6 +27,10 @@ class _Leave(Exception):  # noqa: N818
     """Leaves the loop after everything was saved."""
 
 
+class _BreakOff(BaseException):
+    """Leaves a wait for a batch; no data flow takes it for an error of its own."""
+
+
 @dataclass
 class StepTiming:
     """Where the time of an attempt went.
@@ -97,6 +101,8 @@ class Trainer:
         self.timing = StepTiming()
         self.stop_reason: str | None = None
         self.finish_reason: str | None = None
+        self.is_waiting = False
+        self._steps_before_load = 0
         self._in_epoch = False
         self._is_set_up = False
         self._attention = False
@@ -107,8 +113,9 @@ class Trainer:
 
     @property
     def outcome(self) -> str:
-        """``stopped`` where somebody asked for it (training can be resumed), else ``done``."""
-        return "stopped" if self.stop_reason is not None else "done"
+        """``stopped`` where somebody asked for it and something is left to do, else ``done``."""
+        is_left = self.finish_reason is None and (self._in_epoch or self.epoch_num < self.max_epoch)
+        return "stopped" if self.stop_reason is not None and is_left else "done"
 
     def put(self, tag: str, value: Any) -> None:
         """Put one number on the curve ``tag``."""
@@ -119,6 +126,16 @@ class Trainer:
         if self.stop_reason is None:
             self.stop_reason = reason
         self._attention = True
+
+    def break_off_waiting(self) -> None:
+        """Leave the loop at once where a stop was asked for while it waits for a batch.
+
+        Only for a signal handler in the thread that trains: it raises out of whatever the data is doing. What the data
+        had made of that batch is forgotten; a resumed training passes over the batches before it.
+        """
+        if self.is_waiting and self.stop_reason is not None:
+            self.is_waiting = False
+            raise _BreakOff
 
     def finish(self, reason: str) -> None:
         """Declare the training complete: it ends within one step and is not resumed."""
@@ -187,6 +204,7 @@ class Trainer:
         self.finish_reason = meta["finish_reason"]
         self.monitors.load_state(meta["latest"])
         self.batches.load_state(meta["batches"])
+        self._steps_before_load = self.timing.steps
         saved = meta["callbacks"]
         for callback in self.callbacks:
             if saved.get(callback.name) is not None:
@@ -205,6 +223,8 @@ class Trainer:
         failure: BaseException | None = None
         try:
             self.setup()
+            if self.stop_reason is not None:
+                raise _Leave  # nothing was done in this attempt, so there is nothing to save
             self._call("before_train")
             self._settle()
             while self._in_epoch or self.epoch_num < max_epoch:
@@ -223,7 +243,10 @@ class Trainer:
             self.local_step = -1
             self._in_epoch = True
             self._call("before_epoch")
-        self._run_steps()
+        try:
+            self._run_steps()
+        except _BreakOff:
+            self._leave_waiting()
         self._call("after_epoch")
         self._call("trigger_epoch")
         self._in_epoch = False
@@ -240,7 +263,9 @@ class Trainer:
             if before_run:
                 names = self._names_to_fetch(before_run)
             began = clock()
+            self.is_waiting = True
             self.batch = batch = next(batches)
+            self.is_waiting = False
             loaded = clock()
             values = step(batch, names)
             ended = clock()
@@ -276,6 +301,12 @@ class Trainer:
 
     # ---- helpers
 
+    def _leave_waiting(self) -> None:
+        """Return to the end of the last step, and leave from there."""
+        self.local_step -= 1
+        self.batches.go_back_to(self.timing.steps - self._steps_before_load)
+        self._settle()
+
     def _names_to_fetch(self, before_run: list[tuple[Callback, Callable[..., Any]]]) -> Sequence[str]:
         names: Sequence[str] = ()
         for callback, hook in before_run:
@@ -306,6 +337,7 @@ class Trainer:
 
     def _after_train(self, failure: BaseException | None) -> BaseException | None:
         """Call ``after_train`` of every callback, whatever they raise; return the first error."""
+        self.is_waiting = False
         for callback in self.callbacks:
             try:
                 callback.after_train()

@@ -161,6 +161,10 @@ class RecordReader(ABC):
         """Return the key of a record."""
         return self._key(self._checked(number))
 
+    def item(self, number: int) -> tuple[str, bytes]:
+        """Return key and value of a record."""
+        return self.key(number), self.get(number)
+
     @property
     def keys(self) -> Sequence[str]:
         """The keys in order; each is read from the store when it is asked for."""

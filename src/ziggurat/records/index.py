@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -26,6 +26,7 @@ _MAGIC = b"ZGI1"
 _HEADER = struct.Struct("<4sIQQQ")
 _ROW = struct.Struct("<QQQII")
 _NO_KEY = 0xFFFFFFFF
+_Read = Callable[[int, int], Any]
 
 
 def default_key(number: int) -> str:
@@ -33,16 +34,15 @@ def default_key(number: int) -> str:
     return f"{number:08d}"
 
 
-@dataclass(frozen=True)
-class IndexEntry:
-    """One row.
+class IndexEntry(NamedTuple):
+    """One row: a tuple, because one is made for every record that is read.
 
     Args:
         offset: where the record starts in the data file, in bytes.
         length: its length in bytes.
-        crc32c: checksum of its content.
         key_offset: where its key starts among the keys, in bytes.
         key_length: length of the key in bytes; 2**32-1 where it has none.
+        crc32c: checksum of its content.
     """
 
     offset: int
@@ -79,7 +79,7 @@ class Index:
     """Reads an index row by row.
 
     Args:
-        read: gives ``size`` bytes of the block from ``offset`` on.
+        read: gives some bytes of the block: a function of offset and number.
         size_bytes: length of the block.
         name: what to call it in errors.
 
@@ -87,7 +87,7 @@ class Index:
         DataError: where the block is damaged or cut off.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int, name: str) -> None:
+    def __init__(self, read: _Read, size_bytes: int, name: str) -> None:
         self._read = read
         header = read(0, _HEADER.size) if size_bytes >= _HEADER.size else b""
         if len(header) < _HEADER.size or header[:4] != _MAGIC:
@@ -100,16 +100,21 @@ class Index:
     def __len__(self) -> int:
         return self._count
 
-    def entry(self, number: int) -> IndexEntry:
-        """Return the row of a record; ``number`` is from 0 to ``len(self) - 1``."""
-        return IndexEntry(*_ROW.unpack(self._read(_HEADER.size + number * _ROW.size, _ROW.size)))
+    def entry(self, number: int, read: _Read | None = None) -> IndexEntry:
+        """Return the row of a record.
 
-    def key(self, number: int) -> str:
+        Args:
+            number: from 0 to ``len(self) - 1``.
+            read: used instead of the index's own, by a store that has the block at hand already.
+        """
+        return IndexEntry._make(_ROW.unpack((read or self._read)(_HEADER.size + number * _ROW.size, _ROW.size)))
+
+    def key(self, number: int, read: _Read | None = None) -> str:
         """Return the key of a record."""
-        entry = self.entry(number)
-        if entry.key_length == _NO_KEY:
+        _offset, _length, key_offset, key_length, _crc32c = self.entry(number, read)
+        if key_length == _NO_KEY:
             return default_key(number)
-        return self._read(self._keys_start + entry.key_offset, entry.key_length).decode("utf-8", "surrogateescape")
+        return str((read or self._read)(self._keys_start + key_offset, key_length), "utf-8", "surrogateescape")
 
 
 def _damaged(name: str, received: str) -> DataError:

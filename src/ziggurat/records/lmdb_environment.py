@@ -10,8 +10,6 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +82,11 @@ class EnvironmentLease:
         self._acquire()
         weakref.finalize(self, _give_back, self._held, self._user)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Any]:
-        """Give a read transaction; the memory views that it returns die with it."""
+    def transaction(self) -> Any:
+        """Return a read transaction, to be used in ``with``; the memory views that it gives die with it."""
         if self._held.get("process") != os.getpid():
             self._acquire()
-        with self._held["environment"].begin(buffers=True) as transaction:
-            yield transaction
+        return self._held["environment"].begin(buffers=True)
 
     def close(self) -> None:
         """Give the file back; using the lease again takes it anew."""

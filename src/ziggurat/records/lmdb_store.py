@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -126,25 +126,41 @@ class LMDBReader(RecordReader):
 
     def database_key(self, number: int) -> bytes:
         """Return the key under which the database holds a record."""
-        number = self._checked(number)
-        return _record_key(number) if self._database_keys is None else self._database_keys[number]
+        return self._database_key(self._checked(number))
+
+    def item(self, number: int) -> tuple[str, bytes]:
+        """Return key and value of a record, in one transaction."""
+        return self._item(self._checked(number), with_key=True)
 
     def close(self) -> None:
         """Close the store, unless another reader in this process uses it."""
         self._lease.close()
 
     def _value(self, number: int) -> bytes:
+        return self._item(number, with_key=False)[1]
+
+    def _item(self, number: int, *, with_key: bool) -> tuple[str, bytes]:
+        key, crc32c = "", None
         with self._lease.transaction() as transaction:
-            found = transaction.get(self.database_key(number))
+            found = transaction.get(self._database_key(number))
             value = None if found is None else bytes(found)
+            if self._index is not None:
+                read = self._reader_of(transaction)
+                crc32c = self._index.entry(number, read).crc32c
+                key = self._index.key(number, read) if with_key else ""
         if value is None:
             raise DatapointError(self._key(number), f"`{self.path}` has no record of that key.")
-        return value if self._index is None else self._intact(number, value, self._index.entry(number).crc32c)
+        if with_key and self._index is None:
+            key = self._key(number)
+        return key, value if crc32c is None else self._intact(number, value, crc32c)
+
+    def _database_key(self, number: int) -> bytes:
+        return _record_key(number) if self._database_keys is None else self._database_keys[number]
 
     def _key(self, number: int) -> str:
         if self._index is not None:
             return self._index.key(number)
-        return self.database_key(number).decode("utf-8", "surrogateescape")
+        return self._database_key(number).decode("utf-8", "surrogateescape")
 
     def _read_tail(self, size: int) -> bytes:
         with self._lease.transaction() as transaction:
@@ -152,9 +168,13 @@ class LMDBReader(RecordReader):
 
     def _read_index(self, offset: int, size: int) -> bytes:
         with self._lease.transaction() as transaction:
-            record = transaction.get(KEYS_RECORD)
-            start = len(record) - _FOOTER.size - self._index_bytes + offset
-            return bytes(record[start : start + size])
+            return bytes(self._reader_of(transaction)(offset, size))
+
+    def _reader_of(self, transaction: Any) -> Callable[[int, int], Any]:
+        """Return what reads the index inside a transaction, without copying."""
+        record = transaction.get(KEYS_RECORD)
+        start = len(record) - _FOOTER.size - self._index_bytes
+        return lambda offset, size: record[start + offset : start + offset + size]
 
     def _foreign_keys(self) -> list[bytes]:
         with self._lease.transaction() as transaction:

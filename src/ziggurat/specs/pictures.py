@@ -16,6 +16,8 @@ _VARIED = "Augmentation"
 
 def _size(value: Any) -> Any:
     """Return ``28`` as ``[28, 28]`` and ``"240x320"`` as ``[240, 320]``; anything else as it is."""
+    if isinstance(value, list) and len(value) == 1:  # how a flag says a single value
+        return _size(value[0])
     if isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if isinstance(value, str) and all(part.isdigit() for part in value.split("x")):

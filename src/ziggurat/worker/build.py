@@ -32,6 +32,7 @@ from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import ConfigurationError, MissingDependencyError
 from ziggurat.layout import JobFolder
 from ziggurat.plugins import load
+from ziggurat.records.atomic import storage_errors
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.worker.data import DataOptions, JobData, prepare_data
@@ -71,8 +72,9 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
         ZigguratError: where something that was asked for cannot be.
     """
     data = data_of(spec)
-    data.preprocessing.save(folder.path)
-    (folder.path / "classes.json").write_text(json.dumps(list(data.class_names)))
+    with storage_errors(folder.path):
+        data.preprocessing.save(folder.path)
+        folder.class_names.write_text(json.dumps(list(data.class_names)))
     program = load_backend(spec.backend).build(program_request(spec, data))
     store = CheckpointStore(folder.checkpoints)
     steps = spec.steps_per_epoch or len(data.train)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import socket
 import statistics
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from ziggurat.engine.callback import Callback
@@ -18,11 +17,20 @@ from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write
 from ziggurat.errors import StorageError
 from ziggurat.events import EventFile, Message
 from ziggurat.layout import JobFolder
-from ziggurat.worker.stopping import ParentWatch, stop_requested
+from ziggurat.worker.stopping import ParentWatch, StopRequest, stop_requested
 
 __all__ = ["HeartbeatThread", "StepClock"]
 
+_LOG: Final = logging.getLogger(__name__)
+
+_LOOK_EVERY_S: Final = 0.5
+"""Longest time until a request is seen, however slow the heart beats."""
+
+_PATIENCE_S: Final = 2.0
+"""How long a batch may still take after a request to stop."""
+
 _GRACE_S: Final = 60.0
+"""How long a step may still take when nobody is left who could end the process."""
 
 
 class StepClock(Callback):
@@ -32,6 +40,11 @@ class StepClock(Callback):
         self.step_began = time.time()
         self.phase = "starting"
         self.recent_s: deque[float] = deque(maxlen=64)
+
+    def is_waiting(self) -> bool:
+        """Return whether the step under way has no batch yet."""
+        trainer = getattr(self, "trainer", None)
+        return trainer is not None and trainer.is_waiting
 
     def before_train(self) -> None:
         """The set-up is over."""
@@ -60,7 +73,8 @@ class HeartbeatThread:
     Args:
         folder: the job folder.
         clock: what the trainer's steps note.
-        request_stop: called with a reason when somebody wants the worker to end.
+        request: to stop; the thread asks where it finds the request file or no parent.
+        events: get a message when a step is hung.
         parent: the parent to end with; None to outlive it.
         every_s: seconds between beats.
         hung_after_s: longest time for one step before it is reported.
@@ -70,7 +84,8 @@ class HeartbeatThread:
         self,
         folder: JobFolder,
         clock: StepClock,
-        request_stop: Callable[[str], None],
+        request: StopRequest,
+        events: EventFile,
         *,
         parent: ParentWatch | None = None,
         every_s: float = 1.0,
@@ -78,18 +93,18 @@ class HeartbeatThread:
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._request_stop = request_stop
+        self._request = request
+        self._events = events
         self._parent = parent
         self._every_s = every_s
         self._hung_after_s = hung_after_s
         self._ended = threading.Event()
-        self._asked_at: float | None = None
         self._reported_step = -1.0
         self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Write the first beat and start the thread."""
-        self._beat(time.time())
+        self._beat()
         self._thread.start()
 
     def close(self) -> None:
@@ -99,13 +114,15 @@ class HeartbeatThread:
             self._thread.join(timeout=5)
 
     def _beat_until_ended(self) -> None:
-        while not self._ended.wait(self._every_s):
-            now = time.time()
-            self._beat(now)
-            self._look_for_requests(now)
+        next_beat_s = time.monotonic() + self._every_s
+        while not self._ended.wait(min(_LOOK_EVERY_S, self._every_s)):
+            if time.monotonic() >= next_beat_s:
+                next_beat_s = time.monotonic() + self._every_s
+                self._beat()
+            self._look_for_requests()
 
-    def _beat(self, now: float) -> None:
-        clock = self._clock
+    def _beat(self) -> None:
+        clock, now = self._clock, time.time()
         trainer = getattr(clock, "trainer", None)
         recent = list(clock.recent_s)
         heartbeat = Heartbeat(
@@ -121,31 +138,36 @@ class HeartbeatThread:
         try:
             write_heartbeat(self._folder.heartbeat, heartbeat)
             if judge_pulse(heartbeat, now, hung_after_s=self._hung_after_s) is Pulse.HUNG:
-                self._report_hung(heartbeat, now)
-        except StorageError:
+                self._report_hung(heartbeat)
+        except (StorageError, OSError):
             pass  # a full disk ends the training where it is needed: at the events and checkpoints
 
-    def _report_hung(self, heartbeat: Heartbeat, now: float) -> None:
+    def _report_hung(self, heartbeat: Heartbeat) -> None:
         if self._reported_step == heartbeat.step_began:
             return
         self._reported_step = heartbeat.step_began
+        doing = "has been waiting for its batch" if self._clock.is_waiting() else "has been under way"
         text = (
-            f"Step {heartbeat.global_step + 1} has been under way for {now - heartbeat.step_began:.0f} s; "
-            f"the usual step takes {heartbeat.usual_step_s:.3g} s. The stacks of all threads are in the log."
+            f"Step {heartbeat.global_step + 1} {doing} for {heartbeat.time - heartbeat.step_began:.0f} s; "
+            f"the usual step takes {heartbeat.usual_step_s:.3g} s. The stacks of all threads are in log.txt."
         )
-        file = EventFile(self._folder.events)
-        file.write(Message(time=now, level="warning", text=text, step=heartbeat.global_step))
-        file.close()
-        faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+        with self._folder.log.open("a") as log:
+            faulthandler.dump_traceback(file=log, all_threads=True)
+        _LOG.warning(text)
+        self._events.write(Message(time=heartbeat.time, level="warning", text=text, step=heartbeat.global_step))
 
-    def _look_for_requests(self, now: float) -> None:
+    def _look_for_requests(self) -> None:
+        request, parent_is_gone = self._request, self._parent is not None and self._parent.is_gone()
         reason = stop_requested(self._folder.stop_request)
-        if reason is None and self._parent is not None and self._parent.is_gone():
+        if reason is None and parent_is_gone:
             reason = "the process that started the worker is gone"
         if reason is not None:
-            if self._asked_at is None:
-                self._asked_at = now
-                self._request_stop(reason)
-            elif now - self._asked_at > _GRACE_S and self._parent is not None and self._parent.is_gone():
-                # Nobody is left who could kill a worker that is stuck in a step.
-                os._exit(EXIT_STOPPED)
+            request.ask(reason)
+        if request.asked_at is None:
+            return
+        waited_s = time.monotonic() - request.asked_at
+        if waited_s > _PATIENCE_S and self._clock.is_waiting():
+            request.insist()
+        if waited_s > _GRACE_S and parent_is_gone:
+            # Nobody is left who could kill a worker that is stuck in a step.
+            os._exit(EXIT_STOPPED)

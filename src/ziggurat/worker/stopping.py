@@ -4,45 +4,80 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-__all__ = ["ParentWatch", "StopSignals", "stop_requested"]
+__all__ = ["ParentWatch", "StopRequest", "StopSignals", "stop_requested"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_NUDGE: Final = signal.SIGUSR1
+
+
+class StopRequest:
+    """Whether somebody asked the worker to end, and who was the first. Any thread and any signal handler may ask.
+
+    It is there before there is a trainer: a request that comes early is kept.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.asked_at: float | None = None
+        """When, by ``time.monotonic()``."""
+        self._listener: Callable[[str], None] | None = None
+        self._insisted: Callable[[], None] | None = None
+
+    def ask(self, reason: str) -> None:
+        """Ask for the end; asking again does nothing."""
+        if self.reason is None:
+            self.asked_at = time.monotonic()
+            self.reason = reason
+        if self._listener is not None:
+            self._listener(self.reason)
+
+    def listen(self, listener: Callable[[str], None], insisted: Callable[[], None]) -> None:
+        """Tell ``listener`` the reason, now if somebody has asked already; call ``insisted`` where that is not enough.
+
+        Args:
+            listener: called with the reason, by any thread, perhaps more than once.
+            insisted: called in the main thread in the middle of whatever it does, and may raise.
+        """
+        self._listener, self._insisted = listener, insisted
+        if self.reason is not None:
+            listener(self.reason)
+
+    def insist(self) -> None:
+        """Let the main thread call ``insisted``, also where it waits in a system call or for a lock."""
+        if self._insisted is not None:
+            signal.pthread_kill(threading.main_thread().ident or 0, _NUDGE)
+
+    def insisted(self) -> None:
+        """Call ``insisted``; what the signal of ``insist`` does."""
+        if self._insisted is not None:
+            self._insisted()
 
 
 class StopSignals:
     """Turns SIGTERM, SIGINT and SIGHUP into a request to stop; the same signal again ends the process at once.
 
-    Made in the main thread, as early as possible: a signal that comes before there is a trainer is kept.
+    Made in the main thread, as early as possible.
+
+    Args:
+        request: the request.
     """
 
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self._listener: Callable[[str], None] | None = None
+    def __init__(self, request: StopRequest) -> None:
+        self._request = request
         for number in _SIGNALS:
             signal.signal(number, self._received)
-
-    def listen(self, listener: Callable[[str], None]) -> None:
-        """Tell ``listener`` the reason, now if a signal came already."""
-        self._listener = listener
-        if self.reason is not None:
-            listener(self.reason)
-
-    def restore(self) -> None:
-        """Give the signals back to the system's default action."""
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+        signal.signal(_NUDGE, lambda _number, _frame: request.insisted())
 
     def _received(self, number: int, _frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
-        if self.reason is None:
-            self.reason = f"received {signal.Signals(number).name}"
-        if self._listener is not None:
-            self._listener(self.reason)
+        self._request.ask(f"received {signal.Signals(number).name}")
 
 
 class ParentWatch:
@@ -64,10 +99,14 @@ class ParentWatch:
 
 
 def stop_requested(path: Path) -> str | None:
-    """Return the reason of a stop request, or None where there is none."""
-    if not path.exists():
-        return None
+    """Return the reason of a stop request, or None where there is none.
+
+    Args:
+        path: a file with one plain sentence; an empty file is a request too.
+    """
     try:
-        return path.read_text(errors="replace").strip() or "asked to stop"
+        return path.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
+    except FileNotFoundError:
+        return None
     except OSError:
-        return "asked to stop"
+        return "asked to stop, by a request that cannot be read"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.errors import CheckpointError
-from ziggurat.layout import CheckpointFiles, JobFolder, checkpoint_step
+from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, checkpoint_step
 from ziggurat.workspace.checkpoint_arrays import (
     ArrayDifference,
     ArraySummary,
@@ -27,7 +27,6 @@ __all__ = [
     "remove_checkpoint",
 ]
 
-_NAMES_FILE: Final = "names.json"
 _LATEST: Final = "latest"
 
 
@@ -152,7 +151,7 @@ def _find(job: JobFolder, name: str) -> CheckpointFiles:
 
 def _given_names(folder: Path) -> dict[str, str]:
     try:
-        return json.loads((folder / _NAMES_FILE).read_bytes())
+        return json.loads((folder / CHECKPOINT_NAMES).read_bytes())
     except (OSError, ValueError):
         return {}
 

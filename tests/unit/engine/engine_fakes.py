@@ -13,7 +13,7 @@ from ziggurat.events import Event
 
 
 class FakeProgram:
-    """Lets one weight follow the mean of each batch, with noise, so that everything that a resume must bring back counts.
+    """Lets one weight follow the mean of each batch, with noise: whatever a resume does not bring back shows.
 
     Args:
         costs: makes the value ``cost`` from the number of the step, from 1; the distance to the batch otherwise.

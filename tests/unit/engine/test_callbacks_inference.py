@@ -154,7 +154,7 @@ def test_a_mean_where_a_vector_is_needed_is_an_error():
 
 
 def test_periods_are_checked():
-    with pytest.raises(ConfigurationError, match="`every_k_epochs` must be at least 1, or None for never. Received: 0"):
+    with pytest.raises(ConfigurationError, match=r"`every_k_epochs` must be at least 1, or None for never"):
         InferenceRunner(VALIDATION, ScalarStats("cost"), every_k_epochs=0)
 
 
@@ -174,7 +174,7 @@ def test_the_size_of_a_batch_is_the_length_of_its_first_component(batch, size):
 
 
 def test_a_batch_without_samples_is_an_error():
-    with pytest.raises(DataError, match="The first component of a batch must have one row a sample. Received: float"):
+    with pytest.raises(DataError, match=r"The first component of a batch must have one row a sample. Received: float"):
         batch_size(3.0)
 
 

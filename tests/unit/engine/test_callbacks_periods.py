@@ -98,7 +98,9 @@ def test_enable_callback_if_asks_before_each_hook():
     make_trainer(EnableCallbackIf(seen, lambda self: self.epoch_num == 2)).train(3)
     assert seen.epochs == [2]
     assert seen.steps == [5, 6, 7, 8]
-    assert seen.runs == [(when, step) for step in (4, 5, 6, 7) for when, step in (("before", step), ("after", step + 1))]
+    assert seen.runs == [
+        (when, step) for step in (4, 5, 6, 7) for when, step in (("before", step), ("after", step + 1))
+    ]
     assert seen.triggers == [8]
 
 
@@ -168,8 +170,14 @@ def test_a_wrapper_keeps_the_state_of_what_is_inside():
     [
         (lambda: PeriodicTrigger(Seen()), "PeriodicTrigger must be told when. Give `every_k_steps`, `every_k_epochs`"),
         (lambda: PeriodicCallback(Seen()), "PeriodicCallback must be told when."),
-        (lambda: PeriodicTrigger(Seen(), every_k_steps=0), "`every_k_steps` must be at least 1, or None for never. Rec"),
-        (lambda: PeriodicCallback(Seen(), every_k_epochs=-1), "`every_k_epochs` must be at least 1, or None for never."),
+        (
+            lambda: PeriodicTrigger(Seen(), every_k_steps=0),
+            "`every_k_steps` must be at least 1, or None for never. Rec",
+        ),
+        (
+            lambda: PeriodicCallback(Seen(), every_k_epochs=-1),
+            "`every_k_epochs` must be at least 1, or None for never.",
+        ),
     ],
 )
 def test_bad_periods_say_the_rule(make, text):

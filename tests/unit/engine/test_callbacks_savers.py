@@ -152,7 +152,11 @@ def test_min_saver_with_the_tutorials_order_and_a_real_runner(tmp_path):
 
 def test_one_save_serves_all_savers_of_a_moment(tmp_path):
     memory = train(
-        PutEachEpoch("error", [1]), MinSaver("error"), MaxSaver("error"), ModelSaver(tmp_path), KeepBest("error", filename="low")
+        PutEachEpoch("error", [1]),
+        MinSaver("error"),
+        MaxSaver("error"),
+        ModelSaver(tmp_path),
+        KeepBest("error", filename="low"),
     )
     assert saved(memory) == [(4, "min-error, max-error, epoch, low")]
     assert CheckpointStore(tmp_path).names() == dict.fromkeys(["min-error", "max-error", "low"], "step-00000004")

@@ -53,11 +53,11 @@ def test_a_parameter_may_be_given_as_a_plain_name_or_an_object():
 
 
 def test_wrong_names_are_errors_before_the_first_step():
-    with pytest.raises(UnknownNameError, match="`learning_rat` is not a known hyperparameter of this program. Did you"):
+    with pytest.raises(UnknownNameError, match=r"`learning_rat` is not a known hyperparameter of this program"):
         train(HyperParamSetterWithFunc("learning_rat", lambda epoch, value: value))
-    with pytest.raises(UnknownNameError, match="`sise` is not a known attribute of Thing. Did you mean `size`?"):
+    with pytest.raises(UnknownNameError, match=r"`sise` is not a known attribute of Thing. Did you mean `size`?"):
         ObjAttrParam(Thing(), "sise")
-    with pytest.raises(StateError, match="The hyperparameter `learning_rate` belongs to a training."):
+    with pytest.raises(StateError, match=r"The hyperparameter `learning_rate` belongs to a training."):
         ProgramParam(RATE).get_value()
 
 
@@ -123,7 +123,10 @@ def test_an_attribute_gets_its_value_back_when_a_training_is_resumed():
     [
         (lambda: ScheduledHyperParamSetter(RATE, []), "`schedule` must be a list of (epoch, value) pairs whose epochs"),
         (lambda: ScheduledHyperParamSetter(RATE, [(3, 1), (2, 1)]), "Received: [(3, 1.0), (2, 1.0)]."),
-        (lambda: ScheduledHyperParamSetter(RATE, [(0, 1)], interp="cubic"), '`interp` must be None or "linear". Receiv'),
+        (
+            lambda: ScheduledHyperParamSetter(RATE, [(0, 1)], interp="cubic"),
+            '`interp` must be None or "linear". Receiv',
+        ),
         (lambda: StatMonitorParamSetter(RATE, "x", abs, -1, 3), "Received: threshold=-1, last_k=3."),
         (lambda: LearningRateSchedule("step", 1, every="batch"), "`every` must be `step` or `epoch`. Received: batch."),
     ],
@@ -304,7 +307,7 @@ def test_a_smooth_schedule_is_reported_once_an_epoch():
 def test_another_hyperparameter_can_be_scheduled():
     program = FakeProgram()
     make_trainer(LearningRateSchedule("linear", 0.8, "momentum"), program=program).train(1)
-    assert program.rates["momentum"] == 0.0
+    assert program.rates["momentum"] == pytest.approx(0.2)  # of the last step
     assert set(program.rates_used) == {0.5}
 
 

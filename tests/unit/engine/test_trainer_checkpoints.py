@@ -102,7 +102,7 @@ def test_a_damaged_checkpoint_is_an_error_and_the_one_before_is_found(store, har
 def test_where_none_can_be_loaded_the_newest_ones_error_is_raised(store):
     store.save(state(1))
     truncate(CheckpointFiles(store.folder / "step-00000001"))
-    with pytest.raises(CheckpointError, match="is damaged: the checksum of arrays.npz is another"):
+    with pytest.raises(CheckpointError, match=r"is damaged: the checksum of arrays.npz is another"):
         store.latest()
 
 

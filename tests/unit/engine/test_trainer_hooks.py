@@ -252,7 +252,7 @@ def test_a_wrong_name_is_an_error_before_the_first_step():
             return ("cots",)
 
     program = FakeProgram()
-    with pytest.raises(UnknownNameError, match="`cots` is not a known value of this program. Did you mean `cost`?"):
+    with pytest.raises(UnknownNameError, match=r"`cots` is not a known value of this program. Did you mean `cost`?"):
         make_trainer(Ask(), program=program).train(1)
     assert program.steps == 0
 
@@ -273,7 +273,7 @@ def test_the_length_of_an_epoch_is_given_or_known():
 
 def test_batches_that_come_only_once_are_an_error():
     batches = iter(make_batches(2))
-    with pytest.raises(DataError, match="at least one batch in every pass. Received: none"):
+    with pytest.raises(DataError, match=r"at least one batch in every pass. Received: none"):
         make_trainer(batches=batches, steps_per_epoch=4).train(1)
 
 

@@ -121,19 +121,19 @@ def test_interrupted_equals_uninterrupted(whole, tmp_path, step):
 
 
 def test_a_kill_between_saves_loses_only_what_came_after_the_last(whole, tmp_path):
-    _, whole_trainer, whole_program, _ = whole
+    whole_program = whole[2]
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     class KillAt(Callback):
         def after_run(self, values):
             if self.global_step == 8:
-                raise Killed
+                raise KilledError
 
     first, _, _ = job(tmp_path)
     first.callbacks.append(KillAt())
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         first.train(EPOCHS)
     store = CheckpointStore(tmp_path / "checkpoints")
     loaded = store.latest()

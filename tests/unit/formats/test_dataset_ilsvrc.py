@@ -174,10 +174,10 @@ def test_a_broken_connection_leaves_nothing(tmp_path):
     def unreachable(_url, timeout):
         raise OSError(f"no route, not in {timeout} s")
 
-    for opener, reason in (
-        (lambda _url, timeout: Broken(), "the line is dead"),
-        (unreachable, "no route, not in 60 s"),
-    ):
+    def dying(_url, timeout):
+        return Broken()
+
+    for opener, reason in ((dying, "the line is dead"), (unreachable, "no route, not in 60 s")):
         with pytest.raises(DataError, match=f"Received: {reason}. Try again later, or bring the file"):
             fetch(ITEM, tmp_path, opener=opener)
     assert list(tmp_path.iterdir()) == []

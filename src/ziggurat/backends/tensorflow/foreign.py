@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.engine.tasks import TensorDescription
 from ziggurat.errors import DataError, UnknownNameError
 
-__all__ = ["ForeignModel", "TensorDescription", "open_foreign_model"]
+__all__ = ["ForeignModel", "open_foreign_model"]
 
-_NOT_OUTPUTS: Final = frozenset(
-    {"Assert", "Assign", "AssignVariableOp", "Const", "NoOp", "Placeholder", "PlaceholderWithDefault", "SaveV2"}
-)
+_INPUTS: Final = ("Placeholder", "PlaceholderWithDefault")
+_NOT_OUTPUTS: Final = frozenset({*_INPUTS, "Assert", "Assign", "AssignVariableOp", "Const", "NoOp", "SaveV2"})
 
-
-@dataclass(frozen=True)
-class TensorDescription:
-    """A tensor that can be chosen as input or output.
-
-    Args:
-        name: of its operation.
-        kind: type of the operation.
-        dtype: type of its numbers.
-        shape: its shape with None for what is open; None where even the rank is.
-    """
-
-    name: str
-    kind: str
-    dtype: str
-    shape: tuple[int | None, ...] | None
+Signature = tuple[Mapping[str, str], Mapping[str, str]]
 
 
 class ForeignModel:
     """A model in a session of its own, run by the names of its operations.
+
+    A name stands for the first output of its operation; ``name:1`` is the second one.
 
     Args:
         session: holds graph and weights.
@@ -45,22 +31,24 @@ class ForeignModel:
         signatures: name → (inputs, outputs) of a SavedModel, each key → operation name.
     """
 
-    def __init__(self, session: Any, kind: str, signatures: Mapping[str, tuple[dict, dict]] | None = None) -> None:
+    def __init__(self, session: Any, kind: str, signatures: Mapping[str, Signature] | None = None) -> None:
         self.session = session
         self.kind = kind
-        self.signatures = dict(signatures or {})
+        self.signatures: Mapping[str, Signature] = dict(signatures or {})
 
     def inputs(self) -> list[TensorDescription]:
         """Return the placeholders, in the order of the graph."""
-        kinds = ("Placeholder", "PlaceholderWithDefault")
-        return [_described(each) for each in self.session.graph.get_operations() if each.type in kinds]
+        return [_described(each) for each in self.session.graph.get_operations() if each.type in _INPUTS]
 
     def outputs(self) -> list[TensorDescription]:
-        """Return the likely outputs first (what nothing else reads), then every other floating-point tensor."""
-        operations = [each for each in self.session.graph.get_operations() if self._may_be_output(each)]
-        last = [each for each in operations if not each.outputs[0].consumers()]
-        names = {each.name for each in last}
-        return [_described(each) for each in (*last, *(each for each in operations if each.name not in names))]
+        """Return what can be asked for: what a signature names, what nothing else reads, then all other numbers."""
+        graph = self.session.graph
+        named = [name for _, outputs in self.signatures.values() for name in outputs.values()]
+        found = {name: _described(graph.get_operation_by_name(name)) for name in named if ":" not in name}
+        others = [_described(each) for each in graph.get_operations() if _may_be_output(each)]
+        for each in sorted(others, key=lambda each: each.readers > 0):  # stable: the order of the graph stays
+            found.setdefault(each.name, each)
+        return list(found.values())
 
     def predict(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, np.ndarray]:
         """Run the model.
@@ -73,15 +61,14 @@ class ForeignModel:
             UnknownNameError: where a name is not in the graph.
             DataError: where an input that the outputs need is not fed, or has another shape.
         """
-        tensors = {name: self._tensor(name) for name in outputs}
-        fed = {self._tensor(name): value for name, value in feeds.items()}
+        tensors = {name: self._tensor(name, "output") for name in outputs}
+        fed = {self._tensor(name, "input"): value for name, value in feeds.items()}
         try:
             return self.session.run(tensors, fed)
-        except (tf.errors.OpError, ValueError) as error:
-            text = str(getattr(error, "message", error)).splitlines()[0]
+        except (tf.errors.OpError, ValueError, TypeError) as error:
             raise DataError(
                 "A model is fed every input that its outputs need, in their shapes.",
-                received=text,
+                received=str(getattr(error, "message", error)).splitlines()[0],
                 advice=f"Its inputs are: {', '.join(f'{each.name} {each.shape}' for each in self.inputs())}.",
             ) from error
 
@@ -89,20 +76,12 @@ class ForeignModel:
         """Free the session."""
         self.session.close()
 
-    def _tensor(self, name: str) -> Any:
-        known = {operation.name for operation in self.session.graph.get_operations() if operation.outputs}
-        bare = name.removesuffix(":0")
-        if bare not in known:
-            raise UnknownNameError("operation of this model", name, known)
-        return self.session.graph.get_tensor_by_name(f"{bare}:0")
-
-    def _may_be_output(self, operation: Any) -> bool:
-        return (
-            len(operation.outputs) == 1
-            and operation.type not in _NOT_OUTPUTS
-            and operation.outputs[0].dtype.is_floating
-            and bool(operation.inputs)
-        )
+    def _tensor(self, name: str, word: str) -> Any:
+        known = {each.name: len(each.outputs) for each in self.session.graph.get_operations() if each.outputs}
+        bare, _, number = name.partition(":")
+        if bare not in known or not (number or "0").isdigit() or int(number or 0) >= known[bare]:
+            raise UnknownNameError(f"{word} of this model", name, known)
+        return self.session.graph.get_tensor_by_name(f"{bare}:{number or 0}")
 
 
 def open_foreign_model(path: Path) -> ForeignModel:
@@ -112,13 +91,10 @@ def open_foreign_model(path: Path) -> ForeignModel:
         DataError: where it is none of them or damaged.
     """
     try:
-        if path.is_dir() and (path / "saved_model.pb").is_file():
-            return _open_saved_model(path)
+        if path.name == "saved_model.pb" or (path / "saved_model.pb").is_file():
+            return _open_saved_model(path if path.is_dir() else path.parent)
         if path.is_dir():
-            prefix = tf.train.latest_checkpoint(str(path)) or next((str(each) for each in path.glob("*.meta")), None)
-            if prefix is None:
-                raise DataError("A model's folder holds a saved_model.pb or a checkpoint.", received=str(path))
-            return _open_checkpoint(prefix.removesuffix(".meta"))
+            return _open_checkpoint(_newest_checkpoint(path))
         if path.suffix == ".pb":
             return _open_frozen_graph(path)
         return _open_checkpoint(str(path).removesuffix(".meta").removesuffix(".index"))
@@ -128,7 +104,7 @@ def open_foreign_model(path: Path) -> ForeignModel:
         raise DataError(
             f"The model {path} must be a frozen graph (.pb), a checkpoint (.meta and data), or a SavedModel.",
             received=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
-            advice="Check that the file is whole.",
+            advice="Check the path, and that the file is whole.",
         ) from error
 
 
@@ -141,12 +117,28 @@ def _open_frozen_graph(path: Path) -> ForeignModel:
     return ForeignModel(tf.Session(graph=graph), "pb")
 
 
+def _newest_checkpoint(folder: Path) -> str:
+    """Return the prefix of the newest checkpoint; the file ``checkpoint`` may name paths of another machine."""
+    latest = tf.train.latest_checkpoint(str(folder))
+    if latest is not None:
+        return latest
+    metagraphs = sorted(folder.glob("*.meta"), key=lambda each: each.stat().st_mtime)
+    if not metagraphs:
+        raise DataError(
+            "A model's folder must hold a saved_model.pb, or a checkpoint with its .meta file.",
+            received=str(folder),
+            advice="Name the file itself.",
+        )
+    return str(metagraphs[-1]).removesuffix(".meta")
+
+
 def _open_checkpoint(prefix: str) -> ForeignModel:
     graph = tf.Graph()
     with graph.as_default():
         saver = tf.train.import_meta_graph(f"{prefix}.meta", clear_devices=True)
     session = tf.Session(graph=graph)
-    saver.restore(session, prefix)
+    if saver is not None:  # None: the graph has no variables
+        saver.restore(session, prefix)
     return ForeignModel(session, "checkpoint")
 
 
@@ -155,16 +147,24 @@ def _open_saved_model(path: Path) -> ForeignModel:
     session = tf.Session(graph=graph)
     with graph.as_default():
         meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
-    signatures = {
-        name: tuple(
-            {key: info.name.split(":")[0] for key, info in part.items()} for part in (each.inputs, each.outputs)
-        )
-        for name, each in meta.signature_def.items()
-    }
-    return ForeignModel(session, "savedmodel", signatures)  # pyright: ignore[reportArgumentType]
+    signatures = {name: (_names(each.inputs), _names(each.outputs)) for name, each in meta.signature_def.items()}
+    return ForeignModel(session, "savedmodel", signatures)
+
+
+def _names(part: Mapping[str, Any]) -> dict[str, str]:
+    return {key: info.name.removesuffix(":0") for key, info in part.items()}
+
+
+def _may_be_output(operation: Any) -> bool:
+    if len(operation.outputs) != 1 or operation.type in _NOT_OUTPUTS or not operation.inputs:
+        return False
+    tensor = operation.outputs[0]
+    # Whole numbers in the middle of a graph are shapes and indices; at its end they are classes.
+    return tensor.dtype.is_floating or (tensor.dtype.is_integer and not tensor.consumers())
 
 
 def _described(operation: Any) -> TensorDescription:
     tensor = operation.outputs[0]
     shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
-    return TensorDescription(operation.name, operation.type, tensor.dtype.base_dtype.name, shape)
+    readers = len(tensor.consumers())
+    return TensorDescription(operation.name, operation.type, tensor.dtype.base_dtype.name, shape, readers)

@@ -31,7 +31,7 @@ def decode_value(key: Any, value: bytes, *, allow_pickle: bool = False) -> Datap
     """Return the datapoint in a record.
 
     Args:
-        key: of the record, for errors.
+        key: of the record, for errors; or a function that returns it, as reading it costs something.
         value: what ``ziggurat.records.codec.pack`` made, or a pickle.
         allow_pickle: whether a pickle is read.
 
@@ -64,4 +64,5 @@ def _unpickled(key: Any, value: bytes) -> Datapoint:
 
 
 def _text(key: Any) -> Any:
+    key = key() if callable(key) else key
     return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key

@@ -51,7 +51,7 @@ class RecordsFlow(IndexedFlow):
 
     def datapoint(self, index: int) -> list[Any]:
         """Return key and value of a record."""
-        return [self.reader.key(index), self.reader.get(index)]
+        return list(self.reader.item(index))
 
     def close(self) -> None:
         """Close the store; the next pass opens it again."""

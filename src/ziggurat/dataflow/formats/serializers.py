@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class SavedFlow(RecordsFlow):
 
     def datapoint(self, index: int) -> Datapoint:
         """Return a datapoint, with arrays that may be written to."""
-        return decode_value(self.reader.key(index), self.reader.get(index), allow_pickle=self.allow_pickle)
+        reader = self.reader
+        return decode_value(partial(reader.key, index), reader.get(index), allow_pickle=self.allow_pickle)
 
 
 class LMDBSerializer:

@@ -82,7 +82,7 @@ class Arena:
         self._free: list[tuple[int, int]] = [(HEADER_BYTES, size_bytes)]
         # Filled by weak references' callbacks, which may come at any moment and in any thread.
         self._returned: deque[Slot] = deque()
-        self._leases: set[weakref.ref[Lease]] = set()
+        self._leases: dict[int, weakref.ref[Lease]] = {}
 
     def allocate(self, size_bytes: int, *, must: bool = False) -> Slot | None:
         """Return a free slot, or None where there is none now.
@@ -127,11 +127,11 @@ class Arena:
         self.leased_bytes += slot.size_bytes
         leases, returned = self._leases, self._returned
 
-        def ended(reference: weakref.ref[Lease]) -> None:
-            leases.discard(reference)
+        def ended(_reference: weakref.ref[Lease]) -> None:
+            leases.pop(slot.offset, None)
             returned.append(slot)
 
-        leases.add(weakref.ref(lease, ended))
+        leases[slot.offset] = weakref.ref(lease, ended)
         return lease.memory()
 
     def _take_back(self) -> None:

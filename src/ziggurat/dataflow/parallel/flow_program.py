@@ -32,7 +32,7 @@ class Begin:
         state: state of the flow; None: it stands right.
         skip: datapoints after that state that were delivered.
         renew: how many passes, that one included, were begun and broken off: begin the next.
-        whole: a stage drops datapoints, so every worker computes all, and delivers its share.
+        workers: how many divide the pass; 1: the first one computes everything.
         worker: number of an independent worker, which draws numbers of its own.
     """
 
@@ -41,7 +41,7 @@ class Begin:
     state: Any = None
     skip: int = 0
     renew: int = 0
-    whole: bool = False
+    workers: int = 1
     worker: int | None = None
 
 
@@ -66,9 +66,10 @@ class Parcel:
         points: the datapoints.
         marks: states of the flow: (datapoints of the pass since its beginning, over all workers; state).
         end: number of datapoints in the pass, where it ended.
+        final: state of the flow then.
         fault: the error that ended it.
-        broken: the pass cannot be divided, see ``share``.
-        divided: the flow passes over what is not this worker's.
+        broken: the pass cannot be divided any more, see ``share``.
+        divided: False where it never could.
         stats: time spent by the stages so far, with a mark.
         errors: datapoints dropped by the stages so far, with a mark.
     """
@@ -76,6 +77,7 @@ class Parcel:
     points: list[Any] = field(default_factory=list)
     marks: list[tuple[int, Any]] = field(default_factory=list)
     end: int | None = None
+    final: Any = None
     fault: Fault | None = None
     broken: bool = False
     divided: bool = True
@@ -104,7 +106,7 @@ class FlowProgram(Program):
         self._items: Iterator[Any] = iter(())
         self._count = 0
         self._marked = 0
-        self._whole = False
+        self._divisor = 1
         self._divides = False
 
     def for_worker(self, worker: int) -> FlowProgram:
@@ -113,16 +115,18 @@ class FlowProgram(Program):
         own._worker = worker
         own._flow = self._flows[worker % len(self._flows)]
         own._share = Share(worker, self._workers)
-        if not self._independent and self._workers > 1:
-            own._divides = own._share.offer(own._flow) is not None
+        own._divides = not self._independent and self._workers > 1 and own._share.offer(own._flow) is not None
         return own
 
     def run(self, task: FlowTask) -> Parcel:
         """Make the next datapoints."""
-        parcel = Parcel(divided=self._divides or self._workers == 1 or self._independent)
+        parcel = Parcel()
         if task.begin is not None:
             self._begin(task.begin)
             self._mark(parcel)
+            parcel.divided = self._divides or self._divisor == 1
+            if not parcel.divided:
+                return parcel
         until = time.perf_counter() + _PARCEL_S
         try:
             while len(parcel.points) < task.items and (not parcel.points or time.perf_counter() < until):
@@ -137,8 +141,8 @@ class FlowProgram(Program):
                 if self._count - self._marked >= MARK_EVERY:
                     self._mark(parcel)
         except StopIteration:
-            parcel.end = self._count
-            self._mark(parcel)
+            parcel.end, parcel.final = self._count, self._flow.state()
+            self._count_up(parcel)
         except ShareBrokenError:
             parcel.broken = True
         except Exception as error:
@@ -161,7 +165,8 @@ class FlowProgram(Program):
             flow._assign_seed(seed, begin.path)
         if begin.state is not None:
             flow.load_state(begin.state)
-        share.whole = begin.whole or self._independent
+        self._divisor = begin.workers
+        share.whole = begin.workers == 1
         skip = begin.skip
         for _ in range(begin.renew):
             share.offset = -_NOWHERE
@@ -191,7 +196,7 @@ class FlowProgram(Program):
             items = iter(self._flow)
 
     def _is_mine(self, place: int) -> bool:
-        return self._independent or place % self._workers == self._worker
+        return self._divisor == 1 or place % self._divisor == self._worker
 
     def _seed_apart(self) -> None:
         """Let user code that draws from the global generators draw apart, after a shuffle that all must do alike."""
@@ -201,6 +206,9 @@ class FlowProgram(Program):
     def _mark(self, parcel: Parcel) -> None:
         self._marked = self._count
         parcel.marks.append((self._count, self._flow.state()))
+        self._count_up(parcel)
+
+    def _count_up(self, parcel: Parcel) -> None:
         parcel.stats, parcel.errors = self._flow.stats(), self._flow.error_counts()
 
     def _close(self) -> None:

@@ -7,6 +7,7 @@ broken off (unless the next begins at once: breaking off every pass, as ``zip`` 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -92,6 +93,10 @@ class Holder:
                 return
             self._user = None
             if self._team is None or finished:
+                return
+            # At the end of the interpreter the workers are gone already, and a thread cannot be started any more.
+            if sys.is_finalizing() or not self._team.healthy():
+                self.close()
                 return
             self._team.abandon()
             self._start_timer()

@@ -63,8 +63,6 @@ class Lanes:
         self._busy_s = team.busy_s
         self.newest: dict[int, Parcel] = {}
         """Of each worker, the last parcel that told how much time its stages took."""
-        self.divided = True
-        """False where the workers compute what is not theirs."""
 
     @property
     def turn(self) -> int:
@@ -151,10 +149,9 @@ class Lanes:
         parcel = report.value()
         if isinstance(parcel, Fault):
             raise raised(self.team.name, report.worker, parcel) from parcel.exception()
-        self.divided = self.divided and parcel.divided
         lane.points.extend(parcel.points)
         lane.marks.extend(parcel.marks)
-        if parcel.marks:
+        if parcel.stats:
             self.newest[report.worker] = parcel
-        if parcel.end is not None or parcel.fault is not None or parcel.broken:
+        if parcel.end is not None or parcel.fault is not None or parcel.broken or not parcel.divided:
             lane.last = parcel

@@ -90,7 +90,7 @@ class MapProgram(Program):
                 value = None
             values.append(value)
         if self._stacks and all(value is not None for value in values):
-            return MapResult([None] * len(values), batch=stack_datapoints(values, first=task.indices[0]))
+            return MapResult([None] * len(values), batch=stack_datapoints(values, numbers=task.indices))
         return MapResult(values, faults)
 
     def unsendable(self, error: Exception, result: MapResult) -> Fault:

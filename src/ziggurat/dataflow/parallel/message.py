@@ -44,7 +44,8 @@ def encode(value: Any) -> list[Any]:
                 return msgpack.ExtType(_SCALAR, pack([descr, each.tobytes()]))
             if each.nbytes < _INLINE_BYTES:
                 return msgpack.ExtType(_INLINE_ARRAY, pack([descr, list(each.shape), each.tobytes()]))
-            arrays.append(memoryview(np.ascontiguousarray(each).reshape(-1).view(np.uint8)))
+            flat: Any = np.ascontiguousarray(each).reshape(-1).view(np.uint8)
+            arrays.append(memoryview(flat))
             return msgpack.ExtType(_ARRAY, pack([descr, list(each.shape), len(arrays) - 1]))
         raise DataError(
             "A datapoint goes to another machine as lists, tuples, dicts, numbers, text, bytes and arrays of these.",
@@ -53,7 +54,7 @@ def encode(value: Any) -> list[Any]:
         )
 
     def pack(each: Any) -> bytes:
-        return msgpack.packb(each, default=extend, strict_types=True)
+        return msgpack.Packer(default=extend, strict_types=True).pack(each)
 
     return [pack(value), *arrays]
 

@@ -129,7 +129,7 @@ class ProcessTeam(Team):
         self._unread.clear()
 
     def healthy(self) -> bool:
-        return self._end.alive and self._means.owner == os.getpid() and not self._means.ready(0)[1]
+        return self._end.alive and self._means.owner == os.getpid() and self._means.ready(0)[1] is None
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._means.processes]

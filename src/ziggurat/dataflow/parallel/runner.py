@@ -15,6 +15,7 @@ from ziggurat.dataflow.parallel.flow_program import Begin, FlowProgram, Parcel
 from ziggurat.dataflow.parallel.holder import Holder
 from ziggurat.dataflow.parallel.lanes import Lanes
 from ziggurat.dataflow.parallel.options import Settings
+from ziggurat.dataflow.parallel.share import can_share
 from ziggurat.dataflow.parallel.statistics import merged_errors, merged_stats
 from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
 from ziggurat.dataflow.random import fresh_seed
@@ -45,11 +46,14 @@ class _Rest:
 class Runner(ProxyDataFlow):
     """Runs ``ds`` in workers, and yields one serial pass: the same datapoints in the same order.
 
-    Every worker runs the flow, and delivers every n-th datapoint; what is not its own it passes over where the stages
-    know how (see ``share``), and computes otherwise. Results, order, random numbers and states do not depend on the
-    number of workers. A flow with its own source of randomness, or one that gives other data in every process, cannot
-    be divided so: say ``independent=True``, and each worker's datapoints come in turn, as many as one pass has (for
-    ever where ``ds`` has no length), with duplicates, as in Tensorpack.
+    Every worker runs the flow, and delivers every n-th datapoint; what is not its own it passes over. Results, order,
+    random numbers and states do not depend on the number of workers. The stages must know how to pass over datapoints
+    (see ``share``); where the last one does not, one worker runs it all.
+
+    A flow of one's own class, or one that gives other data in every process, cannot be divided so. With
+    ``independent=True`` each worker runs its copy, for ever, with random numbers of its own, and their datapoints come
+    in turn, as many as one pass has (without end where ``ds`` has no length): faster, but with duplicates, as in
+    Tensorpack.
 
     Args:
         ds: the flow; the workers run it, this process does not.
@@ -71,16 +75,15 @@ class Runner(ProxyDataFlow):
         self._rest = [_Rest()] * (max(workers, 1) if settings.independent else 1)
         self._turn = 0
         self._stopped_at: tuple[Any, int] | None = None
-        self._whole = False
-        self._told = False
+        self._divisor = 1 if settings.independent else max(workers, 1)
         self._newest: dict[int, Parcel] = {}
 
     in_processes: bool = True
     """True where the workers are processes."""
 
     @abstractmethod
-    def start_team(self, program: FlowProgram) -> Team:
-        """Start the workers; only called where there are any."""
+    def start_team(self, program: FlowProgram, workers: int) -> Team:
+        """Start so many workers; only called where there are any."""
 
     def flows(self) -> Sequence[DataFlow]:
         """Return the flows that the workers run: one for each, or one for all."""
@@ -110,13 +113,13 @@ class Runner(ProxyDataFlow):
     def _divided(self, team: Team) -> Iterator[Datapoint]:
         """Yield a pass that the workers divide between them."""
         while True:
-            lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * max(team.workers, 1), self.prefetch)
+            lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
             last = yield from self._points(lanes)
             assert last is not None
-            if not last.broken:
+            if last.divided and not last.broken:
                 break
-            self._tell("drops datapoints, after which nobody knows which ones are whose")
-            self._whole = True
+            self._tell("drops datapoints, so that nobody knows which ones are whose" if last.broken else None)
+            self._divisor = 1
             self._stop()
             self._settle(broken_off=False)
             team.abandon()
@@ -131,7 +134,7 @@ class Runner(ProxyDataFlow):
             )
         team.abandon()  # what was asked for beyond the end
         self._lanes = None
-        self._rest = [_Rest(last.marks[-1][1], start=self._holder.starts)]
+        self._rest = [_Rest(last.final, start=self._holder.starts)]
 
     def _in_turn(self, team: Team) -> Iterator[Datapoint]:
         """Yield what independent workers make, each in its turn, for as long as a pass of the flow is."""
@@ -153,8 +156,6 @@ class Runner(ProxyDataFlow):
         while until is None or lanes.count < until:
             lane = lanes.next_lane()
             self._newest.update(lanes.newest)
-            if not lanes.divided:
-                self._tell("cannot be divided")
             if not lane.points:
                 return lane.last
             yield lanes.take(lane)
@@ -167,26 +168,26 @@ class Runner(ProxyDataFlow):
     def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
         state = None if rest.start == self._holder.starts else rest.state
         path = (*self._life.path, 0)
-        return Begin(self._life.seed or 0, path, state, rest.skip, rest.renew, self._whole, worker)
+        return Begin(self._life.seed or 0, path, state, rest.skip, rest.renew, self._divisor, worker)
 
     def _start(self) -> Team:
-        count = max(self.workers, 1)
-        flows = self.flows()
-        program = FlowProgram(flows, count, independent=self.settings.independent, portable=self.in_processes)
-        if self.workers == 0:
-            return InlineTeam(type(self).__name__, program)
-        return self.start_team(program)
+        if self._divisor > 1 and not can_share(self.ds):
+            self._tell(None)
+            self._divisor = 1
+        count = self.workers if self.settings.independent else min(self.workers, self._divisor)
+        flows, independent = self.flows(), self.settings.independent
+        program = FlowProgram(flows, max(count, 1), independent=independent, portable=self.in_processes)
+        return self.start_team(program, count) if count else InlineTeam(type(self).__name__, program)
 
-    def _tell(self, why: str) -> None:
-        if not self._told and self.workers > 1:
-            self._told = True
-            _logger.warning(
-                "%s: a stage of the flow %s. Each of the %d workers computes every datapoint, and delivers its share: "
-                "the result is right, but not sooner. A parallel map does better.",
-                type(self).__name__,
-                why,
-                self.workers,
-            )
+    def _tell(self, why: str | None) -> None:
+        _logger.warning(
+            "%s: %s %s, and one of the %d workers runs it all. A parallel map after a source that costs little uses "
+            "them all, and so does `independent=True` (each runs a copy of its own, with duplicates, as in Tensorpack).",
+            type(self).__name__,
+            type(self.ds).__name__,
+            why or "cannot be divided",
+            self.workers,
+        )
 
     # ---- between passes
 

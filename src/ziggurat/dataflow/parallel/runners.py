@@ -44,10 +44,10 @@ class MultiProcessRunner(Runner):
         super().__init__(ds, workers, num_prefetch, settings=Settings.of(options))
         self.in_processes = workers > 0
 
-    def start_team(self, program: FlowProgram) -> Team:
+    def start_team(self, program: FlowProgram, workers: int) -> Team:
         """Start the processes."""
         settings = ProcessSettings(
-            self.workers,
+            workers,
             lanes=True,
             buffer_bytes=self.settings.buffer_bytes,
             start_method=self.settings.start_method,
@@ -104,9 +104,9 @@ class MultiThreadRunner(Runner):
         """Return one flow for each thread."""
         return self._flows
 
-    def start_team(self, program: FlowProgram) -> Team:
+    def start_team(self, program: FlowProgram, workers: int) -> Team:
         """Start the threads."""
-        return ThreadTeam(type(self).__name__, program, self.workers, lanes=True)
+        return ThreadTeam(type(self).__name__, program, workers, lanes=True)
 
     def close(self) -> None:
         """End the threads; they start again when the flow is iterated."""

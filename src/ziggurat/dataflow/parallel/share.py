@@ -5,14 +5,15 @@ A stage that can pass over a datapoint without computing it says so with one opt
 
     def take_share(self, share):
         self._share = share
-        share.offer(self.ds)                        # BatchData: share.offer(self.ds, block=self.batch_size)
+        share.offer(self.ds)
 
 and then yields ``share.NOT_MINE`` in the place of each datapoint that ``share.owns(number)`` denies, where ``number``
 is its number in the pass of this stage (``self.delivered`` before the yield). Places are kept, so positions, random
 numbers and states are those of a serial pass. Where a place would vanish (a map function returned None), the stage
 calls ``share.dropped()`` first: the numbers of all later datapoints depend on it, so the division ends, and every
-worker computes everything from there on. A stage without the method is computed whole by every worker: right, but not
-faster.
+pass is run by one worker from there on. So it is from the start where the last stage has no such method, or returns
+False, which says that there is nothing to gain: a batch stage does so where its child takes no part
+(``share.offer(self.ds, block=self.batch_size)`` returned None).
 
 A stage whose numbers are not those of its child sets ``offset`` of what ``offer()`` returned before it pulls, so that
 (number in the child's pass + offset) // block is its own number. ``RepeatedData``: ``part.offset = self.delivered``
@@ -25,7 +26,7 @@ from typing import Any, Final
 
 from ziggurat.dataflow.base import DataFlow
 
-__all__ = ["NOT_MINE", "Share", "ShareBrokenError"]
+__all__ = ["NOT_MINE", "Share", "ShareBrokenError", "can_share"]
 
 
 class _Mark:
@@ -77,15 +78,14 @@ class Share:
             block: how many datapoints of the child make one of the stage.
 
         Returns:
-            What the child got; None where it cannot divide its pass, and yields every datapoint.
+            What the child got; None where it has no use for it, and yields every datapoint.
         """
         if not can_share(flow):
             return None
         part = Share(self.worker, self.workers)
         part._parent, part._block = self, block
         stage: Any = flow
-        stage.take_share(part)
-        return part
+        return None if stage.take_share(part) is False else part
 
     def dropped(self) -> None:
         """Say that a datapoint vanishes from the pass.

@@ -54,7 +54,7 @@ class Inlet:
 
     def receive(self, wait_s: float) -> list[Any] | None:
         """Return the frames of the next message, or None where none comes in time."""
-        ready = dict(self._poller.poll(wait_s * 1000))
+        ready = dict(self._poller.poll(int(wait_s * 1000)))
         for monitor in self._monitors:
             if monitor in ready:
                 self._note(monitor)
@@ -66,7 +66,7 @@ class Inlet:
 
     def endpoints(self) -> list[str]:
         """Return the addresses that were bound or connected, with the port that was chosen for a ``*``."""
-        return [each.last_endpoint.decode() for each in self._sockets]
+        return [bytes(each.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode() for each in self._sockets]
 
     def close(self) -> None:
         """Close the sockets."""

@@ -10,13 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from ziggurat.dataflow.parallel.program import Fault, Program
-from ziggurat.errors import DatapointError, DataWorkerError
+from ziggurat.dataflow.policy import Failure
+from ziggurat.errors import DatapointError, DataWorkerError, ZigguratError
 
 __all__ = ["DatapointWorkerError", "InlineTeam", "Report", "Team", "died", "raised"]
 
 
 class DatapointWorkerError(DataWorkerError, DatapointError):
-    """A worker raised at one datapoint: what the serial stage would raise, and the worker's traceback."""
+    """A worker raised at one datapoint: what a serial stage raises (``key``, ``reason``), and the worker's traceback."""
+
+    def __init__(self, rule: str, failure: Failure, *, advice: str, details: dict[str, Any]) -> None:
+        ZigguratError.__init__(self, rule, received=failure.reason or failure.kind, advice=advice, details=details)
+        self.worker_traceback = failure.traceback
+        self.key = failure.key
+        self.reason = failure.sentence()
 
 
 @dataclass
@@ -134,19 +141,13 @@ def raised(team: str, worker: int, fault: Fault, *, advice: str = "") -> DataWor
     It is a ``DatapointError`` too where the datapoint is to blame, so that the handlers of a serial pipeline catch it.
     """
     failure = fault.failure
-    error = (DatapointWorkerError if failure.skippable else DataWorkerError).__new__(
-        DatapointWorkerError if failure.skippable else DataWorkerError
-    )
-    DataWorkerError.__init__(
-        error,
-        f"Worker {worker} of {team} raised {failure.kind} at datapoint {fault.index} of the pass.",
-        received=failure.reason or failure.kind,
-        advice=advice,
-        worker_traceback=failure.traceback,
-        details={"worker": worker, "index": fault.index, "key": str(failure.key), "type": failure.kind},
-    )
-    if isinstance(error, DatapointWorkerError):
-        error.key, error.reason = failure.key, failure.sentence()
+    rule = f"Worker {worker} of {team} raised {failure.kind} at datapoint {fault.index} of the pass."
+    details = {"worker": worker, "index": fault.index, "key": str(failure.key), "type": failure.kind}
+    if failure.skippable:
+        error: DataWorkerError = DatapointWorkerError(rule, failure, advice=advice, details=details)
+    else:
+        received, words = failure.reason or failure.kind, failure.traceback
+        error = DataWorkerError(rule, received=received, advice=advice, worker_traceback=words, details=details)
     error.add_note(f"In worker {worker}:\n{failure.traceback}")
     return error
 

@@ -104,18 +104,22 @@ class Held:
         self.count = number + 1
         return number
 
-    def read_again(self, count: int, keep: Container[int]) -> None:
-        """After resuming: read up to number ``count`` and hold those in ``keep``."""
+    def read_again(self, count: int, keep: Container[int], *, to_the_end: bool = False) -> None:
+        """After resuming: read up to number ``count`` and hold those in ``keep``.
+
+        Args:
+            count: number of the datapoint that comes next.
+            keep: numbers of those that are needed.
+            to_the_end: the flow had no more, so it is read to its end: stages that go on from pass to pass count on it.
+        """
         while self.count < count:
             number = self.pull()
             if number is None:
-                raise DataError(
-                    "A flow that is resumed has the same data as when its state was saved.",
-                    received=f"{self.count} datapoints from {type(self._ds).__name__} instead of {count} or more",
-                    advice="Start its data anew.",
-                )
+                raise self._other_data(f"instead of {count} or more")
             if number not in keep:
                 del self.points[number]
+        if to_the_end and self.pull() is not None:
+            raise self._other_data(f"or more instead of {count}")
 
     def mark(self) -> tuple[int, Any]:
         """Return the number of the newest mark that is not after any held datapoint, and the flow's state there."""
@@ -140,6 +144,13 @@ class Held:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+    def _other_data(self, than: str) -> DataError:
+        return DataError(
+            "A flow that is resumed has the same data as when its state was saved.",
+            received=f"{self.count} datapoints from {type(self._ds).__name__} {than}",
+            advice="Start its data anew.",
+        )
 
     def _begin_again(self) -> Datapoint:
         if not self._ds.delivered:

@@ -140,7 +140,15 @@ class FixedSizeData(ProxyDataFlow):
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_items": None}  # an iterator cannot go to another process
+        # An iterator cannot go to another process; the pass of `ds` that is under way goes on there by its state.
+        under_way = self.ds.state() if self.spans_passes and not self.ds.ended else None
+        return {**self.__dict__, "_items": None, "_under_way": under_way}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        under_way = fields.pop("_under_way")
+        vars(self).update(fields)
+        if under_way is not None:
+            self.ds.load_state(under_way)
 
     def _next(self) -> Datapoint:
         if self._items is None:  # closed in mid-pass

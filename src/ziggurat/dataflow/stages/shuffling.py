@@ -93,7 +93,7 @@ class LocallyShuffleData(HoldingFlow):
         while order.left < self.resume_index:
             leaving = order.rest() if order.entered == self._total else order.enter()
         leaving = leaving[len(leaving) - (order.left - self.resume_index) :]
-        held.read_again(order.entered, {*leaving, *order.waiting})
+        held.read_again(order.entered, {*leaving, *order.waiting}, to_the_end=self._total is not None)
         order.copies = Counter([*leaving, *order.waiting])
         return leaving
 

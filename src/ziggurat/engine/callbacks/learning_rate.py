@@ -63,7 +63,8 @@ class LearningRateSchedule(Callback):
         """Set the rate of the first step of this attempt."""
         self._total_steps = self.trainer.max_epoch * self.trainer.steps_per_epoch
         self._others = setters_of(self.trainer, self._param.readable_name)
-        self._set(self.rate_at(self._first_step_of_epoch() if self._by_epoch else self.global_step))
+        step = self._first_step_of_epoch() if self._by_epoch else self.global_step
+        self._set(self.rate_at(min(step, self._total_steps - 1)))
 
     def before_epoch(self) -> None:
         """Set the rate of the epoch."""

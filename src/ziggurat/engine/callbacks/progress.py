@@ -101,8 +101,8 @@ class ProgressBar(Callback):
             self._values = {name: float(values[name]) for name in self._names}
 
     def trigger_step(self) -> None:
-        """Show where training stands, when it is time."""
-        if self._fetches or (not self._names and self._clock() >= self._next_s):
+        """Show where training stands, when it is time; the end of an epoch is shown by ``after_epoch``."""
+        if (self._fetches or (not self._names and self._clock() >= self._next_s)) and not self._is_last_step():
             self._show()
 
     def after_epoch(self) -> None:

@@ -30,6 +30,9 @@ class ExportFormat(ABC):
     title: str
     """Name for people."""
 
+    packages: tuple[str, ...] = ("tensorflow",)
+    """What runs a model of this format, by the names under which it is installed."""
+
     @abstractmethod
     def write(self, model: ServingModel, folder: Path) -> Path:
         """Write the model into a folder; return the file or folder to load."""
@@ -50,7 +53,9 @@ class CheckpointFormat(ExportFormat):
         with model.graph.as_default():
             for key, tensor in {"input": model.input, **model.outputs}.items():
                 tf.add_to_collection(f"ziggurat/{key}", tensor)
-            tf.train.Saver(model.variables).save(model.session, str(folder / "model.ckpt"), write_state=True)
+            # Relative: the folder is moved to its place when everything in it is written.
+            saver = tf.train.Saver(model.variables, save_relative_paths=True)
+            saver.save(model.session, str(folder / "model.ckpt"), write_state=True)
         return folder / "model.ckpt"
 
     def runner(self, path: Path) -> Runner:
@@ -120,6 +125,7 @@ class OnnxFormat(ExportFormat):
 
     name = "onnx"
     title = "ONNX"
+    packages = ("onnxruntime",)
 
     def write(self, model: ServingModel, folder: Path) -> Path:
         """Write ``model.onnx``, converted from the frozen graph."""

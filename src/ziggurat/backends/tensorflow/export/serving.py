@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.backends.tensorflow.towers import TowerInput, build_tower
+from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import CheckpointError
 
-__all__ = ["ServingModel", "serving_model"]
+__all__ = ["ServingModel", "give_weights", "named_outputs", "serving_model"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +64,11 @@ def serving_model(
         pictures = tf.placeholder(tf.float32, shape, name="input")
         x = _finished(pictures, preprocessing) if inside else pictures
         tower = build_tower(shared, x, None, stage="inf")
-        outputs = {
-            f"output_{number}" if number else "output": tf.identity(tensor, f"output_{number}" if number else "output")
-            for number, tensor in enumerate(tower.outputs)
-        }
-        if shared.classes is not None and outputs["output"].shape.rank == 2:
-            outputs["probabilities"] = tf.nn.softmax(outputs["output"], name="probabilities")
+        outputs = named_outputs(tower, shared.classes)
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         session = tf.Session(graph=graph)
     try:
-        _give(session, variables, weights)
+        give_weights(session, variables, weights)
         yield ServingModel(
             graph=graph, session=session, input=pictures, outputs=outputs, variables=variables, inside=inside
         )
@@ -98,7 +93,32 @@ def _finished(pictures: Any, preprocessing: Preprocessing) -> Any:
         return x
 
 
-def _give(session: Any, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]) -> None:
+def named_outputs(tower: BuiltTower, classes: int | None) -> dict[str, Any]:
+    """Return name → tensor of a tower: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
+
+    A network is a classifier where its output has one number a class.
+    """
+    outputs = {}
+    for number, tensor in enumerate(tower.outputs):
+        name = f"output_{number}" if number else "output"
+        outputs[name] = tf.identity(tensor, name)
+    logits = outputs["output"]
+    if classes is not None and logits.shape.rank == 2 and logits.shape[-1] == classes:
+        outputs["probabilities"] = tf.nn.softmax(logits, name="probabilities")
+    return outputs
+
+
+def give_weights(session: Any, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]) -> None:
+    """Give the variables of a session the values of a checkpoint.
+
+    Args:
+        session: whose they are.
+        variables: name → variable.
+        weights: name → array; more names than there are variables do no harm.
+
+    Raises:
+        CheckpointError: where a variable is not in ``weights`` or has another shape there.
+    """
     problems = [f"{name} is missing" for name in variables if name not in weights]
     problems += [
         f"{name} has shape {weights[name].shape} instead of {tuple(variable.shape.as_list())}"
@@ -107,7 +127,7 @@ def _give(session: Any, variables: Mapping[str, Any], weights: Mapping[str, np.n
     ]
     if problems:
         raise CheckpointError(
-            "A model is exported from a checkpoint of its own network.",
+            "A checkpoint is opened by the network that it was saved from.",
             received="; ".join(problems[:10]),
             advice="Give the network file that the job was trained with.",
             details={"problems": problems},

@@ -1,0 +1,29 @@
+"""Owns debugging as a task: the network of a request, run eagerly; ``choose_eager`` must have been called before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.debug import debug_network
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.zoo import network_path
+
+__all__ = ["TensorFlowDebugging"]
+
+
+class TensorFlowDebugging:
+    """Runs networks eagerly, in a process in which nothing else uses TensorFlow."""
+
+    def debug(self, request: ProgramRequest, batch: Sequence[np.ndarray]) -> Mapping[str, Any]:
+        """Run ``inference`` and ``loss`` once; an error stops at the user's line."""
+        text, path = request.network_text, request.network
+        if text is None:
+            file: Path = network_path(request.network, "tensorflow")
+            text, path = file.read_text(encoding="utf-8"), str(file)
+        found = debug_network(text, path, batch=batch, input_shape=request.input_shape, classes=request.classes)
+        return asdict(found)

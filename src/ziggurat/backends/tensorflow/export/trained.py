@@ -1,0 +1,94 @@
+"""Owns a trained network without its training: validation and inference in a session, with a checkpoint's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
+from ziggurat.backends.tensorflow.export.serving import give_weights, named_outputs
+from ziggurat.backends.tensorflow.failures import explained
+from ziggurat.backends.tensorflow.network_file import load_network
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import TowerInput, build_tower
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.zoo import network_path
+
+__all__ = ["TrainedTower", "tower_input"]
+
+
+class TrainedTower:
+    """Evaluates and predicts; holds neither gradients nor an optimizer.
+
+    Args:
+        request: the network, its input shape, classes and class weights; whether it started from a pretrained model.
+        arrays: name → array of a checkpoint.
+
+    Raises:
+        CheckpointError: where the arrays are of another network.
+        NetworkCodeError: where the user's network fails.
+    """
+
+    def __init__(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray]) -> None:
+        self._path = request.network
+        graph = tf.Graph()
+        with graph.as_default():
+            tf.set_random_seed(request.seed)
+            if request.class_weights:
+                graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
+            shared = tower_input(request)
+            self._x = tf.placeholder(tf.float32, (None, *request.input_shape), name="x")
+            self._y = _labels(request)
+            validation = build_tower(shared, self._x, self._y, stage="val")
+            inference = build_tower(shared, self._x, None, stage="inf")
+            self._outputs = named_outputs(inference, request.classes)
+            cost = tf.add_n([loss.value for loss in validation.losses])
+            self._values = {**named_outputs(validation, request.classes), **validation.scalars, "cost": cost}
+            variables = {variable.op.name: variable for variable in tf.global_variables()}
+        self._session = tf.Session(graph=graph)
+        give_weights(self._session, variables, arrays)
+
+    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
+        """Return cost, the user's scalars, and the outputs of the validation tower."""
+        feeds = {self._x: x} if self._y is None else {self._x: x, self._y: y}
+        return self._run(self._values, feeds)
+
+    def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Return the outputs of the inference tower."""
+        return self._run(self._outputs, {self._x: x})
+
+    def close(self) -> None:
+        """Close the session; closing twice does nothing."""
+        self._session.close()
+
+    def _run(self, fetches: Mapping[str, Any], feeds: Mapping[Any, np.ndarray]) -> Mapping[str, Any]:
+        try:
+            return self._session.run(fetches, feeds)
+        except tf.errors.OpError as error:
+            raise explained(error, self._path) from error
+
+
+def tower_input(request: ProgramRequest) -> TowerInput:
+    """Return what the towers of a request share: its network, executed.
+
+    Raises:
+        UnknownNameError: where it names no standard network.
+        NetworkCodeError: where the network file fails.
+    """
+    text, path = request.network_text, request.network
+    if text is None:
+        file = network_path(request.network, "tensorflow")
+        text, path = file.read_text(encoding="utf-8"), str(file)
+    network = load_network(text, path)
+    return TowerInput(network, path, request.input_shape, request.classes, request.pretrained is not None)
+
+
+def _labels(request: ProgramRequest) -> Any:
+    if request.labels == "none":
+        return None
+    if request.labels == "class":
+        return tf.placeholder(tf.int64, (None,), name="y")
+    return tf.placeholder(tf.float32, (None, *request.label_shape), name="y")

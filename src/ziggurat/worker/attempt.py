@@ -1,0 +1,155 @@
+"""Owns one attempt from start to end: build, go on from the newest checkpoint, train, say how it ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from contextlib import closing
+
+from ziggurat import __version__
+from ziggurat.engine.random_state import seed_global_random
+from ziggurat.engine.trainer import Trainer
+from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
+from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, read_events
+from ziggurat.layout import JobFolder
+from ziggurat.logs import set_up_logging
+from ziggurat.settings import Settings, load_settings
+from ziggurat.specs import TrainSpec, load_spec
+from ziggurat.worker.build import BuiltJob, build_job
+from ziggurat.worker.failures import report_failure
+from ziggurat.worker.pulse import HeartbeatThread, StepClock
+from ziggurat.worker.stopping import ParentWatch, StopRequest
+
+__all__ = ["run_attempt"]
+
+
+def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch | None = None) -> int:
+    """Execute one attempt in a folder that this process has locked; return the exit code.
+
+    Args:
+        folder: the job folder.
+        request: to stop; may come at any time.
+        parent: the process to end with; None to outlive it.
+
+    Raises:
+        StorageError: where not even the file of events can be opened.
+    """
+    with closing(EventFile(folder.events)) as events:
+        attempt = _Attempt(folder, request, parent, events)
+        settings = Settings()
+        try:
+            settings = load_settings()
+            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=folder.log):
+                return attempt.execute(settings)
+        except BaseException as error:
+            return report_failure(error, folder, events, attempt.trainer, with_traceback=settings.debug)
+        finally:
+            folder.stop_request.unlink(missing_ok=True)  # it was obeyed, or the job is over all the same
+
+
+class _Attempt:
+    """What the parts of an attempt share."""
+
+    def __init__(
+        self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile
+    ) -> None:
+        self.trainer: Trainer | None = None
+        self._folder = folder
+        self._request = request
+        self._parent = parent
+        self._events = events
+
+    def execute(self, settings: Settings) -> int:
+        """Train, and say how it ended; return the exit code."""
+        spec = load_spec(self._folder.spec)
+        clock = StepClock()
+        # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
+        with closing(self._heartbeat(spec, clock)) as heartbeat:
+            heartbeat.start()
+            self._build_and_train(spec, clock, settings)
+        return self._end()
+
+    def _heartbeat(self, spec: TrainSpec, clock: StepClock) -> HeartbeatThread:
+        return HeartbeatThread(
+            self._folder,
+            clock,
+            self._request,
+            self._events,
+            parent=self._parent,
+            every_s=spec.heartbeat_s,
+            hung_after_s=spec.hung_after_s,
+        )
+
+    def _build_and_train(self, spec: TrainSpec, clock: StepClock, settings: Settings) -> None:
+        if self._request.reason is not None:
+            return  # nothing was done, so there is nothing to save
+        seed_global_random(spec.seed)
+        built = build_job(spec, self._folder, clock, settings)
+        with closing(built.trainer.program):
+            if self._request.reason is not None:
+                return
+            self.trainer = trainer = built.trainer
+            self._go_on(built, spec)
+            self._request.listen(trainer.request_stop, trainer.break_off_waiting)
+            trainer.train(spec.epochs)
+
+    def _go_on(self, built: BuiltJob, spec: TrainSpec) -> None:
+        """Restore the newest whole checkpoint, and say where the attempt starts."""
+        trainer, store = built.trainer, built.store
+        trainer.max_epoch = spec.epochs
+        newest = store.latest()
+        name, problems = "", []
+        if newest is not None:
+            info, state, problems = newest
+            trainer.load_state(state)
+            store.remove_after(info.step)
+            name = info.name
+        started = AttemptStarted(
+            time=time.time(),
+            attempt=1 + _attempts(self._folder),
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            backend=spec.backend,
+            release=__version__,
+            global_step=trainer.global_step,
+            max_epoch=spec.epochs,
+            steps_per_epoch=trainer.steps_per_epoch,
+            checkpoint=name,
+        )
+        said = [
+            Message(time=time.time(), level="warning", text=f"{problem} It goes on from {name}.", step=started.global_step)
+            for problem in problems
+        ]
+        self._events.write(started, *said)
+
+    def _end(self) -> int:
+        """Say that the attempt ended in order; return the exit code."""
+        trainer = self.trainer
+        if trainer is not None and trainer.outcome == "done":
+            outcome, code, reason = "done", EXIT_DONE, trainer.finish_reason or "all epochs are done"
+        else:
+            asked = trainer.stop_reason if trainer is not None else None
+            outcome, code, reason = "stopped", EXIT_STOPPED, asked or self._request.reason or ""
+        self._events.write(
+            AttemptEnded(
+                time=time.time(),
+                outcome=outcome,
+                exit_code=code,
+                reason=reason,
+                global_step=trainer.global_step if trainer is not None else 0,
+                epoch=trainer.epoch_num if trainer is not None else 0,
+            )
+        )
+        return code
+
+
+def _attempts(folder: JobFolder) -> int:
+    count, offset = 0, 0
+    while True:
+        batch, after = read_events(folder.events, offset)
+        count += sum(isinstance(event, AttemptStarted) for event in batch)
+        if after == offset:
+            return count
+        offset = after

@@ -1,0 +1,114 @@
+"""Owns evaluating a trained network on a split: every sample once, the remainder included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.worker.tasks.samples import open_split
+from ziggurat.worker.tasks.trained import open_network, open_trained_job
+
+__all__ = ["Confusion", "evaluate"]
+
+_MANY_CLASSES: Final = 5
+
+
+def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Evaluate a job's network.
+
+    Args:
+        request: ``folder``; ``split`` (default ``val``); ``checkpoint`` (default the best, else the latest).
+
+    Returns:
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``split``, ``samples``, ``skipped`` (files that could not be
+        read), ``scalars`` (means over all samples: ``cost`` and what the user summarises), ``classifier``; and of a
+        classifier ``accuracy``, ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what
+        was predicted) and ``classes`` (class, samples, predicted, precision and recall, None where there is none).
+    """
+    job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
+    samples = open_split(job, request.get("split") or "val")
+    means, confusion = _Means(), Confusion(job.class_names)
+    with open_network(job) as network:
+        for pictures, labels in samples:
+            values = network.evaluate(job.preprocessing.finish(pictures), labels)
+            means.add(values, len(labels))
+            if "probabilities" in values:
+                confusion.add(values["probabilities"], labels)
+    return {
+        **job.summary(),
+        "split": samples.split,
+        "samples": means.samples,
+        "skipped": samples.skipped(),
+        "scalars": means.values(),
+        "classifier": confusion.samples > 0,
+        **(confusion.figures() if confusion.samples else {}),
+    }
+
+
+class _Means:
+    """Means over samples of numbers that came as means over batches."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self._sums: dict[str, float] = {}
+
+    def add(self, values: Mapping[str, Any], count: int) -> None:
+        self.samples += count
+        for name, value in values.items():
+            if np.ndim(value) == 0:
+                self._sums[name] = self._sums.get(name, 0.0) + float(value) * count
+
+    def values(self) -> dict[str, float]:
+        return {name: total / max(1, self.samples) for name, total in sorted(self._sums.items())}
+
+
+class Confusion:
+    """Counts which class was taken for which.
+
+    Args:
+        class_names: by class number.
+    """
+
+    def __init__(self, class_names: list[str]) -> None:
+        self._names = class_names
+        self._matrix = np.zeros((len(class_names), len(class_names)), np.int64)
+        self._among_five = 0
+        self.samples = 0
+
+    def add(self, probabilities: np.ndarray, labels: np.ndarray) -> None:
+        """Count a batch.
+
+        Args:
+            probabilities: (N, classes).
+            labels: (N) int64.
+        """
+        ranks = np.argsort(-probabilities, axis=1, kind="stable")[:, :_MANY_CLASSES]
+        np.add.at(self._matrix, (labels, ranks[:, 0]), 1)
+        self._among_five += int((ranks == labels[:, None]).any(axis=1).sum())
+        self.samples += len(labels)
+
+    def figures(self) -> dict[str, Any]:
+        """Return accuracy, top-5 accuracy, the matrix, and precision and recall of each class."""
+        right, actual, predicted = self._matrix.diagonal(), self._matrix.sum(axis=1), self._matrix.sum(axis=0)
+        figures: dict[str, Any] = {"accuracy": float(right.sum() / self.samples)}
+        if len(self._names) > _MANY_CLASSES:
+            figures["top_5"] = self._among_five / self.samples
+        figures["confusion"] = self._matrix.tolist()
+        figures["classes"] = [
+            {
+                "class": name,
+                "samples": int(actual[number]),
+                "predicted": int(predicted[number]),
+                "precision": _share(right[number], predicted[number]),
+                "recall": _share(right[number], actual[number]),
+            }
+            for number, name in enumerate(self._names)
+        ]
+        return figures
+
+
+def _share(part: Any, whole: Any) -> float | None:
+    return float(part / whole) if whole else None

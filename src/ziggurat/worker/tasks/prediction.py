@@ -1,0 +1,70 @@
+"""Owns predicting for image files with a trained network, preprocessed as in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow.images import read_file
+from ziggurat.errors import DataError
+from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
+
+__all__ = ["described", "predict"]
+
+_AT_ONCE: Final = 32
+
+
+def predict(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Predict for image files.
+
+    Args:
+        request: ``folder``; ``images`` (paths); ``top`` (default 5); ``checkpoint`` (as for ``evaluate``).
+
+    Returns:
+        ``folder``, ``checkpoint``, ``step``, ``epoch``; ``predictions``, in the order of the images: ``file`` and, of a
+        classifier, ``classes`` (class, number, probability; best first), else ``outputs`` (name → shape and values);
+        ``failures``: ``file`` and the error's JSON shape, for files that cannot be read.
+    """
+    job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
+    fitted, failures = _read(job, request["images"])
+    predictions: list[dict[str, Any]] = []
+    with open_network(job) as network:
+        for files, pictures in _batches(fitted):
+            outputs = network.predict(job.preprocessing.finish(pictures))
+            for row, file in enumerate(files):
+                values = {name: np.asarray(each)[row] for name, each in outputs.items()}
+                predictions.append({"file": file, **described(values, job.class_names, request.get("top") or 5)})
+    return {**job.summary(), "predictions": predictions, "failures": failures}
+
+
+def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int) -> dict[str, Any]:
+    """Return what one sample's outputs say: its likely classes, or the numbers themselves."""
+    if "probabilities" not in outputs:
+        values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
+        return {"outputs": {name: {"shape": each.shape, "values": each.tolist()} for name, each in values.items()}}
+    row = outputs["probabilities"]
+    best = np.argsort(-row, kind="stable")[:top]
+    return {
+        "classes": [
+            {"class": class_names[number], "number": int(number), "probability": float(row[number])} for number in best
+        ]
+    }
+
+
+def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[str, np.ndarray]], list[dict[str, Any]]]:
+    fitted, failures = [], []
+    for file in files:
+        try:
+            fitted.append((file, job.preprocessing.decode(read_file(file), file)))
+        except DataError as error:
+            failures.append({"file": file, **error.as_dict()})
+    return fitted, failures
+
+
+def _batches(fitted: Sequence[tuple[str, np.ndarray]]) -> Iterator[tuple[list[str], np.ndarray]]:
+    for start in range(0, len(fitted), _AT_ONCE):
+        part = fitted[start : start + _AT_ONCE]
+        yield [file for file, _ in part], np.stack([picture for _, picture in part])

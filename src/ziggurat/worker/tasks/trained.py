@@ -1,0 +1,172 @@
+"""Owns opening what a job has trained: its network with the arrays of a checkpoint, its preprocessing, its classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.sources import DataFromList
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.program import Program
+from ziggurat.engine.tasks import OpensTrained, TrainedNetwork
+from ziggurat.engine.trainer import RunState
+from ziggurat.errors import CheckpointError, DataError
+from ziggurat.layout import JobFolder
+from ziggurat.specs import TrainSpec, load_spec
+from ziggurat.worker.build import load_backend, program_request
+from ziggurat.worker.data import JobData
+from ziggurat.worker.tasks.providers import PROVIDERS, provider_of
+
+__all__ = ["TrainedJob", "open_network", "open_trained_job"]
+
+_CLASSES: Final = "classes.json"
+_BEST: Final = ("best", "min-", "max-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedJob:
+    """What a job has trained so far.
+
+    Args:
+        folder: the job folder.
+        spec: what was asked.
+        preprocessing: what its network was trained with.
+        class_names: by class number.
+        checkpoint: name of the checkpoint.
+        state: what the checkpoint holds.
+        request: the network, for the backend.
+    """
+
+    folder: Path
+    spec: TrainSpec
+    preprocessing: Preprocessing
+    class_names: list[str]
+    checkpoint: str
+    state: RunState
+    request: ProgramRequest
+
+    def summary(self) -> dict[str, Any]:
+        """Return which checkpoint of which job it is, as JSON values."""
+        meta = self.state.meta
+        return {
+            "folder": str(self.folder),
+            "checkpoint": self.checkpoint,
+            "step": int(meta["global_step"]),
+            "epoch": int(meta["epoch_num"]),
+        }
+
+
+def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
+    """Return what a job has trained.
+
+    Args:
+        folder: the job folder.
+        checkpoint: its name, a given name, ``best`` or ``latest``; None for the best where one is marked, else the
+            latest.
+
+    Raises:
+        SpecError: where its spec is damaged.
+        CheckpointError: where there is no such checkpoint.
+        DataError: where it has no preprocessing: it never began to train.
+    """
+    job = JobFolder(folder)
+    spec = load_spec(job.spec)
+    name, state = _state(job, checkpoint)
+    preprocessing = Preprocessing.load(folder)
+    names = _class_names(folder)
+    return TrainedJob(
+        folder=folder,
+        spec=spec,
+        preprocessing=preprocessing,
+        class_names=names,
+        checkpoint=name,
+        state=state,
+        request=_request(spec, preprocessing, names),
+    )
+
+
+@contextmanager
+def open_network(job: TrainedJob) -> Iterator[TrainedNetwork]:
+    """Yield the network of a job with its weights; by the backend's own means, else by its program."""
+    backend = job.spec.backend
+    if backend in PROVIDERS:
+        network = provider_of(backend, OpensTrained, "open trained networks").open_trained(
+            job.request, job.state.arrays
+        )
+    else:
+        found = load_backend(backend)
+        if isinstance(found, OpensTrained):
+            network = found.open_trained(job.request, job.state.arrays)
+        else:
+            network = _ProgramNetwork(found.build(job.request), job.state.arrays)
+    try:
+        yield network
+    finally:
+        network.close()
+
+
+class _ProgramNetwork:
+    """A trained network by means of the program that trains it."""
+
+    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray]) -> None:
+        self._program = program
+        self._names = [name for name in ("cost", "probabilities", "output") if name in program.names()]
+        program.declare(self._names)
+        program.load_state(arrays)
+
+    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
+        return self._program.evaluate([x, y], self._names)
+
+    def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        # A program evaluates labelled batches; what is asked for does not depend on the labels.
+        names = [name for name in self._names if name != "cost"]
+        return self._program.evaluate([x, np.zeros(len(x), np.int64)], names)
+
+    def close(self) -> None:
+        self._program.close()
+
+
+def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
+    store = CheckpointStore(job.checkpoints, writable=False)
+    given = store.names()
+    best = next((each for start in _BEST for each in sorted(given) if each.startswith(start)), None)
+    if name == "best" and best is None:
+        raise CheckpointError(
+            f"No checkpoint of {job.path} is marked as the best.",
+            advice="Use `latest`, or train with: --set checkpoints.keep_best=validation_error.",
+        )
+    wanted = best if name in (None, "best") else name
+    if wanted not in (None, "latest"):
+        return given.get(wanted, wanted), store.load(wanted)
+    newest = store.latest()
+    if newest is None:
+        raise CheckpointError(f"The job {job.path} must have a checkpoint.", advice="Train it first.")
+    return newest[0].name, newest[1]
+
+
+def _class_names(folder: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads((folder / _CLASSES).read_text(encoding="utf-8"))]
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"The folder {folder} must hold the names of its classes in {_CLASSES}.",
+            received=str(error),
+            advice="Use the folder of a job that has begun to train.",
+        ) from error
+
+
+def _request(spec: TrainSpec, preprocessing: Preprocessing, names: list[str]) -> ProgramRequest:
+    """Return what the job's program was made of; the pretrained model that it started from is not read again."""
+    data = JobData(
+        train=DataFromList([]), evaluation={}, preprocessing=preprocessing, class_names=names, sizes={"train": 0}
+    )
+    request = program_request(spec.model_copy(update={"pretrained": None}), data)
+    return replace(request, pretrained=None if spec.pretrained is None else {})

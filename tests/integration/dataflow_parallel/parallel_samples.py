@@ -1,0 +1,100 @@
+"""Owns what the tests of the parallel stages share: small flows, map functions, scripts in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from ziggurat.dataflow.base import DataFlow
+from ziggurat.dataflow.parallel import MultiProcessMapData, MultiThreadMapData
+from ziggurat.dataflow.sources import DataFromList
+from ziggurat.dataflow.stages.mapping import MapData
+
+MAPS = [MultiThreadMapData, MultiProcessMapData]
+
+
+def numbers(count: int, *, shuffle: bool = False) -> DataFlow:
+    """Return a flow of [0], [1], …"""
+    return DataFromList([[number] for number in range(count)], shuffle=shuffle)
+
+
+def double(dp: list[int]) -> list[int]:
+    return [2 * dp[0]]
+
+
+def noisy(dp: list[int], rng: np.random.RandomState) -> list[Any]:
+    """Return the number, a random one, and an array of both."""
+    drawn = int(rng.randint(1_000_000))
+    return [dp[0], drawn, np.array([dp[0], drawn])]
+
+
+def odd_only(dp: list[int], rng: np.random.RandomState) -> list[Any] | None:
+    return noisy(dp, rng) if dp[0] % 2 else None
+
+
+def plain(points: Any) -> list[Any]:
+    """Return datapoints with lists in place of arrays, so that they can be compared."""
+    return [_plain(point) for point in points]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(each) for each in value)
+    return value
+
+
+def serial(ds: DataFlow, func: Callable[..., Any], seed: int = 5, *, passes: int = 1) -> list[list[Any]]:
+    """Return what a serial map yields, pass by pass."""
+    flow = MapData(ds, func).seed(seed)
+    return [plain(flow) for _ in range(passes)]
+
+
+def children() -> list[psutil.Process]:
+    """Return the processes below this one that live."""
+    below = psutil.Process().children(recursive=True)
+    return [each for each in below if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Wait until something holds; tell whether it does."""
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def start_script(folder: Path, text: str, **options: Any) -> subprocess.Popen[str]:
+    """Run a script, as a user's, in a process of its own."""
+    script = folder / "script.py"
+    script.write_text(text)
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        **options,
+    )
+
+
+def run_script(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end."""
+    with start_script(folder, text) as process:
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -1,0 +1,75 @@
+"""A TensorFlow job that is killed and resumed ends exactly as one that was left alone, dropout included."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorflow_networks import SMALL
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.trainer import RunState
+from ziggurat.entities import read_heartbeat
+from ziggurat.events import effective_scalars, read_events
+
+FLAGS = """
+--framework tensorflow --data digits --set data.options.size=8 --epochs 12 --batch-size 32 --schedule cosine
+--learning-rate 0.05 --set checkpoints.every_steps=17 --set heartbeat_s=0.05 --set augmentation.noise=0.05
+--monitors events
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ziggurat", *arguments]
+
+
+def ended(folder: Path) -> tuple[RunState, list[tuple[str, int, float]]]:
+    newest = CheckpointStore(folder / "checkpoints", writable=False).latest()
+    assert newest is not None
+    scalars = effective_scalars(read_events(folder / "events.jsonl")[0])
+    timed = ("Throughput", "StepTime")  # times differ from run to run
+    return newest[1], [(each.tag, each.step, each.value) for each in scalars if not each.tag.startswith(timed)]
+
+
+def train_and_kill(folder: Path, network: Path, stops: list[int]) -> None:
+    for attempt, stop in enumerate(stops):
+        start = (
+            ["train", *FLAGS.split(), "--network", str(network), "--out", str(folder)]
+            if attempt == 0
+            else ["resume", str(folder)]
+        )
+        process = subprocess.Popen(command(*start), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 90
+        while True:
+            beat = read_heartbeat(folder / "heartbeat.json")
+            if beat is not None and beat.phase == "training" and beat.global_step >= stop:
+                break
+            assert process.poll() is None, "the worker ended before it was killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(beat.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    network = tmp_path / "network.py"
+    network.write_text(SMALL)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command("train", *FLAGS.split(), "--network", str(network), "--out", str(whole)), check=True)
+    train_and_kill(killed, network, stops=sorted(random.Random(4).sample(range(40, 400), 3)))
+    subprocess.run(command("resume", str(killed)), check=True)
+    (first, curves), (second, resumed_curves) = ended(whole), ended(killed)
+    assert list(first.arrays) == list(second.arrays)
+    for name, array in first.arrays.items():
+        np.testing.assert_array_equal(array, second.arrays[name], err_msg=name)
+    assert first.meta["batches"] == second.meta["batches"]
+    assert curves == resumed_curves
