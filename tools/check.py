@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +53,10 @@ STEPS = (
 )
 
 
-def main() -> int:
+def main(steps: Sequence[Step] = STEPS) -> int:
     """Run all steps, two at a time; return 1 where one fails."""
     with ThreadPoolExecutor(max_workers=2) as pool:
-        outcomes = list(pool.map(_run, STEPS))
+        outcomes = list(pool.map(_run, steps))
     failed = [outcome for outcome in outcomes if outcome.exit_code]
     for outcome in (*(each for each in outcomes if each.step.is_shown and not each.exit_code), *failed):
         print(f"\n--- {outcome.step.name}\n{outcome.output.rstrip()}")
@@ -70,7 +71,9 @@ def _run(step: Step) -> Outcome:
     began = time.perf_counter()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     duration_s = time.perf_counter() - began
-    print(f"{step.name:20}{duration_s:7.1f} s  {'FAILED' if done.returncode else 'ok'}", flush=True)
+    # One write: two threads would mix their lines where the end of the line is written apart.
+    sys.stdout.write(f"{step.name:20}{duration_s:7.1f} s  {'FAILED' if done.returncode else 'ok'}\n")
+    sys.stdout.flush()
     return Outcome(step, done.returncode, done.stdout + done.stderr, duration_s)
 
 

@@ -421,15 +421,16 @@ def read_events(path: Path, offset: int = 0, *, at_most_bytes: int = 8 << 20) ->
 def effective_scalars(events: Iterable[Event]) -> Iterator[ScalarLogged]:
     """Yield the points that hold: those of steps that a later attempt did again are left out.
 
+    A tag has one point a step: where a step's end was done again, the newest one stands in the place of the first.
     Memory grows with the number of points.
     """
-    points: list[ScalarLogged] = []
+    points: dict[tuple[str, int], ScalarLogged] = {}
     for event in events:
         if isinstance(event, ScalarLogged):
-            points.append(event)
+            points[event.tag, event.step] = event
         elif isinstance(event, AttemptStarted):
-            points = [point for point in points if point.step <= event.global_step]
-    yield from points
+            points = {place: point for place, point in points.items() if point.step <= event.global_step}
+    yield from points.values()
 
 
 def _encodable(value: Any) -> Any:

@@ -24,7 +24,7 @@ __all__ = ["LATER", "VERBS", "main", "root"]
 
 EXIT_INTERRUPTED: Final = 130
 
-_TRAIN, _LOOK, _HERE = "Training", "Looking at jobs", "This installation"
+_TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and models", "This installation"
 
 VERBS: Final = (
     Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
@@ -35,6 +35,12 @@ VERBS: Final = (
     Verb("events", "ziggurat.cli.jobs:events", "Show what happened in a job, also while it happens.", _LOOK),
     Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
+    Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
+    Verb("predict", "ziggurat.cli.models:predict", "Predict for pictures with a trained network.", _MODEL),
+    Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
+    Verb("model", "ziggurat.cli.models:model", "Look into models of others, and predict with them.", _MODEL),
+    Verb("debug", "ziggurat.cli.networks:debug", "Run a network eagerly on one real batch.", _MODEL),
+    Verb("graph", "ziggurat.cli.networks:graph", "Describe a network: layers, shapes, variables, cost.", _MODEL),
     Verb("settings", "ziggurat.cli.installation:settings", "Show the settings and where they come from.", _HERE),
     Verb("plugins", "ziggurat.cli.installation:plugins", "List backends, callbacks, monitors and more.", _HERE),
     Verb("doctor", "ziggurat.cli.installation:doctor", "Find out what does not work here, and how to mend it.", _HERE),
@@ -48,11 +54,6 @@ LATER: Final = {
     "user": "users of the web studio",
     "token": "tokens of the REST API",
     "dataset": "making datasets",
-    "evaluate": "evaluation",
-    "predict": "prediction",
-    "debug": "running one batch step by step",
-    "graph": "drawing the graph of a network",
-    "export": "exporting models",
     "serve": "serving models",
     "reindex": "the studio's index of jobs",
     "job": "the studio's queue of jobs",

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         AugmentImageCoordinates,
         CutMix,
         MixUp,
+        augment_component,
+        augment_components,
     )
     from ziggurat.dataflow.base import (
         DataFlow,
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
         TFRecordData,
         TFRecordSerializer,
     )
-    from ziggurat.dataflow.images import ImageFolder, ImageFromFile, ImageList, decode_image
+    from ziggurat.dataflow.images import ImageFolder, ImageFromFile, ImageList, decode_image, encode_image, read_image
     from ziggurat.dataflow.indexed import IndexedFlow
     from ziggurat.dataflow.parallel import (
         MultiProcessMapAndBatchData,
@@ -165,14 +167,18 @@ __all__ = [
     "TFRecordSerializer",
     "TestDataSpeed",
     "UnknownLengthError",
+    "augment_component",
+    "augment_components",
     "dataflow_to_dataset",
     "dataset",
     "decode_image",
+    "encode_image",
     "fix_rng_seed",
     "from_huggingface",
     "from_tf_dataset",
     "from_torch",
     "imgaug",
+    "read_image",
     "send_dataflow_zmq",
     "stack_datapoints",
     "to_huggingface",
@@ -204,8 +210,11 @@ _HOMES = {
         "MultiThreadMapData MultiThreadPrefetchData MultiThreadRunner PrefetchData PrefetchDataZMQ"
     ),
     "remote": "RemoteDataZMQ send_dataflow_zmq",
-    "augment": "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp",
-    "images": "ImageFolder ImageFromFile ImageList decode_image",
+    "augment": (
+        "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp augment_component "
+        "augment_components"
+    ),
+    "images": "ImageFolder ImageFromFile ImageList decode_image encode_image read_image",
     "formats": (
         "HDF5Data HDF5Serializer LMDBData LMDBDataDecoder LMDBDataPoint LMDBSerializer NumpySerializer "
         "TFRecordData TFRecordSerializer"

@@ -26,7 +26,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from ziggurat.dataflow.image_header import ImageHeader, read_header
 from ziggurat.errors import DataError, DatapointError, UnknownNameError, UsageError
 
-__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_image"]
+__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_file", "read_image"]
 
 MAX_PIXELS = 178_956_970
 """How many pixels an image may have by default: RGB of that size takes 512 MiB."""

@@ -101,7 +101,7 @@ def send_dataflow_zmq(
             outlet.setsockopt(zmq.LINGER, 0)
             raise DataWorkerError(
                 f"No receiver took a datapoint for {timeout_s:g} s.",
-                received=f"{sender.sent} sent before",
+                received=f"{sender.sent} sent or waiting",
                 advice=f"See whether the receiver runs, and is reached at {addr}.",
             ) from None
         except BaseException as error:
@@ -116,6 +116,7 @@ class _Sender:
         self._outlet = outlet
         self._key = key
         self._name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._number = 0
         self.sent = 0
 
     def run(self, df: DataFlow, passes: int | None) -> None:
@@ -133,9 +134,10 @@ class _Sender:
             passes = None if passes is None else passes - 1
 
     def send(self, kind: str, content: Any, flags: int = 0) -> None:
-        frames = [msgpack.packb([_VERSION, kind, self._name]), *encode(content)]
+        frames = [msgpack.packb([_VERSION, kind, self._name, self._number]), *encode(content)]
         signature = b"" if self._key is None else sign(self._key, frames)
         self._outlet.send_multipart([signature, *frames], flags, copy=False)
+        self._number += 1
 
     def tell(self, error: BaseException) -> None:
         """Tell the receiver why nothing more comes, if it listens."""
@@ -195,12 +197,19 @@ class RemoteDataZMQ(DataFlow):
     def iterate(self) -> Iterator[Datapoint]:
         """Yield what comes, until every sender is done."""
         self.open()
-        seen: set[str] = set()
+        expected: dict[str, int] = {}
         done: set[str] = set()
-        while len(done) < self.senders or done != seen:
-            frames = self._wait(seen - done)
-            kind, sender = self._opened(frames)
-            seen.add(sender)
+        while len(done) < self.senders or len(done) < len(expected):
+            frames = self._wait(expected.keys() - done)
+            kind, sender, number = self._opened(frames)
+            # A sender that waits for receivers may have several of them, and its numbers are spread over them.
+            if self.bind and expected.get(sender, number) != number:
+                raise DataWorkerError(
+                    f"{number - expected[sender]} messages of the sender {sender} were lost on the way.",
+                    advice="The connection broke: look at the network, and start the sender again.",
+                    details={"sender": sender},
+                )
+            expected[sender] = number + 1
             content = decode(frames[2:])
             if kind == "data":
                 yield content
@@ -240,8 +249,8 @@ class RemoteDataZMQ(DataFlow):
                 )
         raise DataError("The receiver was closed while it was iterated.", advice="Iterate it anew.")
 
-    def _opened(self, frames: list[Any]) -> tuple[str, str]:
-        """Check a message; return what it is, and from whom."""
+    def _opened(self, frames: list[Any]) -> tuple[str, str, int]:
+        """Check a message; return what it is, from whom, and its number among the sender's."""
         signature = bytes(frames[0])
         if self._key is not None and not signature:
             raise _refused("a message that is not signed", "Give the sender the same `key`.")
@@ -250,12 +259,13 @@ class RemoteDataZMQ(DataFlow):
         if self._key is not None and not hmac.compare_digest(signature, sign(self._key, frames[1:])):
             raise _refused("a message that is signed with another key", "Give both sides the same `key`.")
         try:
-            version, kind, sender = msgpack.unpackb(frames[1])
+            version, *rest = msgpack.unpackb(frames[1])
+            if version != _VERSION:
+                raise _refused(f"a message of version {version}", "Install the same version on both sides.")
+            kind, sender, number = rest
         except (ValueError, TypeError, IndexError) as error:
             raise _refused("a message of another program", "Use a port of its own.") from error
-        if version != _VERSION:
-            raise _refused(f"a message of version {version}", "Install the same version on both sides.")
-        return str(kind), str(sender)
+        return str(kind), str(sender), int(number)
 
 
 def _refused(received: str, advice: str) -> DataError:

@@ -23,20 +23,20 @@ class DataSpeed:
 
     Args:
         datapoints: how many were read.
-        seconds: how long it took.
+        duration_s: how long it took.
         array_bytes: size of the arrays and bytes in them.
         stages: time of each stage while it was measured, the last stage first.
     """
 
     datapoints: int
-    seconds: float
+    duration_s: float
     array_bytes: int
     stages: list[StageStats]
 
     @property
     def per_s(self) -> float:
         """Datapoints a second."""
-        return self.datapoints / max(self.seconds, 1e-9)
+        return self.datapoints / max(self.duration_s, 1e-9)
 
     @property
     def slowest(self) -> StageStats:
@@ -44,9 +44,9 @@ class DataSpeed:
         return max(self.stages, key=lambda stage: stage.own_s)
 
     def __str__(self) -> str:
-        rate = f"{self.per_s:.4g} datapoints/s, {self.array_bytes / max(self.seconds, 1e-9) / 1e6:.4g} MB/s"
-        share = self.slowest.own_s / max(self.seconds, 1e-9)
-        return f"{self.datapoints} datapoints in {self.seconds:.3g} s: {rate}; {self.slowest.stage} took {share:.0%}"
+        rate = f"{self.per_s:.4g} datapoints/s, {self.array_bytes / max(self.duration_s, 1e-9) / 1e6:.4g} MB/s"
+        share = self.slowest.own_s / max(self.duration_s, 1e-9)
+        return f"{self.datapoints} datapoints in {self.duration_s:.3g} s: {rate}; {self.slowest.stage} took {share:.0%}"
 
 
 class TestDataSpeed(ProxyDataFlow):

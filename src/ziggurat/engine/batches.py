@@ -37,8 +37,8 @@ class BatchCycle:
 
     def state(self) -> Any:
         """Return the position after the batch that was taken last, as JSON values."""
-        skip = self._skip if self._has_state() else 0  # what has no state is passed over from its start
-        return {"taken": self._taken + self._skip, "source": self._source_state(), "skip": skip}
+        state = {"taken": self._taken + self._skip, "source": self._source_state()}
+        return {**state, "skip": self._skip} if self._skip and self._has_state() else state
 
     def load_state(self, state: Any) -> None:
         """Go on where ``state()`` was called.

@@ -160,7 +160,7 @@ class CheckpointStore:
         """Return given name → checkpoint; none where the file is damaged: no checkpoint is lost with it."""
         try:
             content = json.loads((self.folder / CHECKPOINT_NAMES).read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
 

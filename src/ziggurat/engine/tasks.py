@@ -158,7 +158,8 @@ class Debugs(Protocol):
         """Run a network once on one batch, in training mode.
 
         Returns:
-            ``layers`` (layer, scope, shape, mean, deviation), ``variables`` (name → shape), ``output_shapes``, ``loss``.
+            ``layers`` (layer, scope, shape, mean, deviation), ``variables`` (name → shape), ``output_shapes`` and
+            ``loss``.
 
         Raises:
             NetworkCodeError: where the user's code fails; names file and line.

@@ -223,9 +223,9 @@ class Trainer:
         failure: BaseException | None = None
         try:
             self.setup()
-            if self.stop_reason is not None:
-                raise _Leave  # nothing was done in this attempt, so there is nothing to save
+            self._leave_if_stopped()
             self._call("before_train")
+            self._leave_if_stopped()
             self._settle()
             while self._in_epoch or self.epoch_num < max_epoch:
                 self._run_epoch()
@@ -300,6 +300,11 @@ class Trainer:
             raise _Leave
 
     # ---- helpers
+
+    def _leave_if_stopped(self) -> None:
+        """Leave before the first step: nothing was done in this attempt but what the next one begins with, too."""
+        if self.stop_reason is not None and self.finish_reason is None:
+            raise _Leave
 
     def _leave_waiting(self) -> None:
         """Return to the end of the last step, and leave from there."""

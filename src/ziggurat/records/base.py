@@ -46,8 +46,12 @@ class RecordWriter(ABC):
         self._target = PartialFile(self.path)
         self._index = IndexBuilder()
         self._open = True
-        with storage_errors(self.path):
-            self._begin()
+        try:
+            with storage_errors(self.path):
+                self._begin()
+        except BaseException:
+            self._target.discard()
+            raise
 
     def append(self, key: str | None, value: bytes | bytearray | memoryview) -> int:
         """Add a record and return its number, from 0.
@@ -154,7 +158,7 @@ class RecordReader(ABC):
         return self._value(self._checked(number))
 
     def get_many(self, numbers: Iterable[int]) -> list[bytes]:
-        """Return the values of several records, in the order of ``numbers``; faster than one by one."""
+        """Return the values of several records, in the order of ``numbers``."""
         return [self._value(self._checked(number)) for number in numbers]
 
     def key(self, number: int) -> str:

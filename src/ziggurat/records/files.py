@@ -21,6 +21,7 @@ class DataFile:
         self.size_bytes = os.fstat(handle).st_size
         self._handle = handle
         self._close = weakref.finalize(self, os.close, handle)
+        self._close.atexit = False
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes from ``offset`` on; fewer where the file ends before."""

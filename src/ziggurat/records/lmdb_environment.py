@@ -80,7 +80,8 @@ class EnvironmentLease:
         self._user = next(_user_numbers)
         self._held: dict[str, Any] = {}
         self._acquire()
-        weakref.finalize(self, _give_back, self._held, self._user)
+        # Not at the end of the interpreter: a thread that still reads would touch memory that is gone.
+        weakref.finalize(self, _give_back, self._held, self._user).atexit = False
 
     def transaction(self) -> Any:
         """Return a read transaction, to be used in ``with``; the memory views that it gives die with it."""

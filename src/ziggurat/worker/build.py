@@ -75,7 +75,8 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
     with storage_errors(folder.path):
         data.preprocessing.save(folder.path)
         folder.class_names.write_text(json.dumps(list(data.class_names)))
-    program = load_backend(spec.backend).build(program_request(spec, data))
+    backend = load_backend(spec.backend)
+    program = backend.build(program_request(spec, data, backend))
     store = CheckpointStore(folder.checkpoints)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
@@ -101,7 +102,10 @@ def data_of(spec: TrainSpec) -> JobData:
         shuffle=spec.shuffle,
         seed=spec.seed,
     )
-    return prepare_data(source, options)
+    data = prepare_data(source, options)
+    for flow in data.evaluation.values():
+        flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
+    return data
 
 
 def load_backend(name: str) -> Backend:
@@ -119,8 +123,14 @@ def load_backend(name: str) -> Backend:
     return backend
 
 
-def program_request(spec: TrainSpec, data: JobData) -> ProgramRequest:
-    """Return in plain values what the backend builds a program of."""
+def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = None) -> ProgramRequest:
+    """Return in plain values what a backend builds a program of.
+
+    Args:
+        spec: what was asked.
+        data: its batches.
+        backend: reads a pretrained model of its framework; None where the spec asks for none.
+    """
     network = spec.network
     is_file = isinstance(network, FileNetwork)
     return ProgramRequest(
@@ -139,7 +149,7 @@ def program_request(spec: TrainSpec, data: JobData) -> ProgramRequest:
         precision=spec.precision,
         devices=tuple(spec.devices),
         freeze=tuple(spec.freeze),
-        pretrained=None if spec.pretrained is None else read_pretrained(Path(spec.pretrained)),
+        pretrained=None if spec.pretrained is None else read_pretrained(Path(spec.pretrained), backend),
         seed=spec.seed,
         options=spec.backend_options,
     )

@@ -1,28 +1,38 @@
-"""Owns reading the weights that a job starts from: a job's checkpoint, or one of TensorFlow's."""
+"""Owns reading the weights that a job starts from: a job's checkpoint, or one of its framework's."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.errors import CheckpointError, MissingDependencyError
+from ziggurat.errors import CheckpointError
 from ziggurat.layout import JobFolder, checkpoint_step
 
-__all__ = ["read_pretrained"]
+__all__ = ["ReadsCheckpoints", "read_pretrained"]
 
 
-def read_pretrained(path: Path) -> dict[str, np.ndarray]:
+@runtime_checkable
+class ReadsCheckpoints(Protocol):
+    """A backend that reads its framework's own checkpoints."""
+
+    def read_checkpoint(self, path: Path) -> dict[str, np.ndarray]:
+        """Return variable name → array."""
+        ...
+
+
+def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
     """Return variable name → array.
 
     Args:
-        path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or the prefix of a TensorFlow
-            checkpoint (``model.ckpt``).
+        path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the backend's
+            framework, such as the prefix ``model.ckpt`` of TensorFlow's.
+        backend: that of the job.
 
     Raises:
         CheckpointError: where there is none.
-        MissingDependencyError: where it is one of TensorFlow's, and that is not installed.
     """
     if checkpoint_step(path.name) is not None:
         return dict(CheckpointStore(path.parent, writable=False).load(path.name).arrays)
@@ -34,19 +44,10 @@ def read_pretrained(path: Path) -> dict[str, np.ndarray]:
         newest = store.latest()
         if newest is not None:
             return dict(newest[1].arrays)
-    if Path(f"{path}.index").is_file():
-        return _tensorflow_checkpoint(path)
+    if Path(f"{path}.index").is_file() and isinstance(backend, ReadsCheckpoints):
+        return backend.read_checkpoint(path)
     raise CheckpointError(
-        "`pretrained` must be a job folder with a checkpoint, or the prefix of a TensorFlow checkpoint.",
+        "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
         received=str(path),
-        advice="Check the path; a prefix is the path without `.index`.",
+        advice="Check the path; TensorFlow's is the path without `.index`.",
     )
-
-
-def _tensorflow_checkpoint(prefix: Path) -> dict[str, np.ndarray]:
-    try:
-        import tensorflow
-    except ImportError as error:
-        raise MissingDependencyError("tensorflow", extra="tensorflow", purpose="TensorFlow checkpoints") from error
-    reader = tensorflow.train.load_checkpoint(str(prefix))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}

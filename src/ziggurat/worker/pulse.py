@@ -146,10 +146,11 @@ class HeartbeatThread:
         if self._reported_step == heartbeat.step_began:
             return
         self._reported_step = heartbeat.step_began
-        doing = "has been waiting for its batch" if self._clock.is_waiting() else "has been under way"
+        wait = "It waits for a batch. " if self._clock.is_waiting() else ""
         text = (
-            f"Step {heartbeat.global_step + 1} {doing} for {heartbeat.time - heartbeat.step_began:.0f} s; "
-            f"the usual step takes {heartbeat.usual_step_s:.3g} s. The stacks of all threads are in log.txt."
+            f"No step was completed in the last {heartbeat.time - heartbeat.step_began:.0f} s, after "
+            f"{heartbeat.global_step} steps; the usual step takes {heartbeat.usual_step_s:.3g} s. "
+            f"{wait}The stacks of all threads are in log.txt."
         )
         with self._folder.log.open("a") as log:
             faulthandler.dump_traceback(file=log, all_threads=True)

@@ -50,7 +50,7 @@ def test_the_documented_default_of_the_buffer_works_and_none_is_too_small():
     for buffer_size in (None, 1, 500):
         with MultiProcessMapAndBatchData(numbers(20), 2, noisy, 6, buffer_size) as flow:
             assert [len(batch[0]) for batch in flow] == [6, 6, 6]
-    with pytest.raises(UsageError, match="`batch_size` is 1 or more. Received: 0"):
+    with pytest.raises(UsageError, match=r"`batch_size` is 1 or more\. Received: 0"):
         MultiProcessMapAndBatchData(numbers(20), 2, noisy, 0)
 
 
@@ -60,9 +60,11 @@ def test_an_error_names_the_datapoint_and_a_policy_skips_it():
             raise ValueError("nine")
         return dp
 
-    with MultiProcessMapAndBatchData(numbers(20), 2, fails, 4) as flow:
-        with pytest.raises(DataWorkerError, match="raised ValueError at datapoint 9 of the pass"):
-            list(flow)
+    with (
+        MultiProcessMapAndBatchData(numbers(20), 2, fails, 4) as flow,
+        pytest.raises(DataWorkerError, match="raised ValueError at datapoint 9 of the pass"),
+    ):
+        list(flow)
     with MultiProcessMapAndBatchData(numbers(20), 2, fails, 4, on_error="skip") as flow:
         assert [batch[0].tolist() for batch in flow][2] == [8, 10, 11, 12]
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a worker reaches the consumer: which worker, which datapoint, why, and the worker's traceback."""
+"""Whatever goes wrong in a worker reaches the consumer: which worker, which datapoint, why, and the traceback."""
 
 import logging
 import os
@@ -77,7 +77,7 @@ def test_leaving_the_interpreter_in_a_map_function_is_an_error_too(parallel_map)
 
 def test_a_result_that_cannot_be_sent_names_the_reason():
     with (
-        MultiProcessMapData(numbers(5), 1, lambda dp: [open(os.devnull)]) as flow,  # noqa: SIM115
+        MultiProcessMapData(numbers(5), 1, lambda dp: [open(os.devnull)]) as flow,
         pytest.raises(DataWorkerError, match="cannot be sent to another process: cannot pickle"),
     ):
         list(flow)
@@ -166,9 +166,11 @@ def test_a_killed_worker_ends_the_pass_however_it_was_started(start_method):
 
 
 def test_a_worker_that_leaves_by_itself_is_an_error():
-    with MultiProcessMapData(numbers(3), 1, lambda dp: os._exit(0)) as flow:
-        with pytest.raises(DataWorkerError, match="Worker 0 of MultiProcessMapData ended by itself with exit code 0"):
-            list(flow)
+    with (
+        MultiProcessMapData(numbers(3), 1, lambda dp: os._exit(0)) as flow,
+        pytest.raises(DataWorkerError, match="Worker 0 of MultiProcessMapData ended by itself with exit code 0"),
+    ):
+        list(flow)
 
 
 class CannotBeLoaded:
@@ -186,7 +188,9 @@ def _load():
 def test_a_worker_that_cannot_begin_says_why():
     with (
         MultiProcessMapData(numbers(3), 2, CannotBeLoaded()) as flow,
-        pytest.raises(DataWorkerError, match=r"could not begin its work\. Received: ImportError: no such library") as caught,
+        pytest.raises(
+            DataWorkerError, match=r"could not begin its work\. Received: ImportError: no such library"
+        ) as caught,
     ):
         list(flow)
     assert "in _load" in caught.value.worker_traceback

@@ -154,5 +154,8 @@ except Exception as error:
     print(error)
 """,
     )
-    assert 'start_method="fork", which is not chosen by itself because torch is imported, and hangs in a fork.' in done.stdout
+    assert (
+        'start_method="fork", which is not chosen by itself because torch is imported, and hangs in a fork.'
+        in done.stdout
+    )
     assert done.stderr == ""

@@ -18,7 +18,7 @@ def test_the_speed_comes_as_numbers_and_as_a_line():
     speed = TestDataSpeed(MapData(images(), lambda dp: dp), size=25, warmup=5, output=output).start()
     assert speed.datapoints == 25
     assert speed.array_bytes == 25 * (6 + 2 + 8)
-    assert speed.per_s == pytest.approx(25 / speed.seconds)
+    assert speed.per_s == pytest.approx(25 / speed.duration_s)
     assert [(stage.stage, stage.datapoints) for stage in speed.stages] == [("MapData", 25), ("DataFromList", 25)]
     assert speed.slowest in speed.stages
     assert output.getvalue().startswith("25 datapoints in ")

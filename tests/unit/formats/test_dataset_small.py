@@ -382,6 +382,24 @@ def test_published_files(reader, folder):
     assert label == {"mnist": 7, "fashion-mnist": 9}[folder]
 
 
+def test_small_sets_need_no_image_library_and_names_are_checked():
+    program = """
+        import sys
+        from ziggurat.dataflow.dataset import Cifar10, Mnist, SVHNDigit, SklearnDigits
+        print(sorted({"cv2", "PIL", "sklearn", "scipy", "h5py", "torch", "tensorflow"} & set(sys.modules)))
+        from ziggurat.dataflow import dataset
+        try:
+            dataset.Mnits
+        except AttributeError as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == "[]"
+    assert second.startswith("module 'ziggurat.dataflow.dataset' has no attribute 'Mnits'; it has: ILSVRC12, Cifar10")
+
+
 def test_missing_packages_are_named(tmp_path):
     program = """
         import sys

@@ -100,6 +100,18 @@ def test_a_missing_store_is_named(tmp_path):
             source(tmp_path / "nothing")
 
 
+def test_a_damaged_record_is_skipped_and_counted_where_that_is_asked_for(tmp_path):
+    path = write(tmp_path / "store", "lmdb")
+    data = path.read_bytes()
+    place = data.index(b"0000001313")  # the database's key 00000013, then the value 13
+    path.write_bytes(data[: place + 8] + b"xx" + data[place + 10 :])
+    with pytest.raises(DatapointError, match=r"Datapoint 'img/13.jpg' cannot be used: its checksum in"):
+        list(LMDBData(path))
+    flow = LMDBData(path, shuffle=False, on_error="skip")
+    assert [int(value) for _key, value in flow] == [number for number in range(20) if number != 13]
+    assert [key for key, _reason in flow.policy.counts().first] == ["img/13.jpg"]
+
+
 def test_a_closed_flow_may_be_iterated_again(tmp_path):
     for flow in (
         LMDBData(write(tmp_path / "a", "lmdb"), shuffle=False),

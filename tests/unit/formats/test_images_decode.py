@@ -8,7 +8,7 @@ import zlib
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -285,7 +285,7 @@ def test_huge_images_are_refused_before_they_are_decoded():
         assert decode_image(data, max_pixels=2240).shape == (40, 56, 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted({**LOSSLESS, **LOSSY})), st.integers(0, 10**6), st.integers(1, 255))
 def test_no_changed_byte_raises_anything_else(kind, place, change):
     data = bytearray({**LOSSLESS, **LOSSY}[kind])

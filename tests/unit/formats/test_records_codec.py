@@ -6,12 +6,13 @@ from collections import OrderedDict, namedtuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ziggurat.records.codec import DecodingError, EncodingError, pack, pack_parts, unpack
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 Point = namedtuple("Point", "x y")
 
 
@@ -55,6 +56,7 @@ def test_a_value_comes_back_with_its_types(value, copy):
     assert same(unpack(pack(value), copy=copy), value)
 
 
+@unhurried
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=6000)
@@ -152,6 +154,7 @@ def test_every_cut_and_every_changed_header_byte_is_noticed():
             unpack(changed)
 
 
+@unhurried
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_nothing_else(data):
     with pytest.raises(DecodingError):

@@ -49,6 +49,15 @@ class TensorFlowBackend:
                 _logger.info(sentence)
         return program
 
+    def read_checkpoint(self, path: Path) -> dict[str, Any]:
+        """Return variable name → array of a TensorFlow checkpoint.
+
+        Args:
+            path: its prefix, such as ``model.ckpt``.
+        """
+        reader = tf.train.load_checkpoint(str(path))
+        return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
 
 def build_job_graph(request: ProgramRequest) -> JobGraph:
     """Build the graph of a request, seeded, in a graph of its own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ __all__ = ["ForeignModel", "open_foreign_model"]
 
 _INPUTS: Final = ("Placeholder", "PlaceholderWithDefault")
 _NOT_OUTPUTS: Final = frozenset({*_INPUTS, "Assert", "Assign", "AssignVariableOp", "Const", "NoOp", "SaveV2"})
+_OF_TRAINING: Final = ("gradients/", "save/")
 
 Signature = tuple[Mapping[str, str], Mapping[str, str]]
 
@@ -61,8 +62,8 @@ class ForeignModel:
             UnknownNameError: where a name is not in the graph.
             DataError: where an input that the outputs need is not fed, or has another shape.
         """
-        tensors = {name: self._tensor(name, "output") for name in outputs}
-        fed = {self._tensor(name, "input"): value for name, value in feeds.items()}
+        tensors = {name: self._tensor(name, "output", self.outputs) for name in outputs}
+        fed = {self._tensor(name, "input", self.inputs): value for name, value in feeds.items()}
         try:
             return self.session.run(tensors, fed)
         except (tf.errors.OpError, ValueError, TypeError) as error:
@@ -76,11 +77,11 @@ class ForeignModel:
         """Free the session."""
         self.session.close()
 
-    def _tensor(self, name: str, word: str) -> Any:
-        known = {each.name: len(each.outputs) for each in self.session.graph.get_operations() if each.outputs}
+    def _tensor(self, name: str, word: str, known: Callable[[], list[TensorDescription]]) -> Any:
+        counts = {each.name: len(each.outputs) for each in self.session.graph.get_operations() if each.outputs}
         bare, _, number = name.partition(":")
-        if bare not in known or not (number or "0").isdigit() or int(number or 0) >= known[bare]:
-            raise UnknownNameError(f"{word} of this model", name, known)
+        if bare not in counts or not (number or "0").isdigit() or int(number or 0) >= counts[bare]:
+            raise UnknownNameError(f"{word} of this model", name, [each.name for each in known()])
         return self.session.graph.get_tensor_by_name(f"{bare}:{number or 0}")
 
 
@@ -157,6 +158,8 @@ def _names(part: Mapping[str, Any]) -> dict[str, str]:
 
 def _may_be_output(operation: Any) -> bool:
     if len(operation.outputs) != 1 or operation.type in _NOT_OUTPUTS or not operation.inputs:
+        return False
+    if operation.name.startswith(_OF_TRAINING) or "Apply" in operation.type:
         return False
     tensor = operation.outputs[0]
     # Whole numbers in the middle of a graph are shapes and indices; at its end they are classes.

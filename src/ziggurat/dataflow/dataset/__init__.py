@@ -1,12 +1,21 @@
-"""Owns the readers of well-known data sets, from a folder that is given; nothing is fetched unless it is asked for."""
+"""Owns the readers of well-known data sets, from a folder that is given; nothing is fetched unless it is asked for.
 
-from ziggurat.dataflow.dataset.cifar import Cifar10, Cifar100
-from ziggurat.dataflow.dataset.digits import SklearnDigits
-from ziggurat.dataflow.dataset.files import set_data_folder
-from ziggurat.dataflow.dataset.ilsvrc import ILSVRC12, ILSVRC12Files
-from ziggurat.dataflow.dataset.ilsvrc_meta import ILSVRCMeta
-from ziggurat.dataflow.dataset.mnist import FashionMnist, Mnist
-from ziggurat.dataflow.dataset.svhn import SVHNDigit
+Each name is imported when it is first used: the sets of small images need neither OpenCV nor Pillow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ziggurat.dataflow.dataset.cifar import Cifar10, Cifar100
+    from ziggurat.dataflow.dataset.digits import SklearnDigits
+    from ziggurat.dataflow.dataset.files import set_data_folder
+    from ziggurat.dataflow.dataset.ilsvrc import ILSVRC12, ILSVRC12Files
+    from ziggurat.dataflow.dataset.ilsvrc_meta import ILSVRCMeta
+    from ziggurat.dataflow.dataset.mnist import FashionMnist, Mnist
+    from ziggurat.dataflow.dataset.svhn import SVHNDigit
 
 __all__ = [
     "ILSVRC12",
@@ -20,3 +29,27 @@ __all__ = [
     "SklearnDigits",
     "set_data_folder",
 ]
+
+_MODULE_OF = {
+    "Cifar10": "cifar",
+    "Cifar100": "cifar",
+    "FashionMnist": "mnist",
+    "ILSVRC12": "ilsvrc",
+    "ILSVRC12Files": "ilsvrc",
+    "ILSVRCMeta": "ilsvrc_meta",
+    "Mnist": "mnist",
+    "SVHNDigit": "svhn",
+    "SklearnDigits": "digits",
+    "set_data_folder": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -66,14 +66,12 @@ class _Worker:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._handle = library.tj3Init(_INIT_DECOMPRESS)
-        if not self._handle:
-            raise MemoryError("TurboJPEG could not get memory")
-        library.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
+        self._handle = self._new_handle()
         self._room = np.empty(0, np.uint8)
 
     def __del__(self) -> None:
-        self._library.tj3Destroy(self._handle)
+        if getattr(self, "_handle", None):
+            self._library.tj3Destroy(self._handle)
 
     def decode(self, data: bytes, plan: list[int], out: np.ndarray) -> str:
         library, handle = self._library, self._handle
@@ -103,7 +101,18 @@ class _Worker:
         return ""
 
     def _error(self) -> str:
-        return self._library.tj3GetErrorStr(self._handle).decode("latin-1") or "TurboJPEG cannot decode it"
+        """Return what went wrong. A handle that met damaged data refuses all that follows, so there is a new one."""
+        reason = self._library.tj3GetErrorStr(self._handle).decode("latin-1")
+        self._library.tj3Destroy(self._handle)
+        self._handle = self._new_handle()
+        return reason or "TurboJPEG cannot decode it"
+
+    def _new_handle(self) -> Any:
+        handle = self._library.tj3Init(_INIT_DECOMPRESS)
+        if not handle:
+            raise MemoryError("TurboJPEG could not get memory")
+        self._library.tj3Set(handle, _PARAM_STOP_ON_WARNING, 1)
+        return handle
 
 
 def _candidates() -> Iterator[str]:

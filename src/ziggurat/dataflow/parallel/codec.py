@@ -19,7 +19,7 @@ from ziggurat.dataflow.parallel.functions import dump
 __all__ = ["ALIGNMENT_BYTES", "Packed", "pack", "unpack"]
 
 ALIGNMENT_BYTES = 64
-SMALL_BYTES = 512
+SMALL_BYTES = 4096
 """An array below this size is copied into the pickled part: a buffer of its own would cost more than the copy."""
 
 _PAIR = struct.Struct("<QQ")

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ziggurat.dataflow.base import DataFlow, StageErrors, StageStats
+from ziggurat.dataflow.parallel.marks import Marks
+from ziggurat.dataflow.parallel.points import Points
 from ziggurat.dataflow.parallel.program import Fault, Program, seed_global_generators
 from ziggurat.dataflow.parallel.share import Share, ShareBrokenError
 
 __all__ = ["Begin", "FlowProgram", "FlowTask", "Parcel"]
-
-MARK_EVERY = 32
-"""Datapoints between two states that a worker reports: at most so many are passed over on resuming."""
 
 _PARCEL_S = 0.02
 _NOWHERE = 1 << 60
@@ -74,7 +73,7 @@ class Parcel:
         errors: datapoints dropped by the stages so far, with a mark.
     """
 
-    points: list[Any] = field(default_factory=list)
+    points: list[Any] = field(default_factory=Points)
     marks: list[tuple[int, Any]] = field(default_factory=list)
     end: int | None = None
     final: Any = None
@@ -105,7 +104,7 @@ class FlowProgram(Program):
         self._worker = 0
         self._items: Iterator[Any] = iter(())
         self._count = 0
-        self._marked = 0
+        self._marks = Marks()
         self._divisor = 1
         self._divides = False
 
@@ -138,7 +137,7 @@ class FlowProgram(Program):
                 if place < 0 or not self._is_mine(place):
                     continue
                 parcel.points.append(point)
-                if self._count - self._marked >= MARK_EVERY:
+                if self._marks.is_due(self._count):
                     self._mark(parcel)
         except StopIteration:
             parcel.end, parcel.final = self._count, self._flow.state()
@@ -204,7 +203,7 @@ class FlowProgram(Program):
         seed_global_generators(life.seed, life.path, self._flow.pass_index, "worker", self._worker)
 
     def _mark(self, parcel: Parcel) -> None:
-        self._marked = self._count
+        self._marks.taken(self._count)
         parcel.marks.append((self._count, self._flow.state()))
         self._count_up(parcel)
 

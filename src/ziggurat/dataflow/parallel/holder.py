@@ -58,7 +58,9 @@ class Holder:
         """
         with self._lock:
             self._stop_timer()
-            if self._team is not None and not self._team.healthy():
+            if self._team is not None and not self._team.is_ours():
+                self.close()
+            elif self._team is not None and not self._team.healthy():
                 _logger.warning("The workers of %s have gone meanwhile; new ones are started.", self._team.name)
                 self.close()
             if self._team is None:
@@ -95,7 +97,7 @@ class Holder:
             if self._team is None or finished:
                 return
             # At the end of the interpreter the workers are gone already, and a thread cannot be started any more.
-            if sys.is_finalizing() or not self._team.healthy():
+            if sys.is_finalizing() or not self._team.is_ours() or not self._team.healthy():
                 self.close()
                 return
             self._team.abandon()

@@ -22,7 +22,7 @@ import time
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ziggurat.dataflow.parallel import lifeline, server, worker
@@ -52,6 +52,9 @@ class WorkerProcess(ABC):
     def release(self) -> None:
         """Give back what belongs to this process object, after the end."""
 
+    def leave(self) -> None:
+        """In a copy of the parent: let go, for the process is not ours."""
+
 
 class SpawnedWorker(WorkerProcess):
     """A fresh interpreter."""
@@ -72,6 +75,9 @@ class SpawnedWorker(WorkerProcess):
     def kill(self) -> None:
         self._process.kill()
 
+    def leave(self) -> None:
+        self._process.returncode = 0  # or it would complain that it still runs
+
 
 class ForkedWorker(WorkerProcess):
     """A copy of this process.
@@ -80,12 +86,9 @@ class ForkedWorker(WorkerProcess):
         descriptors: what the worker gets.
         settings: what the worker is told.
         program: what it runs.
-        in_child: called in the copy first; closes what belongs to the parent.
     """
 
-    def __init__(
-        self, descriptors: Sequence[int], settings: dict[str, Any], program: Any, in_child: Callable[[], None]
-    ) -> None:
+    def __init__(self, descriptors: Sequence[int], settings: dict[str, Any], program: Any) -> None:
         parent, lasting = os.getpid(), threading.current_thread() is threading.main_thread()
         self._code: int | None = None
         with warnings.catch_warnings():
@@ -93,7 +96,6 @@ class ForkedWorker(WorkerProcess):
             pid = os.fork()
         if pid == 0:
             try:
-                in_child()
                 lifeline.bind_to_parent(parent, by_lasting_thread=lasting)
                 worker.main(descriptors, settings, program)
             finally:
@@ -148,6 +150,9 @@ class ServedWorker(WorkerProcess):
         os.close(self._status)
         self._server.give_back()
 
+    def leave(self) -> None:
+        os.close(self._status)
+
 
 class _Server:
     """The fork server as this process sees it; started for the first worker, ended after the last."""
@@ -189,6 +194,7 @@ class _Server:
         if mine is not None:
             mine._end.detach()
             mine._control.close()
+            mine._process.returncode = 0
 
     def start(self, descriptors: Sequence[int], settings: dict[str, Any]) -> tuple[int, int]:
         """Return the number of a new worker, and its process id."""

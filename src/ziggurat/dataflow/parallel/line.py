@@ -12,11 +12,9 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
+from ziggurat.dataflow.parallel.marks import Marks
 
 __all__ = ["Input", "Line", "Position"]
-
-MARK_EVERY = 32
-"""Inputs between two marks: at most so many, and those in the buffer, are read again on resuming."""
 
 
 class Input(NamedTuple):
@@ -60,6 +58,7 @@ class Line:
         self._ds = ds
         self._items: Iterator[Datapoint] = iter(ds)
         self._marks: deque[tuple[int, Any]] = deque([(0, ds.state())])
+        self._due = Marks()
         self._read = 0
         self._finished = skip
         self._ahead = set(done)
@@ -74,7 +73,7 @@ class Line:
         inputs: list[Input] = []
         ds = self._ds
         while len(inputs) < count and not self.ended:
-            if self._read - self._marks[-1][0] >= MARK_EVERY:
+            if self._due.is_due(self._read):
                 self._marks.append((self._read, ds.state()))
             try:
                 point = next(self._items)

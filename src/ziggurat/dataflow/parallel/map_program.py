@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ziggurat.dataflow.parallel.points import Points
 from ziggurat.dataflow.parallel.program import Fault, Program
 from ziggurat.dataflow.random import RandomStream
 from ziggurat.dataflow.stacking import stack_datapoints
@@ -78,7 +79,7 @@ class MapProgram(Program):
 
     def run(self, task: MapTask) -> MapResult:
         """Map the datapoints."""
-        values: list[Any] = []
+        values: list[Any] = Points()
         faults: dict[int, Fault] = {}
         for index, point in zip(task.indices, task.points, strict=True):
             self.index = index

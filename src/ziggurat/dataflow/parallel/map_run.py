@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ziggurat.dataflow.parallel.line import Input, Line
 from ziggurat.dataflow.parallel.map_program import MapResult, MapTask
+from ziggurat.dataflow.parallel.points import Points
 from ziggurat.dataflow.parallel.program import Fault
 from ziggurat.dataflow.parallel.share import NOT_MINE
 from ziggurat.dataflow.parallel.team import Report, Team, raised
@@ -134,7 +135,7 @@ class MapRun:
             self._order.append(Chunk(inputs, Report(0, 0, MapResult([NOT_MINE] * len(inputs), batch=NOT_MINE))))
             return
         indices = range(first, last + 1) if last - first + 1 == len(inputs) else [each.place for each in inputs]
-        task = MapTask([each.point for each in inputs], indices, pass_index, self._stream.seed, self._stream.path)
+        task = MapTask(Points(each.point for each in inputs), indices, pass_index, self._stream.seed, self._stream.path)
         label = f"datapoint {first}" if first == last else f"datapoints {first} to {last}"
         chunk = Chunk(inputs)
         self._out[self._team.submit(task, items=len(inputs), label=label)] = chunk

@@ -129,9 +129,9 @@ class Means:
         return words, self.processes[worker].exit_code(_END_S)
 
     def close(self) -> None:
-        """End all processes and close everything; in a copy of the process that made it, do nothing."""
+        """End all processes and close everything."""
         with self._closing:
-            if self._closed or os.getpid() != self.owner:
+            if self._closed:
                 return
             self._closed = True
         _open_means.discard(self)
@@ -151,12 +151,13 @@ class Means:
             os.close(self.done)
 
     def leave(self) -> None:
-        """In a copy of this process: close the descriptors, so that the workers see when their own parent is gone."""
+        """In a copy of this process: let go of everything; the workers belong to the original."""
+        self._closed = True
         for descriptor in (*self.tasks, self.done):
             if descriptor >= 0:
                 os.close(descriptor)
-        for each in self.sockets:
-            each.close()
+        for each in (*self.sockets, *self.processes):
+            each.close() if isinstance(each, socket.socket) else each.leave()
 
 
 _open_means: weakref.WeakSet[Means] = weakref.WeakSet()
@@ -164,13 +165,16 @@ _open_means: weakref.WeakSet[Means] = weakref.WeakSet()
 
 def _start(method: StartMethod, descriptors: list[int], told: dict[str, Any], program: Program) -> WorkerProcess:
     if method == "fork":
-        return ForkedWorker(descriptors, told, program, _leave_all)
+        return ForkedWorker(descriptors, told, program)
     return (ServedWorker if method == "forkserver" else SpawnedWorker)(descriptors, told)
 
 
 def _leave_all() -> None:
     for means in list(_open_means):
         means.leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)
 
 
 def _payload(name: str, program: Program, method: StartMethod | None) -> tuple[StartMethod, int | None, int]:

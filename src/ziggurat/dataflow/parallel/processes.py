@@ -128,8 +128,11 @@ class ProcessTeam(Team):
             self._arena.free(slot)
         self._unread.clear()
 
+    def is_ours(self) -> bool:
+        return self._means.owner == os.getpid()
+
     def healthy(self) -> bool:
-        return self._end.alive and self._means.owner == os.getpid() and self._means.ready(0)[1] is None
+        return self._end.alive and self._means.ready(0)[1] is None
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._means.processes]

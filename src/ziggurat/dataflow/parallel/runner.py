@@ -182,7 +182,7 @@ class Runner(ProxyDataFlow):
     def _tell(self, why: str | None) -> None:
         _logger.warning(
             "%s: %s %s, and one of the %d workers runs it all. A parallel map after a source that costs little uses "
-            "them all, and so does `independent=True` (each runs a copy of its own, with duplicates, as in Tensorpack).",
+            "them all; so does `independent=True`: each runs a copy of its own, with duplicates, as in Tensorpack.",
             type(self).__name__,
             type(self.ds).__name__,
             why or "cannot be divided",

@@ -17,7 +17,7 @@ __all__ = ["DatapointWorkerError", "InlineTeam", "Report", "Team", "died", "rais
 
 
 class DatapointWorkerError(DataWorkerError, DatapointError):
-    """A worker raised at one datapoint: what a serial stage raises (``key``, ``reason``), and the worker's traceback."""
+    """A worker raised at one datapoint: the key and reason that a serial stage names, and the worker's traceback."""
 
     def __init__(self, rule: str, failure: Failure, *, advice: str, details: dict[str, Any]) -> None:
         ZigguratError.__init__(self, rule, received=failure.reason or failure.kind, advice=advice, details=details)
@@ -91,8 +91,12 @@ class Team(ABC):
     def close(self) -> None:
         """End the workers and free everything."""
 
+    def is_ours(self) -> bool:
+        """Tell whether this process has started the workers; in a copy of it they are somebody else's."""
+        return True
+
     def healthy(self) -> bool:
-        """Tell whether all workers live and belong to this process."""
+        """Tell whether all workers live."""
         return True
 
     def pids(self) -> list[int]:

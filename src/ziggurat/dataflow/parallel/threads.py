@@ -83,8 +83,11 @@ class ThreadTeam(Team):
         self._shared.generation += 1
         self._out.clear()
 
+    def is_ours(self) -> bool:
+        return self._owner == os.getpid()
+
     def healthy(self) -> bool:
-        return self._owner == os.getpid() and not self._shared.stopped
+        return not self._shared.stopped
 
     def close(self) -> None:
         self._end()

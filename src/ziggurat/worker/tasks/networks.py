@@ -88,7 +88,7 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
             advice="Check the path; a relative one starts at the current folder.",
             details={"file": str(path)},
         ) from None
-    return _request(str(path.resolve()), text, shape, classes or _USUAL_CLASSES, "class")
+    return _request(name, text, shape, classes or _USUAL_CLASSES, "class")
 
 
 def _request(path: str, text: str, shape: Any, classes: int | None, labels: str) -> ProgramRequest:

@@ -27,7 +27,6 @@ from ziggurat.worker.tasks.providers import PROVIDERS, provider_of
 
 __all__ = ["TrainedJob", "open_network", "open_trained_job"]
 
-_CLASSES: Final = "classes.json"
 _BEST: Final = ("best", "min-", "max-")
 
 
@@ -81,7 +80,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
     spec = load_spec(job.spec)
     name, state = _state(job, checkpoint)
     preprocessing = Preprocessing.load(folder)
-    names = _class_names(folder)
+    names = _class_names(job.class_names)
     return TrainedJob(
         folder=folder,
         spec=spec,
@@ -152,12 +151,12 @@ def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
     return newest[0].name, newest[1]
 
 
-def _class_names(folder: Path) -> list[str]:
+def _class_names(path: Path) -> list[str]:
     try:
-        return [str(name) for name in json.loads((folder / _CLASSES).read_text(encoding="utf-8"))]
+        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError) as error:
         raise DataError(
-            f"The folder {folder} must hold the names of its classes in {_CLASSES}.",
+            f"The names of a job's classes must stand in {path}.",
             received=str(error),
             advice="Use the folder of a job that has begun to train.",
         ) from error

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             picture = read_picture(Path(path).read_bytes(), preprocessing["channels"])
         except Exception as error:  # whatever a decoder raises is about this file alone
-            failures.append({"file": path, "message": f"{type(error).__name__}: {error}"})
+            failures.append({"file": path, "message": f"It cannot be read as a picture: {error}"})
             continue
         fitted = fit(picture, preprocessing["size"], preprocessing["resize_mode"])[None]
         outputs = model(fitted.astype(np.float32) if inside else finish(fitted, preprocessing, folder))

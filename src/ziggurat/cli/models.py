@@ -1,0 +1,268 @@
+"""Owns the verbs around a trained model: ``evaluate``, ``predict``, ``export``, and ``model`` for those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.output import table
+from ziggurat.errors import DataError, UsageError
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["evaluate", "export", "model", "predict"]
+
+_MATRIX_CLASSES: Final = 20
+_SHOWN_VALUES: Final = 10
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_CHECKPOINT = click.option(
+    "--checkpoint", metavar="NAME", help="Such as step-00000042, best or latest; else the best, or the latest."
+)
+_MODEL = click.argument("file", type=click.Path(path_type=Path))
+_FRAMEWORK = click.option("--framework", default="tensorflow", show_default=True, help="Backend that opens it.")
+
+
+def _time_limit(default_s: float | None) -> Any:
+    kind = click.FloatRange(min=0, min_open=True)
+    text = "Seconds after which it is ended."
+    return click.option("--time-limit", metavar="S", type=kind, default=default_s, show_default=True, help=text)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--split", default="val", show_default=True, help="val, test or train.")
+@_CHECKPOINT
+@_time_limit(None)
+@click.pass_obj
+def evaluate(
+    application: Application, folder: Path, split: str, checkpoint: str | None, time_limit: float | None
+) -> None:
+    """Test the network of the job in FOLDER on every sample of a split."""
+    tasks = Tasks(application.settings)
+    found = tasks.evaluate(folder, split=split, checkpoint=checkpoint, time_limit_s=time_limit)
+    application.output.document(found, _evaluation_text(found))
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
+@click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
+@_CHECKPOINT
+@_time_limit(None)
+@click.pass_obj
+def predict(
+    application: Application,
+    folder: Path,
+    images: tuple[str, ...],
+    top: int,
+    checkpoint: str | None,
+    time_limit: float | None,
+) -> int:
+    """Predict for IMAGEs with the network of the job in FOLDER.
+
+    A file that cannot be read is named, the others are predicted all the same, and the exit code is 4.
+    """
+    tasks = Tasks(application.settings)
+    found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit)
+    return _show_predictions(application, found)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option(
+    "--format", "export_format", required=True, metavar="NAME", help="checkpoint, pb, savedmodel, onnx or tflite."
+)
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="New folder; else JOB-FORMAT here.")
+@click.option(
+    "--preprocessing",
+    type=click.Choice(("inside", "beside")),
+    default="inside",
+    show_default=True,
+    help="Whether crop, mean and whitening are part of the model.",
+)
+@_CHECKPOINT
+@_time_limit(None)
+@click.pass_obj
+def export(
+    application: Application,
+    folder: Path,
+    export_format: str,
+    out: Path | None,
+    preprocessing: str,
+    checkpoint: str | None,
+    time_limit: float | None,
+) -> int:
+    """Write the network of the job in FOLDER for other programs, and prove on real samples that it gives the same.
+
+    The folder gets the model, its parity report, a model card, and a predict.py that needs no Ziggurat. The exit code
+    is 1 where the exported model does not give the same.
+    """
+    options = {"preprocessing": preprocessing, "checkpoint": checkpoint, "time_limit_s": time_limit}
+    found = Tasks(application.settings).export(folder, export_format, out, **options)
+    application.output.document(found, _export_text(found))
+    return 0 if found["parity"]["holds"] else 1
+
+
+@click.group(cls=Group)
+def model() -> None:
+    """Look into models that others trained, and predict with them.
+
+    FILE is a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel.
+    """
+
+
+@model.command()
+@_MODEL
+@_FRAMEWORK
+@_time_limit(120.0)
+@click.pass_obj
+def inspect(application: Application, file: Path, framework: str, time_limit: float) -> None:
+    """List the inputs and outputs of the model in FILE, likely outputs first."""
+    found = Tasks(application.settings).inspect_model(file, backend=framework, time_limit_s=time_limit)
+    application.output.document(found, _model_text(found))
+
+
+@model.command("predict")
+@_MODEL
+@click.argument("files", nargs=-1, required=True, metavar="IMAGE|ARRAY.npy...")
+@click.option("--input", "input_name", metavar="NAME", help="What is fed; may be left out where there is one.")
+@click.option("--output", "output_names", metavar="NAME", multiple=True, help="What is asked for; may be repeated.")
+@click.option("--scale", metavar="X", type=float, default=1.0, help="Factor of a picture's 0 to 255.  [default: 1]")
+@click.option("--feed", "feeds", metavar="NAME=X", multiple=True, help="Number for another input; may be repeated.")
+@_FRAMEWORK
+@_time_limit(120.0)
+@click.pass_obj
+def predict_with(
+    application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
+) -> int:
+    """Predict with the model in FILE for pictures, or for arrays that numpy.save wrote.
+
+    `ziggurat model inspect` lists the names of inputs and outputs.
+    """
+    chosen = {"input": options["input_name"], "outputs": list(options["output_names"]), "scale": options["scale"]}
+    chosen |= {"feeds": _numbers(options["feeds"]), "backend": framework, "time_limit_s": time_limit}
+    return _show_predictions(application, Tasks(application.settings).predict_with_model(file, files, **chosen))
+
+
+def _numbers(feeds: Sequence[str]) -> dict[str, float]:
+    numbers = {}
+    for feed in feeds:
+        name, _, text = feed.partition("=")
+        try:
+            numbers[name] = float(text)
+        except ValueError:
+            raise UsageError(
+                "`--feed` takes NAME=X, X a number.", received=feed, advice="Write it as in: --feed keep_prob=1."
+            ) from None
+    return numbers
+
+
+def _show_predictions(application: Application, found: dict[str, Any]) -> int:
+    """Show what was predicted and which files were bad; return the exit code."""
+    output, failures = application.output, found["failures"]
+    if found["predictions"] or output.as_json:
+        output.document(found, "\n".join(_prediction_text(each) for each in found["predictions"]))
+    if not output.as_json:
+        for failure in failures:
+            output.note(f"Error: {failure['message']}")
+    return DataError.exit_code if failures else 0
+
+
+def _prediction_text(prediction: Mapping[str, Any]) -> str:
+    if "classes" in prediction:
+        found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
+        return f"{prediction['file']}: {found}"
+    lines = [
+        f"{name} {_shape(each['shape'])}: {_values(each['values'])}" for name, each in prediction["outputs"].items()
+    ]
+    return "\n  ".join([f"{prediction['file']}:", *lines])
+
+
+def _evaluation_text(found: Mapping[str, Any]) -> str:
+    head = f"{found['folder']}, {found['checkpoint']} (step {found['step']}): "
+    head += f"{found['samples']} samples of {found['split']}"
+    if found["skipped"]:
+        head += f", {found['skipped']} files could not be read"
+    figures = {**found["scalars"], **{name: found[name] for name in ("accuracy", "top_5") if name in found}}
+    parts = [head, "\n".join(f"  {name:<12} {value:.6g}" for name, value in figures.items())]
+    if found["classifier"]:
+        rows = [
+            (each["class"], str(each["samples"]), _percent(each["precision"]), _percent(each["recall"]))
+            for each in found["classes"]
+        ]
+        parts.append(table(rows, ("class", "samples", "precision", "recall")))
+        parts.append(_matrix_text(found))
+    return "\n\n".join(parts)
+
+
+def _matrix_text(found: Mapping[str, Any]) -> str:
+    names, matrix = [each["class"] for each in found["classes"]], found["confusion"]
+    if len(names) > _MATRIX_CLASSES:
+        wrong = [
+            (count, names[row], names[column])
+            for row, line in enumerate(matrix)
+            for column, count in enumerate(line)
+            if row != column and count
+        ]
+        rows = [(label, taken, str(count)) for count, label, taken in sorted(wrong, reverse=True)[:_MATRIX_CLASSES]]
+        return table(rows, ("class", "taken for", "samples"))
+    rows = [(name, *(str(count) for count in line)) for name, line in zip(names, matrix)]
+    return "Rows: the class; columns: what it was taken for.\n" + table(rows, ("", *names))
+
+
+def _export_text(found: Mapping[str, Any]) -> str:
+    report = found["parity"]
+    rows = [(name.replace("_", " "), _text(value)) for name, value in report.items()]
+    verdict = "The exported model gives the same." if report["holds"] else "The exported model does NOT give the same."
+    source = f"{report['samples']} samples of {found['split']}"
+    return f"{found['out']}: {', '.join(found['files'])}\n\n{table(rows, ('parity', source))}\n\n{verdict}"
+
+
+def _model_text(found: Mapping[str, Any]) -> str:
+    signatures = found["signatures"]
+    named = {name for signature in signatures.values() for name in signature["outputs"].values()}
+    likely = [each for each in found["outputs"] if not each["readers"] or each["name"] in named]
+    others = [each["name"] for each in found["outputs"] if each not in likely]
+    parts = [
+        f"{found['model']}: {found['kind']}",
+        f"Inputs\n{_tensors(found['inputs'])}",
+        f"Likely outputs (nothing else reads them, or a signature names them)\n{_tensors(likely)}",
+    ]
+    if others:
+        parts.append(f"Other outputs: {', '.join(others)}")
+    for name, signature in signatures.items():
+        sides = (", ".join(f"{key}: {each}" for key, each in signature[side].items()) for side in ("inputs", "outputs"))
+        parts.append(f"Signature {name}: {' → '.join(sides)}")
+    return "\n\n".join(parts)
+
+
+def _tensors(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [(each["name"], each["kind"], each["dtype"], _shape(each["shape"])) for each in found]
+    return table(rows, ("name", "type", "numbers", "shape"))
+
+
+def _shape(shape: Sequence[int | None] | None) -> str:
+    return "?" if shape is None else f"({', '.join('N' if side is None else str(side) for side in shape)})"
+
+
+def _values(values: Any) -> str:
+    """Return the first numbers of an array."""
+    flat = [values]
+    while flat and isinstance(flat[0], list):
+        flat = [each for part in flat for each in part]
+    shown = " ".join(f"{value:.6g}" for value in flat[:_SHOWN_VALUES])
+    return shown + (" …" if len(flat) > _SHOWN_VALUES else "")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)

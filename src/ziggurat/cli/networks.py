@@ -1,0 +1,139 @@
+"""Owns the verbs that look at a network before it is trained: ``debug`` and ``graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command
+from ziggurat.cli.output import table
+from ziggurat.errors import NetworkCodeError, UsageError
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["debug", "graph"]
+
+_NETWORK = click.argument("network", metavar="NETWORK")
+_FRAMEWORK = click.option("--framework", default="tensorflow", show_default=True, help="Backend that the file is for.")
+_TIME_LIMIT = click.option(
+    "--time-limit", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
+    help="Seconds after which it is ended.",
+)  # fmt: skip
+
+
+@click.command(cls=Command)
+@_NETWORK
+@click.option("--data", default="digits", show_default=True, help="Data set or folder that the batch comes from.")
+@click.option("--batch-size", metavar="N", type=click.IntRange(min=1), default=16, show_default=True, help="Samples.")
+@_FRAMEWORK
+@_TIME_LIMIT
+@click.pass_obj
+def debug(
+    application: Application, network: str, data: str, batch_size: int, framework: str, time_limit: float
+) -> int | None:
+    """Run NETWORK (a file, or a standard network) eagerly on one real batch.
+
+    What it prints is shown, every layer is listed with its output, and an error stops at the user's line.
+    """
+    options = {"backend": framework, "data": data, "batch_size": batch_size, "time_limit_s": time_limit}
+    try:
+        found = Tasks(application.settings).debug(network, **options)
+    except NetworkCodeError as error:
+        return _show_with_trace(application, error)
+    application.output.document(found, _debug_text(found))
+    return None
+
+
+@click.command(cls=Command)
+@_NETWORK
+@click.option("--input-shape", metavar="HxWxC", help="Pictures that it gets; else what it is made for, or 28x28x1.")
+@click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; else 10.")
+@click.option("--operations", is_flag=True, help="List every operation too (JSON always does).")
+@_FRAMEWORK
+@_TIME_LIMIT
+@click.pass_obj
+def graph(
+    application: Application,
+    network: str,
+    input_shape: str | None,
+    classes: int | None,
+    operations: bool,
+    framework: str,
+    time_limit: float,
+) -> None:
+    """Describe NETWORK (a file, or a standard network): layers, shapes, variables, cost."""
+    options = {"backend": framework, "input_shape": _shape_of(input_shape), "classes": classes}
+    found = Tasks(application.settings).describe(network, time_limit_s=time_limit, **options)
+    application.output.document(found, _graph_text(found, operations=operations))
+
+
+def _show_with_trace(application: Application, error: NetworkCodeError) -> int:
+    """Show the user's line first, then how Python came there."""
+    trace = error.details.get("traceback", "")
+    if application.as_json or not trace:
+        raise error
+    application.output.note(f"Error: {error}\n\n{trace.rstrip()}")
+    return error.exit_code
+
+
+def _shape_of(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) != 3 or not all(part.isdigit() and int(part) for part in parts):
+        raise UsageError("`--input-shape` takes HxWxC.", received=text, advice="Write it as in 28x28x1.")
+    return [int(part) for part in parts]
+
+
+def _debug_text(found: dict[str, Any]) -> str:
+    batch = ", ".join(f"{name} {_shape(shape)}" for name, shape in zip(("x", "y"), found["batch"]))
+    layers = [
+        (each["layer"], each["scope"], _shape(each["shape"]), f"{each['mean']:.5g}", f"{each['deviation']:.5g}")
+        for each in found["layers"]
+    ]
+    variables = [(name, _shape(shape)) for name, shape in found["variables"].items()]
+    return "\n".join(
+        [
+            f"batch: {batch}",
+            "",
+            table(layers, ("layer", "scope", "output", "mean", "deviation")),
+            "",
+            table(variables, ("variable", "shape")),
+            "",
+            f"outputs: {', '.join(_shape(shape) for shape in found['output_shapes'])}",
+            f"loss: {found['loss']:.6g}",
+        ]
+    )
+
+
+def _graph_text(found: dict[str, Any], *, operations: bool) -> str:
+    layers = [
+        (each["name"], _shape(each["shape"]), f"{each['parameters']:,}", str(each["operations"]))
+        for each in found["layers"]
+    ]
+    variables = [
+        (each["name"], _shape(each["shape"]), f"{each['count']:,}", "yes" if each["trainable"] else "no")
+        for each in found["variables"]
+    ]
+    parts = [
+        table(layers, ("layer", "output", "parameters", "operations")),
+        table(variables, ("variable", "shape", "numbers", "trained")),
+    ]
+    if operations:
+        rows = [
+            (each["name"], each["kind"], _shape(each["shape"]), ", ".join(each["inputs"]))
+            for each in found["operations"]
+        ]
+        parts.append(table(rows, ("operation", "type", "output", "inputs")))
+    parts.append(
+        f"input (N, {', '.join(map(str, found['input_shape']))}), "
+        f"outputs {', '.join(_shape(shape) for shape in found['outputs'])}\n"
+        f"{found['parameters']:,} parameters, {found['multiply_adds']:,} multiply-adds a sample"
+    )
+    return "\n\n".join(parts)
+
+
+def _shape(shape: Sequence[int | None] | None) -> str:
+    return "?" if shape is None else f"({', '.join('N' if side is None else str(side) for side in shape)})"

@@ -1,0 +1,150 @@
+"""Owns where a flow stands: its state as JSON values, going on from one, and giving a pass up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ziggurat.dataflow.life import Life, Position
+from ziggurat.dataflow.policy import ErrorPolicy
+from ziggurat.errors import DataError
+
+__all__ = ["Resumable"]
+
+
+class Resumable:
+    """The part of every data flow that knows its state. A state holds positions and never data."""
+
+    resumes_by_replay: bool = False
+    """True where the stage cannot start in mid-pass: it is run again from the start of the pass, unseen."""
+
+    spans_passes: bool = False
+    """True where a new pass of this stage goes on in the middle of a pass of its children."""
+
+    policy: ErrorPolicy = ErrorPolicy("raise")
+    """What the stage does with datapoints that cannot be used; a stage with the choice has a policy of its own."""
+
+    _life: Life
+
+    # ---- what a stage implements
+
+    def children(self) -> Sequence[Any]:
+        """Return the flows that this one reads."""
+        raise NotImplementedError
+
+    def stage_state(self) -> Any:
+        """Return what the stage must remember beside its position, as JSON values."""
+        return None
+
+    def load_stage_state(self, state: Any) -> None:
+        """Take back what ``stage_state()`` gave."""
+
+    def children_state(self) -> list[Any]:
+        """Return the states that the children are to have when this pass goes on; an earlier one where the stage reads
+        ahead or holds datapoints back."""
+        return [child.state() for child in self.children()]
+
+    def children_state_if_over(self) -> list[Any]:
+        """Return the states that the children are to have when this pass does not go on."""
+        return [child.state() for child in self.children()]
+
+    # ---- what a user calls
+
+    def state(self) -> dict[str, Any]:
+        """Return where the newest pass stands, as JSON values: after the last datapoint that was delivered.
+
+        In another thread it waits while a datapoint is being made.
+        """
+        life = self._life
+        with life.lock:
+            position = life.loaded or life.position
+            state: dict[str, Any] = {
+                "stage": type(self).__name__,
+                "seed": life.seed,
+                "pass": position.pass_index,
+                "delivered": position.delivered,
+                "ended": position.ended,
+                "own": self.stage_state(),
+                **self._children_states(position),
+            }
+            if self.policy.counts().total:
+                state["errors"] = self.policy.state()
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Let the next ``iter()`` go on where ``state()`` was called on a flow of the same shape.
+
+        Raises:
+            DataError: where the state is of another pipeline.
+        """
+        children = self.children()
+        if state["stage"] != type(self).__name__ or len(state["children"]) != len(children):
+            raise DataError(
+                "A data flow takes the state of a pipeline of the same shape only.",
+                received=f"{state['stage']} with {len(state['children'])} children for "
+                f"{type(self).__name__} with {len(children)}",
+                advice="Build the pipeline as it was when the state was saved, or start its data anew.",
+            )
+        life = self._life
+        if not life.path and state["seed"] is not None:
+            self._assign_seed(state["seed"], ())
+        ended = bool(state["ended"])
+        position = Position(state["pass"], state["delivered"], ended, state["children"], state.get("children_if_over"))
+        life.loaded = None if ended else position
+        life.position = position
+        if ended:
+            self._load_over(position)
+        else:
+            for child, child_state in zip(children, state["children"], strict=True):
+                child.load_state(child_state)
+        if self.policy is not Resumable.policy:
+            self.policy.load_state(state.get("errors"))
+        self.load_stage_state(state["own"])
+
+    @property
+    def ended(self) -> bool:
+        """True where the newest pass is over, or none has begun.
+
+        A stage that still yields after its child has ended (a last, smaller batch) asks for it when it is resumed.
+        """
+        return self._life.loaded is None and self._life.position.ended
+
+    # ---- inside
+
+    def _abandon(self) -> None:
+        """Let a pass that was broken off be over, so that no state says that it goes on."""
+        life = self._life
+        position = life.loaded or life.position
+        life.loaded = None
+        position.ended = True
+        if position.children_if_over is not None:
+            self._load_over(position)  # it was resumed, but its children have not caught up
+        elif not self.spans_passes:
+            for child in self.children():
+                child._abandon()
+
+    def _load_over(self, position: Position) -> None:
+        """Load the children for a pass that is over: no pass of them is half-way, unless the stage says so."""
+        states = position.children_at_start if position.children_if_over is None else position.children_if_over
+        position.children_if_over = None
+        for child, state in zip(self.children(), states, strict=True):
+            child.load_state(state if self.spans_passes else {**state, "ended": True})
+
+    def _children_states(self, position: Position) -> dict[str, list[Any]]:
+        if position.ended:
+            return {"children": self.children_state_if_over()}
+        goes_back = self.resumes_by_replay or type(self).children_state is not Resumable.children_state
+        if not goes_back:
+            return {"children": self.children_state()}
+        over = position.children_if_over
+        return {
+            "children": position.children_at_start if self.resumes_by_replay else self.children_state(),
+            "children_if_over": self.children_state_if_over() if over is None else over,
+        }
+
+    def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
+        """Let ``seed`` decide the random numbers of this flow, at its place in the pipeline, and of its children."""
+        self._life.seed = seed
+        self._life.path = path
+        for number, child in enumerate(self.children()):
+            child._assign_seed(seed, (*path, number))

@@ -1,0 +1,12 @@
+"""Owns the command line of tasks: ``python -m ziggurat.worker.tasks NAME < request.json``."""
+
+import os
+import sys
+
+from ziggurat.worker.tasks.process import main
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of the user's file must not keep a process whose answer is written

@@ -1,0 +1,245 @@
+"""Owns the studio's side of tasks: each runs in a process of its own, within a time limit, and answers in JSON.
+
+A user's code runs there. Whatever it does, this process goes on: it gets a result or a ``ZigguratError``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ziggurat.errors import JobError, NetworkCodeError, ZigguratError
+from ziggurat.settings import Settings, child_environment
+from ziggurat.workspace.job_status import open_job
+
+__all__ = ["TASK_COMMAND", "Tasks", "run_task"]
+
+TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.tasks")
+"""Starts a task; its name is added."""
+
+
+class Tasks:
+    """What a person can do around a training: evaluate, predict, export, describe, debug, use models of others.
+
+    Every method returns the JSON values of its task (see ``ziggurat.worker.tasks``), takes ``time_limit_s`` (None for
+    no limit), and raises what ``run_task`` raises.
+
+    Args:
+        settings: of this process; tasks get the same.
+        command: what starts a task.
+    """
+
+    def __init__(self, settings: Settings, *, command: Sequence[str] = TASK_COMMAND) -> None:
+        self._environment = child_environment(settings)
+        self._command = tuple(command)
+
+    def evaluate(
+        self,
+        folder: Path,
+        *,
+        split: str = "val",
+        checkpoint: str | None = None,
+        time_limit_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Evaluate a job's network on every sample of a split.
+
+        Args:
+            folder: the job folder.
+            split: ``val``, ``test`` or ``train``.
+            checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
+            time_limit_s: how long it may take.
+        """
+        request = {"folder": str(open_job(folder).path), "split": split, "checkpoint": checkpoint}
+        return self._run("evaluate", request, time_limit_s)
+
+    def predict(
+        self,
+        folder: Path,
+        images: Sequence[str],
+        *,
+        top: int = 5,
+        checkpoint: str | None = None,
+        time_limit_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Predict for image files; those that cannot be read are among the ``failures``."""
+        request = {
+            "folder": str(open_job(folder).path),
+            "images": list(images),
+            "top": top,
+            "checkpoint": checkpoint,
+        }
+        return self._run("predict", request, time_limit_s)
+
+    def export(
+        self,
+        folder: Path,
+        export_format: str,
+        out: Path | None = None,
+        *,
+        preprocessing: str = "inside",
+        checkpoint: str | None = None,
+        time_limit_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Write a job's network in a format of other programs, with the proof that it gives the same.
+
+        Args:
+            folder: the job folder.
+            export_format: such as ``onnx``.
+            out: a folder that is not there yet; in the current folder, named after job and format, where it is left
+                out.
+            preprocessing: ``inside`` the model or ``beside`` it.
+            checkpoint: as for ``evaluate``.
+            time_limit_s: how long it may take.
+        """
+        request = {
+            "folder": str(open_job(folder).path),
+            "format": export_format,
+            "out": str(out or f"{folder.resolve().name}-{export_format}"),
+            "preprocessing": preprocessing,
+            "checkpoint": checkpoint,
+        }
+        return self._run("export", request, time_limit_s)
+
+    def describe(self, network: str, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
+        """Describe a network; options: ``backend``, ``input_shape``, ``classes``."""
+        return self._run("describe", {"network": network, **options}, time_limit_s)
+
+    def debug(
+        self, network: str, *, time_limit_s: float | None = None, output: IO[Any] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Run a network eagerly on one real batch; options: ``backend``, ``data``, ``batch_size``.
+
+        What it prints goes to ``output``, or to standard error.
+        """
+        return self._run("debug", {"network": network, **options}, time_limit_s, output)
+
+    def inspect_model(self, model: Path, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
+        """List what can be fed to somebody else's model and asked of it; option: ``backend``."""
+        return self._run("inspect_model", {"model": str(model), **options}, time_limit_s)
+
+    def predict_with_model(
+        self, model: Path, files: Sequence[str], *, time_limit_s: float | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Run somebody else's model; options: ``backend``, ``input``, ``outputs``, ``scale``, ``feeds``."""
+        request = {"model": str(model), "files": list(files), **options}
+        return self._run("predict_with_model", request, time_limit_s)
+
+    def _run(
+        self, name: str, request: Mapping[str, Any], time_limit_s: float | None, output: IO[Any] | None = None
+    ) -> dict[str, Any]:
+        return run_task(
+            name,
+            request,
+            time_limit_s=time_limit_s,
+            environment=self._environment,
+            output=output,
+            command=self._command,
+        )
+
+
+def run_task(
+    name: str,
+    request: Mapping[str, Any],
+    *,
+    time_limit_s: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    output: IO[Any] | None = None,
+    command: Sequence[str] = TASK_COMMAND,
+) -> dict[str, Any]:
+    """Perform a task in a process of its own, and end whatever it leaves behind.
+
+    Args:
+        name: of the task.
+        request: JSON values.
+        time_limit_s: how long it may take; None for as long as it likes.
+        environment: of the process; that of this one where it is not given.
+        output: where its messages and the prints of user code go; to standard error where it is not given.
+        command: what starts a task.
+
+    Raises:
+        ZigguratError: of the family of the task's own error.
+        NetworkCodeError: where it took longer, or ended without an answer.
+        JobError: where it was killed.
+    """
+    with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answer:
+        question.write(json.dumps(request).encode())
+        question.seek(0)
+        process = subprocess.Popen(
+            [*command, "--end-with", str(os.getpid()), name],
+            stdin=question,
+            stdout=answer,
+            stderr=output,
+            env=None if environment is None else dict(environment),
+            process_group=0,  # with all that it starts, it is ended as one
+        )
+        try:
+            code = process.wait(time_limit_s)
+        except subprocess.TimeoutExpired:
+            raise _too_long(name, time_limit_s) from None
+        finally:
+            _end_group(process)
+        answer.seek(0)
+        return _result(name, code, answer.read())
+
+
+def _result(name: str, code: int, text: bytes) -> dict[str, Any]:
+    if code < 0:
+        raise JobError(
+            f"The process of the task `{name}` was killed.",
+            received=signal.Signals(-code).name,
+            advice="Out of memory is the usual reason: use fewer or smaller samples, or free memory.",
+        )
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise _ended_by_itself(name, code) from None
+    if code:
+        raise _error(content, code)
+    return content
+
+
+def _error(shape: Mapping[str, Any], code: int) -> ZigguratError:
+    """Return the error of a JSON shape, in the family of its exit code."""
+    family = next((each for each in _families() if each.exit_code == code), ZigguratError)
+    error = family.__new__(family)
+    options = {"received": shape["received"]} if "received" in shape else {}
+    ZigguratError.__init__(
+        error, shape["rule"], advice=shape.get("advice", ""), details=shape.get("details"), **options
+    )
+    error.__dict__["code"] = shape["error"]
+    return error
+
+
+def _families() -> Iterator[type[ZigguratError]]:
+    yield from ZigguratError.__subclasses__()
+
+
+def _too_long(name: str, time_limit_s: float | None) -> NetworkCodeError:
+    return NetworkCodeError(
+        f"The task `{name}` must end within its time limit: it ran longer than {time_limit_s:g} s.",
+        advice="Look for a loop without an end in the network file, or give it more time with --time-limit.",
+        details={"time_limit_s": time_limit_s},
+    )
+
+
+def _ended_by_itself(name: str, code: int) -> NetworkCodeError:
+    return NetworkCodeError(
+        f"The task `{name}` must give an answer: the process ended by itself (exit code {code}).",
+        advice="Look for `os._exit` and the like in the network file; what it wrote stands above.",
+        details={"exit_code": code},
+    )
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()

@@ -1,0 +1,55 @@
+"""Checkpoints are atomic: whenever their writer is killed, the newest one loads, and nothing that was saved is lost."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from worker_jobs import wait_for
+from worker_saver import REPORT
+
+from ziggurat.engine.checkpoints import CheckpointStore
+
+KILLS = 200
+
+
+@pytest.mark.slow
+def test_200_kills_at_random_moments_never_leave_a_state_that_does_not_load(workers, tmp_path):
+    random = np.random.default_rng(8)
+    folder, report = tmp_path / "checkpoints", tmp_path / REPORT
+    saved_in_all, mended = 0, 0
+    for number in range(KILLS):
+        reported_bytes = report.stat().st_size if report.exists() else 0
+        writer = workers.start_saver(folder, seed=number)
+        wait_for(lambda: report.exists() and report.stat().st_size > reported_bytes, "a save")  # noqa: B023
+        time.sleep(random.uniform(0, 0.04))
+        writer.signal(signal.SIGKILL)
+        assert writer.wait() == -signal.SIGKILL
+
+        mended += any(path.name.startswith(".") for path in folder.iterdir())
+        reported = report.read_bytes()
+        saved_in_all = len(reported) // 8
+        store = CheckpointStore(folder)
+        loaded = store.latest()
+        assert loaded is not None
+        info, state, problems = loaded
+        assert problems == []
+        assert info.step >= int.from_bytes(reported[-8:])
+        assert state.meta["global_step"] == info.step
+        assert all((array == info.step).all() for array in state.arrays.values())
+        names = [each.name for each in store.list()]
+        assert set(store.names().values()) <= set(names)
+    print(f"{saved_in_all} saves, {mended} of {KILLS} kills came in the middle of one")
+    assert mended > KILLS / 10  # else the kills hit nothing
+
+
+def test_the_checkpoint_of_a_step_that_is_saved_again_is_there_all_the_time(tmp_path, workers):
+    folder, report = tmp_path / "checkpoints", tmp_path / REPORT
+    writer = workers.start_saver(folder, seed=1)
+    wait_for(lambda: report.exists() and report.stat().st_size > 80, "ten saves")
+    reader = CheckpointStore(folder, writable=False)
+    for _ in range(100):
+        reader.list()  # checkpoints come and go, and none of that is an error
+    writer.signal(signal.SIGKILL)
+    writer.wait()
+    assert CheckpointStore(folder).latest() is not None

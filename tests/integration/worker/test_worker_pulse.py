@@ -1,0 +1,81 @@
+"""What the heartbeat tells: at work, hung in a step, waiting for data, silent."""
+
+import signal
+import time
+
+from worker_jobs import STEPS, end_of, messages_of, wait_for, wait_for_step
+
+from ziggurat.entities import Pulse, judge_pulse, read_heartbeat
+from ziggurat.layout import JobFolder
+from ziggurat.workspace.job_status import job_status
+
+
+def pausing(**options):
+    """Return the change of a spec that lets training pause after steps."""
+    return {"callbacks": [{"name": "test_pause", "options": options}]}
+
+
+def pulse_of(job, **limits):
+    """Return what the newest heartbeat says now."""
+    heartbeat = read_heartbeat(JobFolder(job).heartbeat)
+    assert heartbeat is not None
+    return judge_pulse(heartbeat, time.time(), **limits)
+
+
+def test_a_worker_at_work_is_alive(workers, new_job):
+    job = new_job(**pausing(each_s=0.05))
+    worker = workers.start(job)
+    heartbeat = wait_for_step(job, 3)
+    assert (heartbeat.pid, heartbeat.phase) == (worker.pid, "training")
+    assert heartbeat.usual_step_s > 0.05
+    assert pulse_of(job) is Pulse.ALIVE
+    assert worker.wait() == 0
+    assert read_heartbeat(JobFolder(job).heartbeat).time <= end_of(job).time  # it beats no longer
+    assert messages_of(job) == []
+
+
+def test_a_hung_step_is_seen_and_said_with_the_stacks_of_all_threads(workers, new_job):
+    job = new_job(hung_after_s=0.5, backend="test_hangs_at_step_4")
+    worker = workers.start(job)
+    (message,) = wait_for(lambda: messages_of(job), "the message")
+    assert message.startswith("No step was completed in the last ")
+    assert " s, after 3 steps; the usual step takes 0." in message
+    assert message.endswith(" s. The stacks of all threads are in log.txt.")
+    assert pulse_of(job, hung_after_s=0.5) is Pulse.HUNG
+    assert job_status(job, time.time()).health == "hung"
+    log = JobFolder(job).log.read_text()
+    assert "worker_plugins.py" in log  # where it hangs
+    assert "in step" in log
+    assert message in log
+    assert message in worker.said
+    assert "worker_plugins.py" not in worker.said  # what people watch is no heap of stacks
+    time.sleep(1.0)
+    assert messages_of(job) == [message]  # once a step
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+    assert job_status(job, time.time()).health == "lost"
+
+
+def test_a_step_that_waits_for_its_batch_says_so(workers, new_job, tmp_path):
+    options = {"before_step": STEPS, "file": str(tmp_path / "stalled")}
+    job = new_job(hung_after_s=0.5, callbacks=[{"name": "test_stalled_data", "options": options}])
+    worker = workers.start(job)
+    (message,) = wait_for(lambda: messages_of(job), "the message")
+    assert f" s, after {STEPS - 1} steps; the usual step takes " in message
+    assert " s. It waits for a batch. The stacks of all threads are in log.txt." in message
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+
+
+def test_a_worker_that_nothing_runs_in_is_silent(workers, new_job):
+    job = new_job(**pausing(each_s=0.05))
+    worker = workers.start(job)
+    wait_for_step(job, 2)
+    worker.signal(signal.SIGSTOP)
+    wait_for(lambda: pulse_of(job, silent_after_s=2.0) is Pulse.SILENT, "its silence")
+    assert pulse_of(job) is Pulse.ALIVE  # by the limits of every day it is too early to tell
+    in_an_hour = job_status(job, time.time() + 3600)
+    assert (in_an_hour.state, in_an_hour.health) == ("running", "silent")
+    worker.signal(signal.SIGCONT)
+    assert worker.wait() == 0
+    assert end_of(job).outcome == "done"

@@ -1,0 +1,93 @@
+"""Interrupted at any step, by whatever, and resumed: bit for bit the same as never interrupted."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from worker_jobs import LAST, STEPS, curves_of, differences, end_of, make_job, outcome_of, steps_of
+
+EVERY_MOMENT = [1, STEPS - 1, STEPS, STEPS + 1, LAST - 1, LAST]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(workers, data, tmp_path_factory):
+    """What the tiny job comes to where nobody disturbs it."""
+    folder = make_job(tmp_path_factory.mktemp("uninterrupted") / "job", data)
+    assert workers.execute(folder) == 0
+    return outcome_of(folder)
+
+
+def test_the_outcome_has_what_must_be_equal(uninterrupted):
+    assert uninterrupted["checkpoint"] == f"step-{LAST:08d}"
+    assert {"arrays/layer1/W", "arrays/momentum/layer1/W", "arrays/random/pcg64"} <= set(uninterrupted)
+    assert {"meta/callbacks/EarlyStopping/best", "meta/random/python", "meta/batches/taken"} <= set(uninterrupted)
+    assert len(uninterrupted["curves/drawn"]) == LAST
+    assert [point[0] for point in uninterrupted["curves/validation_error"]] == [0, STEPS, LAST]
+    assert [line["epoch_num"] for line in uninterrupted["stats"]] == [1, 2]
+
+
+def test_the_same_job_twice_is_the_same(workers, job, uninterrupted):
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+
+
+@pytest.mark.parametrize("step", EVERY_MOMENT)
+@pytest.mark.parametrize(("how", "code"), [("kill", -9), ("term", 75), ("ValueError", 1)])
+def test_interrupted_and_resumed_equals_uninterrupted(workers, job, uninterrupted, how, code, step):
+    assert workers.execute(job, f"{how}:{step}") == code
+    if how == "term":
+        assert steps_of(job)[-1] == step
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+    assert end_of(job).outcome == "done"
+
+
+@pytest.mark.parametrize("moment", ["train", "epoch 1", "epoch 2"])
+@pytest.mark.parametrize(("how", "code"), [("kill", -9), ("term", 75), ("ValueError", 1)])
+def test_also_between_the_steps(workers, job, uninterrupted, how, code, moment):
+    ends_all_the_same = (how, moment) == ("term", "epoch 2")  # the last epoch is complete: nothing is left to resume
+    assert workers.execute(job, f"{how}:{moment}") == (0 if ends_all_the_same else code)
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+
+
+def test_interrupted_again_and_again(workers, job, uninterrupted):
+    for step, how in enumerate(["term", "kill", "ValueError"] * 3, start=1):
+        workers.execute(job, f"{how}:{step}")
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+
+
+def test_killed_behind_the_end_of_an_epoch_that_its_checkpoint_does_not_know(workers, new_job):
+    rule = {"every_epochs": 0, "every_steps": STEPS}  # saved before the end of the epoch had its turn
+    whole, job = new_job(checkpoints=rule), new_job(checkpoints=rule)
+    assert workers.execute(whole) == 0
+    assert workers.execute(job, f"kill:{STEPS + 2}") == -9
+    assert workers.execute(job) == 0
+    assert curves_of(job) == curves_of(whole)
+
+
+def test_killed_at_random_moments_until_it_is_done(workers, job, uninterrupted):
+    random = np.random.default_rng(3)
+    killed = 0
+    while killed < 12:
+        worker = workers.start(job)
+        time.sleep(random.uniform(0, 0.4))
+        if not worker.is_alive():
+            break
+        worker.signal(signal.SIGKILL)
+        assert worker.wait() in (-9, 0)
+        killed += 1
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+
+
+def test_a_job_of_pictures_in_class_folders_too(workers, new_job, pictures):
+    changes = {"data": pictures, "preprocessing": {"size": 8, "crop": 7, "channels": 1}}
+    whole, job = new_job(**changes), new_job(**changes)
+    assert workers.execute(whole) == 0
+    for how, code in (("kill:3", -9), ("term:7", 75), ("ValueError:9", 1)):
+        assert workers.execute(job, how) == code
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), outcome_of(whole)) == []
