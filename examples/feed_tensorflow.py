@@ -3,6 +3,8 @@
 Run it with ``python examples/feed_tensorflow.py``. It needs the extras ``tensorflow`` and ``samples``, and no download.
 """
 
+# ruff: noqa: T201 - a program prints
+
 from __future__ import annotations
 
 import argparse
@@ -10,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-
 from ziggurat.dataflow import BatchData, DataFlow, MapData, MultiProcessMapAndBatchData, imgaug, to_tf_dataset
 from ziggurat.dataflow.augment import augment_component
 from ziggurat.dataflow.dataset import SklearnDigits

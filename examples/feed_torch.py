@@ -3,6 +3,8 @@
 Run it with ``python examples/feed_torch.py``. It needs the extras ``torch`` and ``samples``, and no download.
 """
 
+# ruff: noqa: T201 - a program prints
+
 from __future__ import annotations
 
 import argparse

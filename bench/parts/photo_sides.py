@@ -170,8 +170,9 @@ def _grain(source: Any, workers: str) -> Iterator[Any]:
     import grain
 
     flow = grain.MapDataset.source(source).shuffle(seed=1).repeat(None).batch(BATCH)
-    options = grain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=2) if workers == "threads" else None
-    loader = flow.to_iter_dataset(read_options=options) if options else flow.to_iter_dataset()
+    threads = WORKERS if workers == "threads" else 1
+    options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=2)  # the default is 500, here of batches
+    loader = flow.to_iter_dataset(read_options=options)
     if workers == "processes":
         loader = loader.mp_prefetch(grain.MultiprocessingOptions(num_workers=WORKERS))
     return iter(loader)

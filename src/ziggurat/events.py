@@ -150,7 +150,7 @@ class Progress(Event):
         epoch: the epoch it is in, from 1.
         global_step: steps done.
         total_steps: steps that the job has.
-        seconds_left: estimated time left; None while nobody can tell.
+        remaining_s: estimated time left; None while nobody can tell.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
     """
@@ -160,7 +160,7 @@ class Progress(Event):
     epoch: int
     global_step: int
     total_steps: int
-    seconds_left: float | None = None
+    remaining_s: float | None = None
     steps_per_s: float | None = None
     data_wait_share: float | None = None
 
@@ -172,14 +172,14 @@ class EpochEnded(Event):
     Args:
         epoch: its number, from 1.
         global_step: steps done.
-        seconds: how long its steps took.
+        duration_s: how long its steps took.
     """
 
     type = "epoch_ended"
 
     epoch: int
     global_step: int
-    seconds: float
+    duration_s: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,6 +221,8 @@ class DataFlow(Resumable, ABC):
         items = self.iterate()
         try:
             while True:
+                if life.position is not position:
+                    life.check_newest(position)
                 began = clock()
                 try:
                     item = next(items)

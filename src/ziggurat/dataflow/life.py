@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ziggurat.dataflow.policy import ErrorCounts
-from ziggurat.errors import DataError, ZigguratError
+from ziggurat.errors import DataError, UsageError, ZigguratError
 
 __all__ = ["Life", "Position", "StageContractError", "StageErrors", "StageStats", "UnknownLengthError"]
 
@@ -46,6 +46,19 @@ class Life:
     def ready(self) -> bool:
         """Tell whether this process has prepared the flow."""
         return self.prepared_by == os.getpid()
+
+    def check_newest(self, position: Position) -> None:
+        """Refuse to go on with a pass after another one began: both would count in the same place.
+
+        Raises:
+            UsageError: where ``position`` is not that of the newest pass.
+        """
+        if self.position is not position:
+            raise UsageError(
+                "A data flow has one pass at a time.",
+                received=f"a request to pass {position.pass_index} after pass {self.position.pass_index} began",
+                advice="Build another flow for a second reader, or let one finish before the next begins.",
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "lock": None, "prepared_by": None, "inside": []}

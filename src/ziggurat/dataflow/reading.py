@@ -63,6 +63,7 @@ class Reader:
         """Return the next ``count`` datapoints; fewer only where the pass ends."""
         if self._bulk is None:
             return list(islice(self._items, count))
+        self._life.check_newest(self._position)
         with self._life.lock:
             began = time.perf_counter()
             try:
@@ -75,6 +76,7 @@ class Reader:
     def take_batch(self, count: int) -> tuple[int, Any]:
         """Return the number of datapoints in the next batch (fewer than ``count`` only at the end), and the batch."""
         assert self._bulk is not None
+        self._life.check_newest(self._position)
         with self._life.lock:
             began = time.perf_counter()
             try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, UnknownLengthError
 from ziggurat.dataflow.indexed import IndexedFlow
+from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.errors import DataError, UsageError
 
 __all__ = ["DataFromArrays", "DataFromGenerator", "DataFromIterable", "DataFromList", "DataFromQueue"]
@@ -23,10 +24,15 @@ class DataFromList(IndexedFlow):
     Args:
         lst: the datapoints. It is neither copied nor changed.
         shuffle: a new random order in every pass (as in Tensorpack, this is the default).
+        on_error: what happens where an item cannot be read, as in a sequence that reads files: ``"raise"``,
+            ``"skip"``, ``"log"``, or an ``ErrorPolicy``.
     """
 
-    def __init__(self, lst: Sequence[Datapoint], shuffle: bool = True) -> None:
+    def __init__(
+        self, lst: Sequence[Datapoint], shuffle: bool = True, *, on_error: OnError | ErrorPolicy = "raise"
+    ) -> None:
         super().__init__(shuffle=shuffle)
+        self.policy = ErrorPolicy.of(on_error)
         if not (hasattr(lst, "__len__") and hasattr(lst, "__getitem__")) or isinstance(lst, (dict, str, bytes)):
             raise UsageError(
                 "`DataFromList` takes a list of datapoints, or a sequence.",

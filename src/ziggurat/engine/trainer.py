@@ -308,8 +308,12 @@ class Trainer:
 
     def _leave_waiting(self) -> None:
         """Return to the end of the last step, and leave from there."""
+        taken = self.timing.steps - self._steps_before_load
+        if not taken:
+            raise _Leave
         self.local_step -= 1
-        self.batches.go_back_to(self.timing.steps - self._steps_before_load)
+        self.batches.go_back_to(taken)
+        self._steps_before_load = self.timing.steps
         self._settle()
 
     def _names_to_fetch(self, before_run: list[tuple[Callback, Callable[..., Any]]]) -> Sequence[str]:

@@ -52,9 +52,7 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
 class _Attempt:
     """What the parts of an attempt share."""
 
-    def __init__(
-        self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile
-    ) -> None:
+    def __init__(self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile) -> None:
         self.trainer: Trainer | None = None
         self._folder = folder
         self._request = request
@@ -119,7 +117,9 @@ class _Attempt:
             checkpoint=name,
         )
         said = [
-            Message(time=time.time(), level="warning", text=f"{problem} It goes on from {name}.", step=started.global_step)
+            Message(
+                time=time.time(), level="warning", text=f"{problem} It goes on from {name}.", step=started.global_step
+            )
             for problem in problems
         ]
         self._events.write(started, *said)

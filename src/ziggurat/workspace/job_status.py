@@ -132,7 +132,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
         global_step=max(history.global_step, beat.global_step if beat else 0),
         total_steps=started.max_epoch * started.steps_per_epoch if started else 0,
-        time_left_s=progress.seconds_left if progress else None,
+        time_left_s=progress.remaining_s if progress else None,
         steps_per_s=progress.steps_per_s if progress else None,
         data_wait_share=progress.data_wait_share if progress else None,
         scalars={tag: point.value for tag, point in sorted(history.scalars.items())},

@@ -75,6 +75,19 @@ def test_leaving_the_interpreter_in_a_map_function_is_an_error_too(parallel_map)
         list(flow)
 
 
+class OwnError(Exception):
+    pass
+
+
+def test_an_exception_of_ones_own_class_is_the_cause():
+    def fails(dp):
+        raise OwnError("mine")
+
+    with MultiProcessMapData(numbers(5), 2, fails) as flow, pytest.raises(DataWorkerError) as caught:
+        list(flow)
+    assert isinstance(caught.value.__cause__, OwnError)
+
+
 def test_a_result_that_cannot_be_sent_names_the_reason():
     with (
         MultiProcessMapData(numbers(5), 1, lambda dp: [open(os.devnull)]) as flow,

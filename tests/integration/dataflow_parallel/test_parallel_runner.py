@@ -225,7 +225,6 @@ def test_it_resumes_between_marks_of_a_long_pass(runner):
         with runner(build, 2) as flow:
             flow.load_state(state)
             assert values(flow) == expected[number:]
-            assert state["own"] is None or state["own"]["skip"] < 100
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -66,14 +66,18 @@ def test_a_backend_whose_framework_is_missing(workers, new_job):
     job = new_job(backend="test_missing")
     code, text = refused(workers, job)
     assert code == 8
-    assert text.startswith("The package `test_missing` is needed for the backend test_missing (No module named 'frame')")
+    assert text.startswith(
+        "The package `test_missing` is needed for the backend test_missing (No module named 'frame')"
+    )
     assert error_of(job).error["error"] == "missing_dependency"
 
 
 def test_a_setting_that_is_not_valid(workers, job):
     code, text = refused(workers, job, environment={"ZIGGURAT_LOG_LEVEL": "loud"})
     assert code == 3
-    assert "`log_level` must be `debug`, `info`, `warning` or `error`. Received: 'loud' from ZIGGURAT_LOG_LEVEL." in text
+    assert (
+        "`log_level` must be `debug`, `info`, `warning` or `error`. Received: 'loud' from ZIGGURAT_LOG_LEVEL." in text
+    )
     assert end_of(job).reason == text
 
 

@@ -61,7 +61,7 @@ if spec.name == "waits":
         if asked or folder.stop_request.exists():
             end("stopped", 75, asked[0] if asked else folder.stop_request.read_text().strip(), 1)
         time.sleep(0.05)
-events.write(EpochEnded(time=time.time(), epoch=spec.epochs, global_step=2 * spec.epochs, seconds=0.1))
+events.write(EpochEnded(time=time.time(), epoch=spec.epochs, global_step=2 * spec.epochs, duration_s=0.1))
 end("done", 0, "all epochs are done", 2 * spec.epochs)
 """
 

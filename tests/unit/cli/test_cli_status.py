@@ -123,9 +123,9 @@ def test_a_stop_request_shows_as_stopping(write, job):
 
 def test_progress_is_told_while_it_runs(write):
     progress = Progress(
-        time=NOW, epoch=2, global_step=12, total_steps=30, seconds_left=9.0, steps_per_s=2.0, data_wait_share=0.25
+        time=NOW, epoch=2, global_step=12, total_steps=30, remaining_s=9.0, steps_per_s=2.0, data_wait_share=0.25
     )
-    status = write(started(), EpochEnded(time=NOW, epoch=1, global_step=10, seconds=1), progress, age_s=1, step=14)
+    status = write(started(), EpochEnded(time=NOW, epoch=1, global_step=10, duration_s=1), progress, age_s=1, step=14)
     assert (status.global_step, status.epoch, status.total_steps) == (14, 2, 30)
     assert (status.time_left_s, status.steps_per_s, status.data_wait_share) == (9.0, 2.0, 0.25)
 

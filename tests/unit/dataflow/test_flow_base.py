@@ -24,7 +24,7 @@ from ziggurat.dataflow import (
     RNGDataFlow,
     UnknownLengthError,
 )
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import UsageError, ZigguratError
 
 
 def numbers(count=10, shuffle=False):
@@ -62,6 +62,18 @@ def test_a_pass_that_is_broken_off_is_followed_by_a_whole_one():
     flow = BatchData(ConcatData([numbers(3), numbers(4)]), 2)
     next(iter(flow))
     assert [batch[0].tolist() for batch in flow] == [[0, 1], [2, 0], [1, 2]]
+
+
+def test_a_pass_cannot_go_on_after_the_next_one_began():
+    flow = MapData(numbers(3), lambda dp: dp)
+    items = iter(flow)
+    next(items)
+    assert next(iter(flow)) == [0]
+    with pytest.raises(UsageError, match=r"one pass at a time\. Received: a request to pass 0 after pass 1 began"):
+        next(items)
+    with flow.read() as reader, pytest.raises(UsageError, match=r"Build another flow for a second reader"):
+        list(flow)
+        reader.take(1)
 
 
 def test_reading_many_at_a_time_is_a_pass_too():

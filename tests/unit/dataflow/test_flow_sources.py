@@ -57,6 +57,9 @@ def test_sequences_that_read_lazily_name_the_item_that_fails():
     with pytest.raises(DatapointError, match=r"Datapoint 1 cannot be used: OSError: disk gone") as caught:
         list(BatchData(DataFromList(Lazy(), shuffle=False), 3))
     assert isinstance(caught.value.__cause__, OSError)
+    flow = DataFromList(Lazy(), shuffle=False, on_error="skip")
+    assert list(flow) == [dp for batch in BatchData(flow, 1, use_list=True) for dp in batch] == [[0], [2]]
+    assert flow.error_counts()[0].counts.first == [(1, "OSError: disk gone.")] * 2
 
 
 def test_arrays_are_yielded_row_by_row_in_memory_of_their_own():

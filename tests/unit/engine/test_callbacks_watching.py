@@ -124,7 +124,7 @@ def test_progress_is_said_about_once_a_second_and_after_each_epoch():
     assert [event.total_steps for event in progress] == [8, 8, 8, 8]
     assert progress[0].steps_per_s == pytest.approx(3.0)  # its own hook comes before the clock goes on
     assert 0 <= progress[0].data_wait_share <= 1
-    assert progress[-1].seconds_left == 0
+    assert progress[-1].remaining_s == 0
 
 
 def test_typical_epochs_make_the_estimate():
@@ -139,7 +139,7 @@ def test_typical_epochs_make_the_estimate():
         clock = Clock()
         callbacks = [SlowEpoch(clock, [10, 10, 100, 10, 10, 10]), EstimatedTimeLeft(clock=clock, **options)]
         memory = train(*callbacks, epochs=6)
-        return memory.of_type(Progress)[3].seconds_left  # after epoch 4, when three epochs have been measured
+        return memory.of_type(Progress)[3].remaining_s  # after epoch 4, when three epochs have been measured
 
     assert last_estimate() == pytest.approx(20)
     assert last_estimate(median=False) == pytest.approx(80)
@@ -149,7 +149,7 @@ def test_typical_epochs_make_the_estimate():
 def test_before_the_first_epoch_is_complete_the_steps_tell():
     clock = Clock()
     memory = train(Tick(clock, 2.0), EstimatedTimeLeft(clock=clock), epochs=3)
-    assert memory.of_type(Progress)[0].seconds_left == pytest.approx(22)
+    assert memory.of_type(Progress)[0].remaining_s == pytest.approx(22)
 
 
 def test_a_resumed_training_is_measured_anew():
@@ -161,7 +161,7 @@ def test_a_resumed_training_is_measured_anew():
     second.train(2)
     first_said = memory.of_type(Progress)[0]
     assert (first_said.global_step, first_said.total_steps) == (3, 8)
-    assert first_said.seconds_left == pytest.approx(10)
+    assert first_said.remaining_s == pytest.approx(10)
 
 
 def test_at_least_one_epoch_is_looked_at():

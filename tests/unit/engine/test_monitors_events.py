@@ -39,7 +39,7 @@ def test_everything_that_happens_is_in_the_file_in_order(tmp_path):
     epoch = [(EpochEnded, None), (CheckpointSaved, None)]
     assert kinds == [(ScalarLogged, 0.5), *epoch, (ScalarLogged, 0.25), *epoch]
     ended = [event for event in events_of(tmp_path) if isinstance(event, EpochEnded)]
-    assert [(event.epoch, event.global_step, event.seconds) for event in ended] == [(1, 4, 2.0), (2, 8, 2.0)]
+    assert [(event.epoch, event.global_step, event.duration_s) for event in ended] == [(1, 4, 2.0), (2, 8, 2.0)]
 
 
 @pytest.mark.parametrize("value", [0.1, -0.0, 1e-300, 12345678901234567.0, math.nan, math.inf, -math.inf])

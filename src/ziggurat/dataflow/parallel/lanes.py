@@ -77,19 +77,16 @@ class Lanes:
     def next_lane(self) -> Lane:
         """Wait until the worker whose turn it is has sent a datapoint, or its last parcel; return its lane."""
         lane = self._lanes[self.turn]
-        self._supply()
-        self._receive(wait=False)
-        self._wait_for(lane)
+        if not lane.points and lane.last is None:
+            self._supply()
+            self._receive(wait=False)
+            self._wait_for(lane)
         return lane
 
     def take(self, lane: Lane) -> Any:
         """Return the next datapoint of a lane that has one."""
         lane.taken += 1
         self._count += 1
-        for each in (lane,) if self._independent else self._lanes:
-            reached = each.taken if self._independent else self._count
-            while len(each.marks) > 1 and each.marks[1][0] <= reached:
-                each.marks.popleft()
         return lane.points.popleft()
 
     def ends(self) -> set[int | None]:
@@ -103,7 +100,7 @@ class Lanes:
 
     def position(self) -> tuple[Any, int] | None:
         """Return a state of the flow, and how many datapoints were delivered after it; None before the first."""
-        marks = [lane.marks[0] for lane in self._lanes if lane.marks]
+        marks = [self._reached(lane) for lane in self._lanes if lane.marks]
         if not self._count or not marks:
             return None
         count, state = max(marks, key=lambda mark: mark[0])
@@ -111,7 +108,15 @@ class Lanes:
 
     def positions(self) -> list[tuple[Any, int] | None]:
         """Return the same for each of several independent workers."""
-        return [(lane.marks[0][1], lane.taken - lane.marks[0][0]) if lane.taken else None for lane in self._lanes]
+        reached = [self._reached(lane) if lane.taken else None for lane in self._lanes]
+        return [mark and (mark[1], lane.taken - mark[0]) for mark, lane in zip(reached, self._lanes, strict=True)]
+
+    def _reached(self, lane: Lane) -> tuple[int, Any]:
+        """Return the newest mark that the consumer has reached, and forget those before it."""
+        count = lane.taken if self._independent else self._count
+        while len(lane.marks) > 1 and lane.marks[1][0] <= count:
+            lane.marks.popleft()
+        return lane.marks[0]
 
     def _wait_for(self, lane: Lane) -> None:
         while not lane.points and lane.last is None:
@@ -151,6 +156,8 @@ class Lanes:
             raise raised(self.team.name, report.worker, parcel) from parcel.exception()
         lane.points.extend(parcel.points)
         lane.marks.extend(parcel.marks)
+        if lane.marks:
+            self._reached(lane)
         if parcel.stats:
             self.newest[report.worker] = parcel
         if parcel.end is not None or parcel.fault is not None or parcel.broken or not parcel.divided:

@@ -172,6 +172,9 @@ class ParallelMap(ProxyDataFlow):
         self._holder.close()
         super().close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_line": None}  # a pass under way cannot go to another process
+
     # ---- inside
 
     def _start(self) -> Team:

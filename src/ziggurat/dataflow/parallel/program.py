@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ziggurat.dataflow.parallel.functions import dump
 from ziggurat.dataflow.policy import Failure
 
 __all__ = ["Fault", "Program", "seed_global_generators"]
@@ -40,7 +41,7 @@ class Fault:
         """Return the same without live objects, for another process."""
         carried = None
         try:
-            carried = pickle.dumps(self.cause)
+            carried = dump(self.cause, upwards=True)
             pickle.loads(carried)
         except Exception:  # whatever a user's exception class may raise
             carried = None

@@ -271,6 +271,9 @@ class Runner(ProxyDataFlow):
         self._turn = own["turn"]
         self._rest = [_Rest(each, skip) for each, skip in own["workers"]]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lanes": None}  # a pass under way cannot go to another process
+
     def stats(self) -> list[StageStats]:
         """Return the time spent: what the consumer waited, then the workers, together and by stage."""
         life = self._life

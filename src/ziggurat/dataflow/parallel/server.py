@@ -20,6 +20,7 @@ import socket
 import struct
 import sys
 import traceback
+import warnings
 from typing import Any
 
 from ziggurat.dataflow.parallel import lifeline, worker
@@ -95,7 +96,9 @@ class _Server:
                 os.kill(pid, signal.SIGKILL)
             return True
         *own, status = descriptors
-        pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's threads, which it handles itself
+            pid = os.fork()
         if pid == 0:
             self._become_worker(own, request["settings"])
         for descriptor in own:

@@ -94,7 +94,7 @@ class EstimatedTimeLeft(Callback):
                 epoch=trainer.epoch_num,
                 global_step=trainer.global_step,
                 total_steps=trainer.max_epoch * trainer.steps_per_epoch,
-                seconds_left=self.remaining_s(),
+                remaining_s=self.remaining_s(),
                 steps_per_s=(timing.steps - steps) / passed_s if passed_s > 0 else None,
                 data_wait_share=waited_s / (waited_s + stepped_s) if waited_s + stepped_s > 0 else None,
             )

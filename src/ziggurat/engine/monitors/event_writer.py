@@ -115,7 +115,7 @@ class EventWriter(Monitor, NeedsFolder):
                 time=trainer.monitors.now(),
                 epoch=trainer.epoch_num,
                 global_step=trainer.global_step,
-                seconds=self._epoch_took_s,
+                duration_s=self._epoch_took_s,
             )
         )
         self._lines.flush()

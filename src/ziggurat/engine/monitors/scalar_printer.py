@@ -59,7 +59,7 @@ class ScalarPrinter(Monitor):
         if isinstance(event, Message):
             self._print(event.text if event.level == "info" else f"{event.level.upper()}: {event.text}")
         elif isinstance(event, Progress):
-            self._left_s = event.seconds_left
+            self._left_s = event.remaining_s
 
     def trigger_step(self) -> None:
         """Print what was put in this step, once all callbacks have had their turn."""

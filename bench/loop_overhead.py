@@ -1,0 +1,155 @@
+"""Owns the benchmark of the loop: what the trainer with ten callbacks costs a step, beside a bare loop.
+
+Everything happens in one process and one thread, in turns: after each epoch of the trainer, the bare loop takes as many
+steps with a program and batches of the same kind. The work at the end of an epoch (saving, logging) is not of a step and
+not measured.
+"""
+
+from __future__ import annotations
+
+import io
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bench.parts.report import Options, Report, Row
+from ziggurat.backends.null import NullOptions, NullProgram
+from ziggurat.callbacks import (
+    Callback,
+    EarlyStopping,
+    KeepBest,
+    ModelSaver,
+    ProgressBar,
+    Trainer,
+    default_callbacks,
+    default_monitors,
+    make_schedule,
+    place,
+)
+from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
+
+__all__ = ["run"]
+
+_STEPS = 4000
+_GOAL_US = 5.0
+_BARE, _NONE, _TEN = "bare loop", "trainer, no callbacks", "trainer, ten callbacks"
+
+
+def run(options: Options) -> Report:
+    """Measure."""
+    rows = {name: Row(name, [], []) for name in (_BARE, _NONE, _TEN)}
+    with tempfile.TemporaryDirectory() as folder:
+        trainers = {_NONE: _trainer([], None), _TEN: _trainer(_ten_callbacks(), Path(folder))}
+        turns: dict[str, Callable[[], tuple[float, float]]] = {
+            _BARE: _bare_loop(),
+            **{name: _Turns(trainer).take for name, trainer in trainers.items()},
+        }
+        for number in range(options.rounds + 1):
+            for name, take in turns.items():
+                cpu_s, wall_s = take()
+                if number:  # the first round warms up
+                    rows[name].cpu_us.append(1e6 * cpu_s / _STEPS)
+                    rows[name].wall_us.append(1e6 * wall_s / _STEPS)
+    return Report(
+        "The loop: a linear classifier of 10 weights, batches of one sample, NumPy backend",
+        "step",
+        _BARE,
+        [f"{options.rounds} interleaved rounds of {_STEPS} steps a side in one process, warm-up dropped; medians"]
+        + [_overhead(rows, name) for name in (_NONE, _TEN)]
+        + [f"goal: at most {_GOAL_US:g} µs a step with ten callbacks"],
+        list(rows.values()),
+    )
+
+
+def _overhead(rows: dict[str, Row], name: str) -> str:
+    """Return a sentence with the median of the differences to the bare loop of the same round."""
+    over = [one - bare for one, bare in zip(rows[name].cpu_us, rows[_BARE].cpu_us)]
+    return f"overhead of the {name}: {statistics.median(over):.2f} µs a step ({min(over):.2f} to {max(over):.2f})"
+
+
+def _ten_callbacks() -> list[Callback]:
+    """Return what a job usually has: two that set and judge, two that save, and the defaults."""
+    cosine = make_schedule("cosine")
+    progress = ProgressBar(("cost",), mode="lines", stream=io.StringIO())
+    return [
+        LearningRateSchedule(cosine, 0.1),
+        EarlyStopping("cost", patience=10**9),
+        ModelSaver(),
+        KeepBest("cost"),
+        *default_callbacks(["cost"])[:-1],
+        progress,
+    ]
+
+
+def _trainer(callbacks: list[Callback], folder: Path | None) -> Trainer:
+    monitors = [] if folder is None else default_monitors(folder)[:-1]  # but the one that prints
+    if folder is not None:
+        place(callbacks, folder)
+    return Trainer(_program(), _batches(), callbacks=callbacks, monitors=monitors, steps_per_epoch=_STEPS)
+
+
+def _program() -> NullProgram:
+    return NullProgram(4, 2, NullOptions(hidden=0))
+
+
+def _batches() -> list[list[np.ndarray]]:
+    random = np.random.default_rng(0)
+    return [[random.random((1, 4), np.float32), np.array([number % 2])] for number in range(64)]
+
+
+def _bare_loop() -> Callable[[], tuple[float, float]]:
+    program, batches = _program(), _batches()
+    program.declare(["cost"])
+
+    def take() -> tuple[float, float]:
+        began = time.thread_time(), time.perf_counter()
+        for number in range(_STEPS):
+            program.step(batches[number & 63], ())
+        return time.thread_time() - began[0], time.perf_counter() - began[1]
+
+    return take
+
+
+class _Turns:
+    """Lets a trainer take one epoch at a time, and measures its steps.
+
+    Args:
+        trainer: the trainer.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        self._first, self._last = _Moment("after_epoch"), _Moment("before_epoch")
+        # Around all others: the clock starts when they have begun the epoch, and stops before they end it.
+        trainer.callbacks.insert(0, self._first)
+        trainer.callbacks.append(self._last)
+
+    def take(self) -> tuple[float, float]:
+        """Take an epoch; return the seconds of CPU time and of wall time of its steps."""
+        self._trainer.train(self._trainer.epoch_num + 1)
+        (cpu_0, wall_0), (cpu_1, wall_1) = self._last.at, self._first.at
+        return cpu_1 - cpu_0, wall_1 - wall_0
+
+
+class _Moment(Callback):
+    """Notes the time of one hook."""
+
+    def __init__(self, hook: str) -> None:
+        self._hook = hook
+        self.at = (0.0, 0.0)
+
+    def hooks(self) -> frozenset[str]:
+        """Return the one hook."""
+        return frozenset({self._hook})
+
+    def before_epoch(self) -> None:
+        """Note the time."""
+        self.at = (time.thread_time(), time.perf_counter())
+
+    def after_epoch(self) -> None:
+        """Note the time."""
+        self.at = (time.thread_time(), time.perf_counter())
