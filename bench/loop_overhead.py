@@ -1,8 +1,7 @@
 """Owns the benchmark of the loop: what the trainer with ten callbacks costs a step, beside a bare loop.
 
 Everything happens in one process and one thread, in turns: after each epoch of the trainer, the bare loop takes as many
-steps with a program and batches of the same kind. The work at the end of an epoch (saving, logging) is not of a step and
-not measured.
+steps with a program and batches of the same kind. The work at the end of an epoch (saving, logging) is not measured.
 """
 
 from __future__ import annotations

@@ -115,6 +115,8 @@ class ErrorPolicy:
             return
         if isinstance(error, DatapointError) or not failure.skippable:
             error.add_note(f"(datapoint {key!r} of the pass)")
+            if self.on_error != "raise" and failure.skippable:
+                error.add_note(f"More than {self.at_most} datapoints had to be dropped: look at the data.")
             raise error
         raise self._error(failure) from error
 

@@ -77,7 +77,7 @@ class TestDataSpeed(ProxyDataFlow):
 
     def start_test(self) -> DataSpeed:
         """Do the same: an old name."""
-        self.reset_state()
+        self.ds.reset_state()
         before = self.ds.state()
         items = self._endless()
         for _ in range(self.warmup):

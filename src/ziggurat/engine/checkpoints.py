@@ -203,7 +203,7 @@ class CheckpointStore:
 def _write_files(files: CheckpointFiles, state: RunState) -> None:
     with files.arrays.open("wb") as file:
         # One member an array; names may hold slashes, and the zip format stores them as they are.
-        np.savez(file, allow_pickle=False, **_numbered(state.arrays))
+        np.savez(file, **_numbered(state.arrays))
         file.flush()
         os.fsync(file.fileno())
     content = {
@@ -218,6 +218,13 @@ def _write_files(files: CheckpointFiles, state: RunState) -> None:
 def _numbered(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     # Keyword names of np.savez must not collide with its own ("file"), so the names themselves go into one array.
     numbered = {f"a{number}": np.asarray(array) for number, array in enumerate(arrays.values())}
+    for name, array in zip(arrays, numbered.values(), strict=True):
+        if array.dtype.hasobject:  # it would be pickled, and never be read back
+            raise CheckpointError(
+                "The arrays of a program's state hold numbers or text.",
+                received=f"`{name}` of type {array.dtype}",
+                advice="Return it from `state()` as an array of numbers.",
+            )
     return {"names": np.array(list(arrays), dtype=np.str_), **numbered}
 
 

@@ -188,7 +188,11 @@ class Trainer:
         Raises:
             CheckpointError: where the state is of another network or another epoch length.
         """
-        self.setup()
+        try:
+            self.setup()
+        except BaseException as error:
+            self._after_train(error)  # there will be no training that could call it
+            raise
         meta = state.meta
         if meta["in_epoch"] and meta["steps_per_epoch"] != self.steps_per_epoch:
             raise CheckpointError(
@@ -291,15 +295,20 @@ class Trainer:
     def _settle(self) -> None:
         """Do what waited for a boundary; leave the loop where somebody asked for it."""
         self._attention = False
-        while self._actions:
-            self._actions.pop(0)()
+        self._do_actions()
         if self.stop_reason is not None or self.finish_reason is not None:
             self._call("before_stop")
-            while self._actions:
-                self._actions.pop(0)()
+            self._do_actions()
             raise _Leave
 
     # ---- helpers
+
+    def _do_actions(self) -> None:
+        while self._actions:
+            try:
+                self._actions.pop(0)()
+            except StopTraining as error:
+                self.finish(str(error) or "a callback found the training complete")
 
     def _leave_if_stopped(self) -> None:
         """Leave before the first step: nothing was done in this attempt but what the next one begins with, too."""

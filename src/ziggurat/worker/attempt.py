@@ -116,12 +116,8 @@ class _Attempt:
             steps_per_epoch=trainer.steps_per_epoch,
             checkpoint=name,
         )
-        said = [
-            Message(
-                time=time.time(), level="warning", text=f"{problem} It goes on from {name}.", step=started.global_step
-            )
-            for problem in problems
-        ]
+        texts = [f"{problem} It goes on from {name}." for problem in problems]
+        said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         self._events.write(started, *said)
 
     def _end(self) -> int:

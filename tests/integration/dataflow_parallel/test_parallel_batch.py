@@ -77,7 +77,7 @@ def test_datapoints_that_do_not_fit_into_a_batch_say_so():
         list(flow)
 
 
-def test_a_runner_divides_it_by_batches():
+def test_a_runner_may_run_it():
     def build(workers):
         inner = MultiProcessMapAndBatchData(numbers(50), 0, noisy, 4, remainder=True)
         return MultiProcessRunner(inner, 8, workers).seed(6)

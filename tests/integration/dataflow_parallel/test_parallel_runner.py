@@ -46,7 +46,7 @@ class DividedMap(ProxyDataFlow):
         stream = self.stream("map")
         for dp in self.ds:
             index = self.ds.delivered - 1
-            if self.share is not None and not self.share.owns(index):
+            if self.share is not None and not self.share.mine:
                 yield self.share.NOT_MINE
                 continue
             self.computed += 1
@@ -66,15 +66,15 @@ class DividedBatch(ProxyDataFlow):
         self.batch_size = size
 
     def take_share(self, share):
-        self.share = share if share.offer(self.ds, block=self.batch_size) is not None else None
-        return self.share is not None
+        self.share = share
+        return share.offer(self.ds)
 
     def iterate(self):
         points = []
         for dp in self.ds:
             points.append(dp)
             if len(points) == self.batch_size:
-                mine = self.share is None or self.share.owns(self.delivered)
+                mine = self.share is None or self.share.mine
                 yield [[dp[0] for dp in points], [dp[1] for dp in points]] if mine else self.share.NOT_MINE
                 points = []
 
@@ -310,8 +310,11 @@ def test_independent_copies_of_a_flow_without_length_have_no_end():
 def test_workers_that_see_different_data_are_found_out():
     class Different(DividedMap):
         def iterate(self):
+            count = None
             for number, dp in enumerate(super().iterate()):
-                if number < 10 + 3 * self.share.worker:
+                if count is None:
+                    count = 10 if self.share.mine else 13
+                if number < count:
                     yield dp
 
         def take_share(self, share):
@@ -331,7 +334,7 @@ def test_global_generators_shuffle_alike_in_all_workers_and_draw_apart_afterward
 
         def iterate(self):
             for number in np.random.permutation(30):
-                mine = self.share is None or self.share.owns(self.delivered)
+                mine = self.share is None or self.share.mine
                 yield [int(number), np.random.randint(1_000_000)] if mine else self.share.NOT_MINE
 
     with processes(lambda: Permuted(numbers(1)), 3) as flow:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worker_jobs import Workers, make_data, make_job, make_pictures
+from worker_jobs import make_data, make_job, make_pictures
+from worker_processes import Workers
 
 
 @pytest.fixture(scope="session")

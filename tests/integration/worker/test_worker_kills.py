@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from worker_jobs import wait_for
+from worker_processes import wait_for
 from worker_saver import REPORT
 
 from ziggurat.engine.checkpoints import CheckpointStore

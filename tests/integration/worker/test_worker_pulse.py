@@ -3,7 +3,8 @@
 import signal
 import time
 
-from worker_jobs import STEPS, end_of, messages_of, wait_for, wait_for_step
+from worker_jobs import STEPS, end_of, messages_of, wait_for_step
+from worker_processes import wait_for
 
 from ziggurat.entities import Pulse, judge_pulse, read_heartbeat
 from ziggurat.layout import JobFolder

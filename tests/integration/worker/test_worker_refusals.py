@@ -75,9 +75,7 @@ def test_a_backend_whose_framework_is_missing(workers, new_job):
 def test_a_setting_that_is_not_valid(workers, job):
     code, text = refused(workers, job, environment={"ZIGGURAT_LOG_LEVEL": "loud"})
     assert code == 3
-    assert (
-        "`log_level` must be `debug`, `info`, `warning` or `error`. Received: 'loud' from ZIGGURAT_LOG_LEVEL." in text
-    )
+    assert "must be `debug`, `info`, `warning` or `error`. Received: 'loud' from ZIGGURAT_LOG_LEVEL." in text
     assert end_of(job).reason == text
 
 

@@ -9,16 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from worker_jobs import (
-    STEPS,
-    differences,
-    end_of,
-    events_of,
-    outcome_of,
-    steps_of,
-    wait_for,
-    wait_for_step,
-)
+from worker_jobs import STEPS, differences, end_of, events_of, outcome_of, steps_of, wait_for_step
+from worker_processes import wait_for
 
 from ziggurat.cli.main import main
 from ziggurat.entities import EXIT_STOPPED, read_heartbeat

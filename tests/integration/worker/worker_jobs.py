@@ -1,20 +1,14 @@
-"""Owns what the worker's tests share: tiny jobs, workers as real processes, and what of a job must be equal."""
+"""Owns what the worker's tests share: tiny jobs, and what of a job must be equal."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import worker_plugins
 from PIL import Image
+from worker_processes import wait_for
 
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import Heartbeat, read_heartbeat
@@ -22,7 +16,6 @@ from ziggurat.events import AttemptEnded, ErrorRaised, Event, Message, effective
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
-HERE = Path(__file__).parent
 STEPS = 6
 """Steps in an epoch of the tiny job."""
 
@@ -43,6 +36,12 @@ MAY_DIFFER = {
     "callbacks/ModelSaver/keep_from": "a time: which checkpoints are kept for their age",
 }
 """What differs in the meta of a checkpoint between two executions of the same job, and why. Nothing else may."""
+
+MAY_DIFFER_WITH_THREADS = {
+    **MAY_DIFFER,
+    "batches/source/children": "how far threads had read ahead; the position itself, `delivered`, is equal",
+}
+"""The same of a job whose pictures are decoded by threads."""
 
 
 def make_data(folder: Path) -> Path:
@@ -107,148 +106,6 @@ def make_job(folder: Path, data: Path, **changes: Any) -> Path:
     return folder
 
 
-class Worker:
-    """A worker that was started.
-
-    Args:
-        pid: its process.
-        output: file of its standard output and error.
-        poll: returns its exit code, or None while it is alive.
-    """
-
-    def __init__(self, pid: int, output: Path, poll: Callable[[], int | None]) -> None:
-        self.pid = pid
-        self._output = output
-        self._poll = poll
-        self._code: int | None = None
-
-    @property
-    def said(self) -> str:
-        """What it wrote to standard output and error."""
-        return self._output.read_text()
-
-    def is_alive(self) -> bool:
-        """Return whether it has not ended yet."""
-        if self._code is None:
-            self._code = self._poll()
-        return self._code is None
-
-    def wait(self, at_most_s: float = 90.0) -> int:
-        """Wait for its end; return the exit code, negative for a signal."""
-        wait_for(lambda: not self.is_alive(), "the end of the worker", at_most_s)
-        assert self._code is not None
-        return self._code
-
-    def signal(self, number: int) -> None:
-        """Send it a signal."""
-        os.kill(self.pid, number)
-
-
-class Workers:
-    """Starts workers and leaves none behind.
-
-    Args:
-        folder: for outputs, and the installed plugins.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        installed = folder / "plugins" / "worker_plugins-1.0.dist-info"
-        installed.mkdir(parents=True)
-        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: worker-plugins\nVersion: 1.0\n")
-        (installed / "entry_points.txt").write_text(worker_plugins.ENTRY_POINTS)
-        path = os.pathsep.join([str(HERE), str(folder / "plugins")])
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ZIGGURAT_")}
-        self.environment = {**kept, "PYTHONPATH": path, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-        self._server = subprocess.Popen(
-            [sys.executable, str(HERE / "worker_forks.py")],
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._started: list[Worker] = []
-
-    def start(
-        self, folder: Path, *options: str, environment: dict[str, str] | None = None, largest_file_bytes: int = 0
-    ) -> Worker:
-        """Start a worker as a fork of a process that has its modules."""
-        return self._fork(
-            arguments=[*options, str(folder)],
-            environment=environment or {},
-            largest_file_bytes=largest_file_bytes,
-        )
-
-    def start_saver(self, folder: Path, seed: int) -> Worker:
-        """Start a process that saves checkpoints into ``folder`` until it is killed."""
-        return self._fork(arguments=[str(folder)], environment={}, largest_file_bytes=0, saver_seed=seed)
-
-    def start_command(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> Worker:
-        """Start a worker as everybody does: ``python -m ziggurat.worker``."""
-        output = self._new_output()
-        command = [sys.executable, "-m", "ziggurat.worker", *options, str(folder)]
-        with output.open("wb") as file:
-            process = subprocess.Popen(
-                command,
-                env={**self.environment, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-        return self._keep(Worker(process.pid, output, process.poll))
-
-    def execute(self, folder: Path, strike: str = "", **options: Any) -> int:
-        """Start a worker and wait for its end; return the exit code.
-
-        Args:
-            folder: the job folder.
-            strike: how and when it is ended, see ``worker_plugins``.
-            options: of ``start``.
-        """
-        return self.start(folder, environment={"TEST_STRIKE": strike}, **options).wait()
-
-    def close(self) -> None:
-        """End the workers that are left, and the process that forks."""
-        for worker in self._started:
-            if worker.is_alive():
-                worker.signal(signal.SIGKILL)
-                worker.wait()
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.close()
-        self._server.wait(30)
-        self._server.stdout.close()
-
-    def _fork(self, **asked: Any) -> Worker:
-        output = self._new_output()
-        pid = self._ask({**asked, "output": str(output)})["pid"]
-        return self._keep(Worker(pid, output, lambda: self._ask({"poll": pid})["code"]))
-
-    def _keep(self, worker: Worker) -> Worker:
-        self._started = [each for each in self._started if each.is_alive()] + [worker]
-        return worker
-
-    def _new_output(self) -> Path:
-        return self._folder / f"output-{time.monotonic_ns()}.txt"
-
-    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(asked) + "\n")
-        self._server.stdin.flush()
-        return json.loads(self._server.stdout.readline())
-
-
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 90.0) -> Any:
-    """Wait until a condition holds; return what it gave."""
-    last = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < last, f"waited {at_most_s:.0f} s for {what}"
-        time.sleep(0.02)
-    return found
-
-
 def wait_for_step(folder: Path, step: int) -> Heartbeat:
     """Wait until a heartbeat says that ``step`` steps are done in training."""
     path = JobFolder(folder).heartbeat
@@ -300,7 +157,7 @@ def curves_of(folder: Path) -> dict[str, list[tuple[int, int, float]]]:
     return curves
 
 
-def outcome_of(folder: Path) -> dict[str, Any]:
+def outcome_of(folder: Path, may_differ: dict[str, str] = MAY_DIFFER) -> dict[str, Any]:
     """Return everything of a job that must not depend on how often it was interrupted, flat and by name."""
     store = CheckpointStore(JobFolder(folder).checkpoints, writable=False)
     newest = store.latest()
@@ -311,18 +168,18 @@ def outcome_of(folder: Path) -> dict[str, Any]:
     return {
         "checkpoint": info.name,
         **{f"arrays/{name}": array.tolist() for name, array in state.arrays.items()},
-        **{f"meta/{name}": value for name, value in _flat(state.meta).items() if name not in MAY_DIFFER},
+        **{f"meta/{name}": value for name, value in _flat(state.meta, may_differ).items() if name not in may_differ},
         **{f"names/{given}": name for given, name in store.names().items()},
         **{f"curves/{tag}": points for tag, points in curves_of(folder).items()},
         "stats": [{tag: value for tag, value in line.items() if tag not in MEASURED} for line in lines],
     }
 
 
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Return nested dicts as one, but for what is left out as a whole."""
-    if not isinstance(value, dict) or name in MAY_DIFFER:
+def _flat(value: Any, whole: dict[str, str], name: str = "") -> dict[str, Any]:
+    """Return nested dicts as one, but for those that are named in ``whole``."""
+    if not isinstance(value, dict) or name in whole:
         return {name: value}
-    parts = [_flat(part, f"{name}/{key}" if name else str(key)) for key, part in value.items()]
+    parts = [_flat(part, whole, f"{name}/{key}" if name else str(key)) for key, part in value.items()]
     return {name: value for part in parts for name, value in part.items()}
 
 

@@ -1,7 +1,7 @@
 """Owns the plugins of the worker's tests, as a stranger's package would bring them; the environment says how they act.
 
 ``TEST_STRIKE=<how>:<step>`` lets ``Strike`` end the attempt after that step (``train`` in its place: before the first):
-``kill`` and ``term`` by a signal to its own process, ``ValueError``, ``DataError`` and ``TrainingError`` by raising one.
+``kill`` and ``term`` by a signal to its own process; ``ValueError``, ``DataError`` or ``TrainingError`` by raising it.
 """
 
 from __future__ import annotations

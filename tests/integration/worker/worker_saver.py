@@ -23,9 +23,8 @@ def save_for_ever(folder: Path, seed: int) -> None:
     report = os.open(folder.parent / REPORT, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     while True:
         step += int(random.integers(0, 2))  # the same step again, now and then: it is replaced
-        store.save(
-            RunState({"global_step": step, "filler": "x" * int(random.integers(1, 50_000))}, _arrays(random, step))
-        )
+        meta = {"global_step": step, "filler": "x" * int(random.integers(1, 50_000))}
+        store.save(RunState(meta, _arrays(random, step)))
         os.write(report, step.to_bytes(8))
         if random.random() < 0.5:
             store.give_name("best", store.list()[-1].name)

@@ -188,3 +188,13 @@ def test_a_failure_that_is_not_the_datapoints_is_raised_as_it_is_or_in_words():
     with pytest.raises(DataWorkerError, match=r"raised MissingDependencyError at datapoint 5") as caught:
         ErrorPolicy("skip").take(failure_of(error))
     assert "Traceback" in caught.value.worker_traceback
+
+
+def test_the_limit_of_dropped_datapoints_is_named_with_the_error_that_passed_it() -> None:
+    def refuse(point: list[int]) -> list[int]:
+        raise DatapointError(f"key-{point[0]}", "it cannot be read.")
+
+    flow = MapData(DataFromList([[0], [1], [2]], shuffle=False), refuse, on_error=ErrorPolicy("skip", at_most=1))
+    with pytest.raises(DatapointError) as caught:
+        list(flow)
+    assert "More than 1 datapoints had to be dropped: look at the data." in caught.value.__notes__

@@ -75,3 +75,10 @@ def test_any_type_is_described(point, lines):
 def test_it_goes_only_so_deep():
     text = PrintData(DataFromList([]), max_depth=2).describe([[[[1]]]])
     assert text == "Datapoint 0: list of 1\n  0: list of 1\n    0: list of 1\n"
+
+
+def test_measuring_a_seeded_flow_leaves_its_seed() -> None:
+    expected = list(DataFromList(list(range(20))).seed(7))
+    flow = DataFromList(list(range(20))).seed(7)
+    TestDataSpeed(flow, 10, output=io.StringIO()).start()
+    assert list(flow) == expected

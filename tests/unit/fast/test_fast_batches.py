@@ -137,6 +137,16 @@ def test_bad_images_are_left_out_of_their_batch(photographs, on_error):
     assert [key for key, _ in errors.counts.first] == [5, 6]
 
 
+def test_components_may_be_anything_that_can_be_stacked(photographs):
+    files = [photographs[0], b"no image", photographs[2]]
+    points = [[data, {"box": np.arange(4) + i, "name": f"n{i}"}, 0.5 * i] for i, data in enumerate(files)]
+    ((images, boxes, shares),) = JpegCropBatches(points, 3, CROP, on_error="skip")
+    assert images.shape == (2, 32, 32, 3)
+    assert boxes["box"].tolist() == [[0, 1, 2, 3], [2, 3, 4, 5]]
+    assert boxes["name"].tolist() == ["n0", "n2"]
+    assert shares.tolist() == [0, 1]
+
+
 def test_a_batch_without_a_good_image_is_left_out_and_resumed_right(photographs):
     files = [*photographs]
     files[4:8] = [b"bad"] * 4

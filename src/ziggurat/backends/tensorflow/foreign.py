@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ __all__ = ["ForeignModel", "open_foreign_model"]
 
 _INPUTS: Final = ("Placeholder", "PlaceholderWithDefault")
 _NOT_OUTPUTS: Final = frozenset({*_INPUTS, "Assert", "Assign", "AssignVariableOp", "Const", "NoOp", "SaveV2"})
-_OF_TRAINING: Final = ("gradients/", "save/")
+_OF_TRAINING: Final = re.compile(r"(gradients|save)(_\d+)?/")
 
 Signature = tuple[Mapping[str, str], Mapping[str, str]]
 
@@ -39,7 +40,8 @@ class ForeignModel:
 
     def inputs(self) -> list[TensorDescription]:
         """Return the placeholders, in the order of the graph."""
-        return [_described(each) for each in self.session.graph.get_operations() if each.type in _INPUTS]
+        operations = self.session.graph.get_operations()
+        return [_described(each) for each in operations if each.type in _INPUTS and not _OF_TRAINING.match(each.name)]
 
     def outputs(self) -> list[TensorDescription]:
         """Return what can be asked for: what a signature names, what nothing else reads, then all other numbers."""
@@ -159,7 +161,7 @@ def _names(part: Mapping[str, Any]) -> dict[str, str]:
 def _may_be_output(operation: Any) -> bool:
     if len(operation.outputs) != 1 or operation.type in _NOT_OUTPUTS or not operation.inputs:
         return False
-    if operation.name.startswith(_OF_TRAINING) or "Apply" in operation.type:
+    if _OF_TRAINING.match(operation.name) or "Apply" in operation.type:
         return False
     tensor = operation.outputs[0]
     # Whole numbers in the middle of a graph are shapes and indices; at its end they are classes.

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import os
-import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, ProxyDataFlow
 from ziggurat.dataflow.fast.boxes import CropPolicy, RandomResizedCrop
-from ziggurat.dataflow.fast.buffers import BatchBuffers
-from ziggurat.dataflow.fast.crops import CropFailure, Cropper
 from ziggurat.dataflow.fast.engines import EngineName, open_engine
+from ziggurat.dataflow.fast.window import Window
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
-from ziggurat.dataflow.reading import Reader
 from ziggurat.dataflow.sources import DataFromList
-from ziggurat.dataflow.stacking import stack_datapoints
 from ziggurat.errors import UsageError
 
 __all__ = ["JpegCropBatches"]
-
-_AHEAD = 2
-"""How many batches are worked on while the consumer has one."""
-_CHUNK = 16
-"""How many images a thread takes at a time, at most."""
 
 
 class JpegCropBatches(ProxyDataFlow):
@@ -76,7 +62,7 @@ class JpegCropBatches(ProxyDataFlow):
         self.engine: EngineName = engine
         open_engine(engine)  # an engine that is not there is told of now
         self._empty_batches = 0
-        self._window: _Window | None = None
+        self._window: Window | None = None
 
     def __len__(self) -> int:
         """Return the number of batches; images that are dropped do not change it unless they fill a whole batch."""
@@ -88,7 +74,7 @@ class JpegCropBatches(ProxyDataFlow):
         if not self.resume_index:
             self._empty_batches = 0
         number = self.resume_index + self._empty_batches
-        window = self._window = _Window(self)
+        window = self._window = Window(self)
         try:
             while True:
                 while window.wants_more:
@@ -146,116 +132,6 @@ class JpegCropBatches(ProxyDataFlow):
         if state is not None:
             self.ds.load_state(state)
             self.ds._abandon()
-
-
-@dataclass
-class _Pending:
-    """A batch that is being made."""
-
-    memory: np.ndarray
-    others: Any
-    work: list[Future[list[CropFailure]]]
-    state_before: Any
-
-
-class _Window:
-    """The batches of one pass that are being made, oldest first, and the threads that make them."""
-
-    def __init__(self, stage: JpegCropBatches) -> None:
-        self._stage = stage
-        self._reader: Reader = stage.ds.read()
-        self._stream = stage.stream()
-        self._cropper = Cropper(open_engine(stage.engine), stage.crop)
-        self._buffers = BatchBuffers((stage.batch_size, *stage.crop.shape, 3), keep=_AHEAD + 3)
-        self._threads = ThreadPoolExecutor(stage.num_thread, "ziggurat-crops")
-        self._pending: deque[_Pending] = deque()
-        self._ended = False
-        self._state_before_end: Any = None
-        self._error: Exception | None = None
-        self.close = weakref.finalize(self, _stop, self._threads, self._reader)
-
-    @property
-    def wants_more(self) -> bool:
-        return len(self._pending) <= _AHEAD and not self._ended
-
-    def state_before_next(self) -> Any:
-        """Return the state of the flow that is read before what was not delivered yet; None: it is where it stands."""
-        return self._pending[0].state_before if self._pending else self._state_before_end
-
-    def begin(self, number: int) -> None:
-        """Read the datapoints of the next batch, and give its images to the threads."""
-        stage = self._stage
-        if not self.close.alive:
-            raise UsageError("A pass ends when its flow is closed.", received="`next()` of it", advice="Iterate anew.")
-        state_before = stage.ds.state()
-        try:
-            points = self._reader.take(stage.batch_size)
-            self._ended = len(points) < stage.batch_size
-            if not points or (self._ended and not stage.remainder):
-                self._state_before_end = state_before
-                return
-            first = number * stage.batch_size
-            images = [_image_of(point) for point in points]
-            others = stack_datapoints([point[1:] for point in points], first=first)
-        except Exception as error:  # the batches before it come first
-            self._error, self._ended, self._state_before_end = error, True, state_before
-            return
-        memory = self._buffers.take()
-        work = self._submit(images, number, memory)
-        self._pending.append(_Pending(memory[: len(points)], others, work, state_before))
-
-    def finish(self) -> list[Any] | None:
-        """Return the oldest batch, without the images that were dropped; None after the last."""
-        if not self._pending:
-            if self._error is not None:
-                raise self._error
-            return None
-        batch = self._pending[0]
-        failures = [failure for future in batch.work for failure in future.result()]
-        policy = self._stage.policy
-        assert policy is not None
-        for _slot, failure, cause in sorted(failures, key=lambda failed: failed.slot):
-            policy.take(failure, cause)
-        self._pending.popleft()
-        parts = [batch.memory, *batch.others]
-        if failures:
-            kept = np.ones(len(batch.memory), bool)
-            kept[[failed.slot for failed in failures]] = False
-            parts = [part[kept] for part in parts]
-        return parts
-
-    def _submit(self, images: list[Any], number: int, memory: np.ndarray) -> list[Future[list[CropFailure]]]:
-        stage = self._stage
-        first = number * stage.batch_size
-        keys = [_key_of(image, index) for index, image in enumerate(images, first)]
-        generator = self._stream.seek(stage.pass_index, number)
-        numbers = generator.random_sample((stage.batch_size, stage.crop.numbers))
-        work = []
-        step = max(1, min(_CHUNK, len(images) // stage.num_thread))
-        for start in range(0, len(images), step):
-            chunk = slice(start, start + step)
-            arguments = (images[chunk], keys[chunk], numbers[chunk], memory, start)
-            work.append(self._threads.submit(self._cropper.fill, *arguments))
-        return work
-
-
-def _stop(threads: ThreadPoolExecutor, reader: Reader) -> None:
-    threads.shutdown(wait=True, cancel_futures=True)
-    reader.close()
-
-
-def _image_of(point: Any) -> Any:
-    if isinstance(point, list | tuple) and point:
-        return point[0]
-    raise UsageError(
-        "A datapoint for `JpegCropBatches` is a list or tuple that begins with an image.",
-        received=type(point).__name__,
-        advice="Let the flow yield `[image, label]`, for example by `MapData`.",
-    )
-
-
-def _key_of(image: Any, index: int) -> Any:
-    return os.fspath(image) if isinstance(image, str | os.PathLike) else index
 
 
 def _usable_cpus() -> int:

@@ -76,7 +76,7 @@ def prepare_pixels(
     Args:
         ds: see ``prepare_records``.
         path: file to make; nothing must stand there.
-        short_side: see ``prepare_records``. The default keeps crops of 224 pixels sharp from an eighth of the area on.
+        short_side: see ``prepare_records``. With the default, boxes of 40 % of the area and more fill 224 pixels.
         num_thread: threads that decode; None: one for each CPU.
         on_error: see ``prepare_records``.
 

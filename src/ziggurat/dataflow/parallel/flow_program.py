@@ -18,7 +18,6 @@ from ziggurat.dataflow.parallel.share import Share, ShareBrokenError
 __all__ = ["Begin", "FlowProgram", "FlowTask", "Parcel"]
 
 _PARCEL_S = 0.02
-_NOWHERE = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,9 @@ class FlowProgram(Program):
         own = copy.copy(self)
         own._worker = worker
         own._flow = self._flows[worker % len(self._flows)]
-        own._share = Share(worker, self._workers)
-        own._divides = not self._independent and self._workers > 1 and own._share.offer(own._flow) is not None
+        own._share = Share()
+        own._marks = Marks()
+        own._divides = not self._independent and self._workers > 1 and own._share.offer(own._flow)
         return own
 
     def run(self, task: FlowTask) -> Parcel:
@@ -126,15 +126,19 @@ class FlowProgram(Program):
             parcel.divided = self._divides or self._divisor == 1
             if not parcel.divided:
                 return parcel
+        share = self._share
         until = time.perf_counter() + _PARCEL_S
         try:
             while len(parcel.points) < task.items and (not parcel.points or time.perf_counter() < until):
-                point = next(self._items)
-                place, self._count = self._count, self._count + 1
+                place = self._count
+                mine = place >= 0 and (share.whole or place % self._divisor == self._worker)
+                share.mine = mine or share.whole
                 self.index = place
+                point = next(self._items)
+                self._count = place + 1
                 if place == 0 and self._portable:
                     self._seed_apart()
-                if place < 0 or not self._is_mine(place):
+                if not mine:
                     continue
                 parcel.points.append(point)
                 if self._marks.is_due(self._count):
@@ -166,16 +170,15 @@ class FlowProgram(Program):
             flow.load_state(begin.state)
         self._divisor = begin.workers
         share.whole = begin.workers == 1
+        share.mine = share.whole
         skip = begin.skip
         for _ in range(begin.renew):
-            share.offset = -_NOWHERE
             self._pass_over(flow, skip)
             skip = 0
         items = iter(flow)
         if self._portable:
             seed_global_generators(seed, begin.path, flow.pass_index)
         self._items = self._passes(items) if self._independent else items
-        share.offset = -(flow.delivered + skip)
         self._count = -skip
 
     def _pass_over(self, flow: DataFlow, skip: int) -> None:
@@ -193,9 +196,6 @@ class FlowProgram(Program):
             if self._count == before:
                 return
             items = iter(self._flow)
-
-    def _is_mine(self, place: int) -> bool:
-        return self._divisor == 1 or place % self._divisor == self._worker
 
     def _seed_apart(self) -> None:
         """Let user code that draws from the global generators draw apart, after a shuffle that all must do alike."""

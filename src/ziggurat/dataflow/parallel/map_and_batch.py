@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.parallel.line import Input, Line
+from ziggurat.dataflow.parallel.line import Line
 from ziggurat.dataflow.parallel.map_program import MapProgram
 from ziggurat.dataflow.parallel.map_run import Chunk, Pace
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData
 from ziggurat.dataflow.parallel.options import BatchOptions
-from ziggurat.dataflow.parallel.share import NOT_MINE, Share
 from ziggurat.dataflow.parallel.team import Team
 from ziggurat.dataflow.stacking import stack_datapoints
 from ziggurat.errors import UsageError
@@ -71,26 +70,16 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
         for chunk in chunks:
             batch = chunk.result.batch
             full = len(chunk.inputs) == self.batch_size
-            if batch is NOT_MINE or (batch is not None and full and all(point is None for _, point in kept)):
+            if batch is not None and full and all(point is None for _, point in kept):
                 self._finish(line, [number for number, _ in kept] + [each.number for each in chunk.inputs])
                 kept.clear()
-                if full or self.remainder:
-                    yield batch
+                yield batch
                 continue
             kept.extend(self._points(chunk, team))
             while sum(point is not None for _, point in kept) >= self.batch_size:
                 yield self._cut(kept, line)
         if self.remainder and any(point is not None for _, point in kept):
             yield self._cut(kept, line)
-
-    def take_share(self, share: Share) -> None:
-        """Compute only what ``share`` owns from now on, see ``share``."""
-        self.share = share
-        share.offer(self.ds, block=self.batch_size)
-
-    def owns(self, first: Input) -> bool:
-        """Tell whether the batch that begins with ``first`` is to be computed."""
-        return self.share is None or self.share.owns(first.place // self.batch_size)
 
     def _points(self, chunk: Chunk, team: Team) -> Iterator[tuple[int, Any]]:
         """Yield the number of each input, and what became of it."""
@@ -99,8 +88,6 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
             if place in result.faults:
                 self.judge(result.faults[place], team, chunk.worker)
             point = result.values[place] if result.batch is None else _row(result.batch, place)
-            if point is None:
-                self.dropped()
             yield each.number, point
 
     def _cut(self, kept: deque[tuple[int, Any]], line: Line) -> Datapoint:

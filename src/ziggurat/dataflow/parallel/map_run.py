@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ziggurat.dataflow.parallel.line import Input, Line
 from ziggurat.dataflow.parallel.map_program import MapResult, MapTask
 from ziggurat.dataflow.parallel.points import Points
 from ziggurat.dataflow.parallel.program import Fault
-from ziggurat.dataflow.parallel.share import NOT_MINE
 from ziggurat.dataflow.parallel.team import Report, Team, raised
 from ziggurat.dataflow.random import RandomStream
 
@@ -35,11 +33,11 @@ class Pace:
         self._items = self._items / 2 + items
         self._busy_s = self._busy_s / 2 + busy_s
 
-    def chunk(self, *, divided: bool = False) -> int:
-        """Return the number of datapoints of the next task; one where neighbours belong to different workers."""
+    def chunk(self) -> int:
+        """Return the number of datapoints of the next task."""
         if self._fixed is not None:
             return self._fixed
-        if divided or not self._items:
+        if not self._items:
             return 1
         return max(1, min(self._at_most, round(_CHUNK_S * self._items / max(self._busy_s, 1e-9))))
 
@@ -73,7 +71,6 @@ class MapRun:
         stream: the stage's random numbers.
         pace: chooses the size of the chunks.
         ordered: results come in the order of the inputs; otherwise as they are ready.
-        owns: tells by its first input whether a chunk is to be computed; None: all are.
     """
 
     def __init__(
@@ -84,14 +81,12 @@ class MapRun:
         pace: Pace,
         *,
         ordered: bool,
-        owns: Callable[[Input], bool] | None = None,
     ) -> None:
         self._team = team
         self._line = line
         self._stream = stream
         self._pace = pace
         self._ordered = ordered
-        self._owns = owns
         self._out: dict[int, Chunk] = {}
         self._order: deque[Chunk] = deque()
         self._buffered = 0
@@ -100,7 +95,7 @@ class MapRun:
     def fill(self, pass_index: int, buffer_size: int) -> None:
         """Hand out inputs while there is room for them."""
         while not self._line.ended and self._team.room():
-            size = self._pace.chunk(divided=self._owns is not None)
+            size = self._pace.chunk()
             if self._buffered and self._buffered + size > buffer_size:
                 return
             inputs = self._line.pull(size)
@@ -131,9 +126,6 @@ class MapRun:
     def _hand_out(self, inputs: list[Input], pass_index: int) -> None:
         self._buffered += len(inputs)
         first, last = inputs[0].place, inputs[-1].place
-        if self._owns is not None and not self._owns(inputs[0]):
-            self._order.append(Chunk(inputs, Report(0, 0, MapResult([NOT_MINE] * len(inputs), batch=NOT_MINE))))
-            return
         indices = range(first, last + 1) if last - first + 1 == len(inputs) else [each.place for each in inputs]
         task = MapTask(Points(each.point for each in inputs), indices, pass_index, self._stream.seed, self._stream.path)
         label = f"datapoint {first}" if first == last else f"datapoints {first} to {last}"

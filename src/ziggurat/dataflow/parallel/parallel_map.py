@@ -9,12 +9,11 @@ from typing import Any
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageStats
 from ziggurat.dataflow.life import Position as PassPosition
 from ziggurat.dataflow.parallel.holder import Holder
-from ziggurat.dataflow.parallel.line import Input, Line
+from ziggurat.dataflow.parallel.line import Line
 from ziggurat.dataflow.parallel.map_program import MapProgram
 from ziggurat.dataflow.parallel.map_run import Chunk, MapRun, Pace
 from ziggurat.dataflow.parallel.options import Settings
 from ziggurat.dataflow.parallel.program import Fault
-from ziggurat.dataflow.parallel.share import Share
 from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.stages.repeating import RepeatedData
@@ -64,7 +63,6 @@ class ParallelMap(ProxyDataFlow):
         self._holder = Holder()
         self._line: Line | None = None
         self._loaded: tuple[int, list[int]] = (0, [])
-        self.share: Share | None = None
 
     @abstractmethod
     def start_team(self, program: MapProgram) -> Team:
@@ -82,8 +80,7 @@ class ParallelMap(ProxyDataFlow):
         self._loaded = (0, [])
         finished = False
         try:
-            owns = None if self.share is None else self.owns
-            run = MapRun(team, line, self.stream("map"), self.pace(), ordered=self.settings.in_order, owns=owns)
+            run = MapRun(team, line, self.stream("map"), self.pace(), ordered=self.settings.in_order)
             for point in self.outcomes(self._chunks(run), line, team):
                 yield point
                 self._holder.check(user)
@@ -106,7 +103,6 @@ class ParallelMap(ProxyDataFlow):
                     continue
                 if place in faults:
                     self.judge(faults[place], team, chunk.worker)
-                self.dropped()
 
     def judge(self, fault: Fault, team: Team, worker: int) -> None:
         """Let the policy decide about a datapoint that failed; return where it is dropped."""
@@ -124,20 +120,6 @@ class ParallelMap(ProxyDataFlow):
     def program(self) -> MapProgram:
         """Return what the workers run."""
         return MapProgram(self.func)
-
-    def take_share(self, share: Share) -> None:
-        """Compute only what ``share`` owns from now on, see ``share``."""
-        self.share = share
-        share.offer(self.ds)
-
-    def owns(self, first: Input) -> bool:
-        """Tell whether a chunk that begins with ``first`` is to be computed."""
-        return self.share is None or self.share.owns(first.place)
-
-    def dropped(self) -> None:
-        """Say that a datapoint is left out of the pass."""
-        if self.share is not None:
-            self.share.dropped()
 
     def worker_pids(self) -> list[int]:
         """Return the ids of the worker processes that live now."""

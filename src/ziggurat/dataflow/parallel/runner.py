@@ -112,6 +112,8 @@ class Runner(ProxyDataFlow):
 
     def _divided(self, team: Team) -> Iterator[Datapoint]:
         """Yield a pass that the workers divide between them."""
+        if self._rest[0].state is None:
+            self._rest = [_Rest(self.ds.state())]
         while True:
             lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
             last = yield from self._points(lanes)

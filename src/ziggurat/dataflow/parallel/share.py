@@ -1,23 +1,21 @@
 """Owns the division of one pass between several workers that all run the same flow.
 
-Every worker runs the whole flow, and computes only its own datapoints: number ``k`` belongs to worker ``k % workers``.
-A stage that can pass over a datapoint without computing it says so with one optional method::
+Every worker runs the whole flow, and computes only its own datapoints of the last stage: number ``k`` belongs to worker
+``k % workers``. While a datapoint is being made that is another's, a stage may yield ``share.NOT_MINE`` in place of
+what it would compute. A stage that can do so has one more method::
 
     def take_share(self, share):
-        self._share = share
+        self._share = share                 # iterate(): `if not share.mine: yield share.NOT_MINE`
         share.offer(self.ds)
 
-and then yields ``share.NOT_MINE`` in the place of each datapoint that ``share.owns(number)`` denies, where ``number``
-is its number in the pass of this stage (``self.delivered`` before the yield). Places are kept, so positions, random
-numbers and states are those of a serial pass. Where a place would vanish (a map function returned None), the stage
-calls ``share.dropped()`` first: the numbers of all later datapoints depend on it, so the division ends, and every
-pass is run by one worker from there on. So it is from the start where the last stage has no such method, or returns
-False, which says that there is nothing to gain: a batch stage does so where its child takes no part
-(``share.offer(self.ds, block=self.batch_size)`` returned None).
+A stage that only hands datapoints on, or makes one of several, needs to do nothing but ``return share.offer(self.ds)``,
+and to withstand ``NOT_MINE`` where it looks into datapoints: ``BatchData`` yields it in place of a batch. False,
+returned, says that there is nothing to gain. ``bulk()`` returns None where the stage has a share.
 
-A stage whose numbers are not those of its child sets ``offset`` of what ``offer()`` returned before it pulls, so that
-(number in the child's pass + offset) // block is its own number. ``RepeatedData``: ``part.offset = self.delivered``
-where a new pass of the child begins.
+Places are kept, so positions, random numbers and states are those of a serial pass. Where a place would vanish (a map
+function returned None), the stage calls ``share.dropped()``: nobody knows any more whose the next ones are, and one
+worker runs the pass from there on. So it is from the start where the last stage has no such method. A stage that reads
+ahead of what it yields, such as a shuffle buffer, must not have it.
 """
 
 from __future__ import annotations
@@ -46,46 +44,20 @@ class ShareBrokenError(Exception):
 
 
 class Share:
-    """What one worker computes of the pass of one stage.
-
-    Args:
-        worker: number of this worker, from 0.
-        workers: how many divide the pass.
-    """
+    """What one worker computes of a pass; all stages of its flow have the same one."""
 
     NOT_MINE: Final = NOT_MINE
 
-    def __init__(self, worker: int, workers: int) -> None:
-        self.worker = worker
-        self.workers = workers
-        self.whole = False
-        self.offset = 0
-        self._parent: Share | None = None
-        self._block = 1
+    def __init__(self) -> None:
+        self.mine = True
+        """Whether the datapoint that is being made is this worker's."""
+        self.whole = True
+        """Whether all datapoints are."""
 
-    def owns(self, number: int) -> bool:
-        """Tell whether this worker computes datapoint ``number`` of the stage's pass."""
-        place = (number + self.offset) // self._block
-        if self._parent is not None:
-            return self._parent.owns(place)
-        return self.whole or (place >= 0 and place % self.workers == self.worker)
-
-    def offer(self, flow: DataFlow, *, block: int = 1) -> Share | None:
-        """Let ``flow`` skip what is not this worker's.
-
-        Args:
-            flow: the child of the stage that has this share.
-            block: how many datapoints of the child make one of the stage.
-
-        Returns:
-            What the child got; None where it has no use for it, and yields every datapoint.
-        """
-        if not can_share(flow):
-            return None
-        part = Share(self.worker, self.workers)
-        part._parent, part._block = self, block
+    def offer(self, flow: DataFlow) -> bool:
+        """Let ``flow`` skip what is not this worker's; return False where it cannot, and yields every datapoint."""
         stage: Any = flow
-        return None if stage.take_share(part) is False else part
+        return can_share(flow) and stage.take_share(self) is not False
 
     def dropped(self) -> None:
         """Say that a datapoint vanishes from the pass.
@@ -93,10 +65,7 @@ class Share:
         Raises:
             ShareBrokenError: unless this worker computes everything anyway.
         """
-        root = self
-        while root._parent is not None:
-            root = root._parent
-        if not root.whole:
+        if not self.whole:
             raise ShareBrokenError
 
 

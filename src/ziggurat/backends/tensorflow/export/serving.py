@@ -132,5 +132,12 @@ def give_weights(session: Any, variables: Mapping[str, Any], weights: Mapping[st
             advice="Give the network file that the job was trained with.",
             details={"problems": problems},
         )
+    feeds, initializers = {}, []
     for name, variable in variables.items():
-        variable.load(weights[name], session)
+        start = variable.initializer.inputs[1]
+        if start in feeds:  # two variables that begin with the same tensor
+            variable.load(weights[name], session)
+            continue
+        feeds[start] = weights[name]
+        initializers.append(variable.initializer)
+    session.run(initializers, feeds)  # one call: a call for each would prepare the graph each time
