@@ -103,8 +103,9 @@ class HeartbeatThread:
         self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Write the first beat and start the thread."""
+        """Write the first beat, look for requests that came before, and start the thread."""
         self._beat()
+        self._look_for_requests()
         self._thread.start()
 
     def close(self) -> None:

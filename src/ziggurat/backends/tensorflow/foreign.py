@@ -71,7 +71,7 @@ class ForeignModel:
         except (tf.errors.OpError, ValueError, TypeError) as error:
             raise DataError(
                 "A model is fed every input that its outputs need, in their shapes.",
-                received=str(getattr(error, "message", error)).splitlines()[0],
+                received=_reason(error),
                 advice=f"Its inputs are: {', '.join(f'{each.name} {each.shape}' for each in self.inputs())}.",
             ) from error
 
@@ -152,6 +152,12 @@ def _open_saved_model(path: Path) -> ForeignModel:
         meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
     signatures = {name: (_names(each.inputs), _names(each.outputs)) for name, each in meta.signature_def.items()}
     return ForeignModel(session, "savedmodel", signatures)
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong: TensorFlow may tell first where the operation was made."""
+    text = re.split(r"\nNode: '[^']*'\n", str(getattr(error, "message", error)))[-1].strip()
+    return text.splitlines()[0] if text else type(error).__name__
 
 
 def _names(part: Mapping[str, Any]) -> dict[str, str]:

@@ -29,6 +29,7 @@ class Begin:
         path: the place of the flow in the whole pipeline.
         state: state of the flow; None: it stands right.
         skip: datapoints after that state that were delivered.
+        dropless: a pass that was divided brought them, so no stage dropped any among them.
         renew: how many passes, that one included, were begun and broken off: begin the next.
         workers: how many divide the pass; 1: the first one computes everything.
         worker: number of an independent worker, which draws numbers of its own.
@@ -38,6 +39,7 @@ class Begin:
     path: tuple[int, ...]
     state: Any = None
     skip: int = 0
+    dropless: bool = False
     renew: int = 0
     workers: int = 1
     worker: int | None = None
@@ -131,8 +133,7 @@ class FlowProgram(Program):
         try:
             while len(parcel.points) < task.items and (not parcel.points or time.perf_counter() < until):
                 place = self._count
-                mine = place >= 0 and (share.whole or place % self._divisor == self._worker)
-                share.mine = mine or share.whole
+                share.mine = mine = share.whole or place % self._divisor == self._worker
                 self.index = place
                 point = next(self._items)
                 self._count = place + 1
@@ -169,25 +170,26 @@ class FlowProgram(Program):
         if begin.state is not None:
             flow.load_state(begin.state)
         self._divisor = begin.workers
-        share.whole = begin.workers == 1
-        share.mine = share.whole
+        # All workers pass over the same: where any of it may be dropped, it must be computed to be counted.
+        share.whole = share.mine = not begin.dropless
         skip = begin.skip
         for _ in range(begin.renew):
-            self._pass_over(flow, skip)
+            self._opened(skip, seed)
+            flow._abandon()
             skip = 0
-        items = iter(flow)
-        if self._portable:
-            seed_global_generators(seed, begin.path, flow.pass_index)
+        items = self._opened(skip, seed)
+        share.whole = begin.workers == 1
         self._items = self._passes(items) if self._independent else items
-        self._count = -skip
+        self._count = 0
 
-    def _pass_over(self, flow: DataFlow, skip: int) -> None:
-        """Begin a pass, go through its first datapoints, and break it off."""
-        items = iter(flow)
+    def _opened(self, skip: int, seed: int) -> Iterator[Any]:
+        """Begin a pass, or go on, and go through the next datapoints; return the rest."""
+        items = iter(self._flow)
+        if self._portable:
+            seed_global_generators(seed, self._flow._life.path, self._flow.pass_index)
         for _ in zip(range(skip), items):
             pass
-        del items
-        flow._abandon()
+        return items
 
     def _passes(self, items: Iterator[Any]) -> Iterator[Any]:
         while True:

@@ -33,12 +33,14 @@ class _Rest:
     Args:
         state: state of the flow; None: as it was made.
         skip: datapoints delivered after that state.
+        dropless: no stage dropped any among them.
         renew: how many passes, that one included, were begun and broken off; the next one is to begin.
         start: number of the team whose workers stand there already, see ``Holder.starts``.
     """
 
     state: Any = None
     skip: int = 0
+    dropless: bool = False
     renew: int = 0
     start: int = 0
 
@@ -121,9 +123,9 @@ class Runner(ProxyDataFlow):
             if last.divided and not last.broken:
                 break
             self._tell("drops datapoints, so that nobody knows which ones are whose" if last.broken else None)
-            self._divisor = 1
             self._stop()
             self._settle(broken_off=False)
+            self._divisor = 1
             team.abandon()
         self._raise_fault(last, lanes)
         ends = lanes.ends()
@@ -170,7 +172,7 @@ class Runner(ProxyDataFlow):
     def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
         state = None if rest.start == self._holder.starts else rest.state
         path = (*self._life.path, 0)
-        return Begin(self._life.seed or 0, path, state, rest.skip, rest.renew, self._divisor, worker)
+        return Begin(self._life.seed or 0, path, state, rest.skip, rest.dropless, rest.renew, self._divisor, worker)
 
     def _start(self) -> Team:
         if self._divisor > 1 and not can_share(self.ds):
@@ -230,12 +232,12 @@ class Runner(ProxyDataFlow):
         if skip < 0:  # it had delivered nothing
             self._rest = [replace(self._rest[0], renew=self._rest[0].renew + broken_off, start=0)]
         else:
-            self._rest = [_Rest(state, skip, int(broken_off))]
+            self._rest = [_Rest(state, skip, self._divisor > 1, int(broken_off))]
 
     def _standing(self) -> _Rest:
         """Return where to go on with the pass that runs, or was stopped, or comes next."""
         at = self._stopped_at if self._lanes is None else self._lanes.position()
-        return self._rest[0] if at is None or at[1] < 0 else _Rest(*at)
+        return self._rest[0] if at is None or at[1] < 0 else _Rest(*at, self._divisor > 1)
 
     # ---- state
 
@@ -248,7 +250,8 @@ class Runner(ProxyDataFlow):
         """Return how many datapoints were delivered after that state; where independent workers stand."""
         if not self.settings.independent:
             rest = self._standing()
-            return {"skip": rest.skip, "renew": rest.renew} if rest.skip or rest.renew else None
+            own = {"skip": rest.skip, "dropless": rest.dropless, "renew": rest.renew}
+            return own if rest.skip or rest.renew else None
         turn, at = self._turn, [None] * len(self._rest)
         if self._lanes is not None:
             turn, at = self._lanes.turn, self._lanes.positions()
@@ -262,7 +265,7 @@ class Runner(ProxyDataFlow):
         self._lanes = self._stopped_at = None
         own = state["own"] or {}
         if not self.settings.independent:
-            self._rest = [_Rest(state["children"][0], own.get("skip", 0), own.get("renew", 0))]
+            self._rest = [_Rest(state["children"][0], **own)]
             return
         if len(own["workers"]) != len(self._rest):
             raise DataError(
