@@ -3,7 +3,6 @@
 Run it with ``python examples/feed_tensorflow.py``. It needs the extras ``tensorflow`` and ``samples``, and no download.
 """
 
-
 from __future__ import annotations
 
 import argparse

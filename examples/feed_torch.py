@@ -3,7 +3,6 @@
 Run it with ``python examples/feed_torch.py``. It needs the extras ``torch`` and ``samples``, and no download.
 """
 
-
 from __future__ import annotations
 
 import argparse

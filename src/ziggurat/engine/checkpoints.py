@@ -203,7 +203,8 @@ class CheckpointStore:
 def _write_files(files: CheckpointFiles, state: RunState) -> None:
     with files.arrays.open("wb") as file:
         # One member an array; names may hold slashes, and the zip format stores them as they are.
-        np.savez(file, **_numbered(state.arrays))
+        members: dict[str, Any] = _numbered(state.arrays)
+        np.savez(file, **members)
         file.flush()
         os.fsync(file.fileno())
     content = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ziggurat.engine.random_state import global_random_state, load_global_random
 from ziggurat.errors import CheckpointError, UnknownNameError, UsageError
 
 __all__ = ["RunState", "StepTiming", "StopTraining", "Trainer"]
+
+
+_COUNTERS: Final = ("epoch_num", "global_step", "local_step", "finish_reason")
 
 
 class StopTraining(Exception):  # noqa: N818 - Tensorpack's name, and no error
@@ -169,12 +172,9 @@ class Trainer:
     def state(self) -> RunState:
         """Return the run state; whole only at a boundary (``at_boundary``), or while no training is under way."""
         meta = {
-            "epoch_num": self.epoch_num,
-            "global_step": self.global_step,
-            "local_step": self.local_step,
+            **{name: getattr(self, name) for name in _COUNTERS},
             "in_epoch": self._in_epoch,
             "steps_per_epoch": self.steps_per_epoch,
-            "finish_reason": self.finish_reason,
             "callbacks": {callback.name: callback.state() for callback in self.callbacks},
             "latest": self.monitors.state(),
             "batches": self.batches.state(),
@@ -201,11 +201,9 @@ class Trainer:
                 advice="Set it as it was, or resume from a checkpoint at the end of an epoch.",
             )
         self.program.load_state(state.arrays)
-        self.epoch_num = meta["epoch_num"]
-        self.global_step = meta["global_step"]
-        self.local_step = meta["local_step"]
+        for name in _COUNTERS:
+            setattr(self, name, meta[name])
         self._in_epoch = meta["in_epoch"]
-        self.finish_reason = meta["finish_reason"]
         self.monitors.load_state(meta["latest"])
         self.batches.load_state(meta["batches"])
         self._steps_before_load = self.timing.steps

@@ -27,8 +27,8 @@ def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
     """Return variable name → array.
 
     Args:
-        path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the backend's
-            framework, such as the prefix ``model.ckpt`` of TensorFlow's.
+        path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the
+            backend's framework, such as the prefix ``model.ckpt`` of TensorFlow's.
         backend: that of the job.
 
     Raises:

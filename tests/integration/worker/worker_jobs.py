@@ -31,7 +31,7 @@ MEASURED = {
 
 MAY_DIFFER = {
     **{f"latest/{tag}": why for tag, why in MEASURED.items()},
-    **{f"callbacks/JSONWriter/{tag}": why for tag, why in MEASURED.items()},
+    **{f"callbacks/JSONWriter/values/{tag}": why for tag, why in MEASURED.items()},
     "callbacks/ModelSaver/saved_at": "times of saves; and a stop saves one checkpoint more",
     "callbacks/ModelSaver/keep_from": "a time: which checkpoints are kept for their age",
 }

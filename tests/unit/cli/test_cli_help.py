@@ -17,7 +17,7 @@ def python(*words):
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("words", [("--help",), (), ("--version",), ("trian",), ("export",)])
+@pytest.mark.parametrize("words", [("--help",), (), ("--version",), ("trian",), ("serve",)])
 def test_what_does_no_work_imports_nothing_heavy(words):
     code = (
         "import sys\nfrom ziggurat.cli.main import main\n"

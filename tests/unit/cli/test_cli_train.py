@@ -23,8 +23,10 @@ def test_one_declaration_every_field_of_the_spec_is_a_flag():
     for field in describe_fields(TrainSpec):
         if field.is_top:
             option = options.pop(field.path)
-            assert option.opts == [flag_of(field)]
+            assert option.opts[0] == flag_of(field)
             assert option.help.startswith(field.help)
+    backend = next(option for option in train.params if option.name == "backend")
+    assert backend.opts == ["--backend", "--framework"], "what people say instead"
     own = {"spec", "out", "assignments", "dry_run", "detach", "json", "debug"}
     assert set(options) == own, "a flag that is no field"
 

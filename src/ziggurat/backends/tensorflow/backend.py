@@ -111,8 +111,10 @@ def session_config(request: ProgramRequest) -> Any:
     config.gpu_options.allow_growth = True
     if "memory_share" in request.options:
         config.gpu_options.per_process_gpu_memory_fraction = float(request.options["memory_share"])
+    rewrites = config.graph_options.rewrite_options
+    # It makes one operation of a chain of additions, and that adds in an order that depends on timing.
+    rewrites.arithmetic_optimization = type(rewrites).OFF
     if request.precision == "bf16":
-        rewrites = config.graph_options.rewrite_options
         rewrites.auto_mixed_precision_onednn_bfloat16 = type(rewrites).ON
     return config
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower, check_divides, split_batch
@@ -157,7 +158,7 @@ def _hyperparameters(options: GraphOptions) -> tuple[dict[str, Any], dict[str, t
 def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[str, Any]:
     """Return name → tensor: means over the towers of scalars, rows of all towers of arrays."""
     values: dict[str, Any] = {}
-    costs = [tf.add_n([loss.value for loss in tower.losses]) for tower in towers]
+    costs = [exact_sum([loss.value for loss in tower.losses]) for tower in towers]
     values["cost"] = _mean(costs)
     if towers[0].regularization is not None:
         values["regularization"] = towers[0].regularization
@@ -180,7 +181,7 @@ def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[s
 
 
 def _mean(tensors: Sequence[Any]) -> Any:
-    return tensors[0] if len(tensors) == 1 else tf.add_n(list(tensors)) / len(tensors)
+    return tensors[0] if len(tensors) == 1 else exact_sum(list(tensors)) / len(tensors)
 
 
 def _training(
@@ -219,7 +220,7 @@ def _training(
         train_op = step.assign_add(1, read_value=False)
     with tf.control_dependencies(list(towers[0].updates)):
         accumulate_op = tf.group(*accumulating) if accumulating else None
-    return train_op, accumulate_op, tf.add_n(norms)
+    return train_op, accumulate_op, exact_sum(norms)
 
 
 def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOptions, is_frozen: Any) -> list[Any]:
@@ -229,8 +230,8 @@ def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOpt
         variables = [variable for variable in variables if not is_frozen(variable.op.name)]
     value = loss.value
     if options.weight_decay and options.optimizer != "adamw":
-        value += options.weight_decay * tf.add_n([tf.nn.l2_loss(each) for each in _decayed(variables)] or [0.0])
-    pairs = optimizer.compute_gradients(value, variables)
+        value += options.weight_decay * exact_sum([tf.nn.l2_loss(each) for each in _decayed(variables)] or [0.0])
+    pairs = optimizer.compute_gradients(value, variables, aggregation_method=tf.AggregationMethod.EXPERIMENTAL_TREE)
     known = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
     return [pair for pair in tower.tower.gradientUpdate(known) if pair[0] is not None]
 
@@ -247,7 +248,7 @@ def _averaged(towers: Sequence[Sequence[tuple[Any, Any]]]) -> list[tuple[Any, An
     for pairs in towers:
         for gradient, variable in pairs:
             found.setdefault(variable.name, (variable, []))[1].append(tf.convert_to_tensor(gradient))
-    return [(tf.add_n(gradients) / len(towers), variable) for variable, gradients in found.values()]
+    return [(exact_sum(gradients) / len(towers), variable) for variable, gradients in found.values()]
 
 
 def _accumulated(pairs: Sequence[tuple[Any, Any]], parts: int) -> tuple[list[tuple[Any, Any]], Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.digits import GraphKeys
+from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.network_file import users_errors
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.tower import Tower
@@ -117,7 +118,7 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
             scalars=_scalars(tower.summaries),
             summaries=list(tower.summaries),
             updates=updates,
-            regularization=tf.add_n([term for term, _ in regularizers]) if regularizers else None,
+            regularization=exact_sum([term for term, _ in regularizers]) if regularizers else None,
         )
 
 
@@ -173,7 +174,7 @@ def _losses(loss: Any, regularizers: list[tuple[Any, Any]], path: str) -> list[L
             for term, variable in regularizers
             if names is None or (variable is not None and variable.name in names)
         ]
-        losses.append(Loss(tf.add_n([value, *terms]) if terms else value, variables))
+        losses.append(Loss(exact_sum([value, *terms]) if terms else value, variables))
     return losses
 
 

@@ -55,7 +55,8 @@ class JSONWriter(Monitor, NeedsFolder):
     def before_train(self) -> None:
         """Drop the lines of later steps: this attempt writes them again."""
         path = self._file()
-        kept = [line for line in _lines(path) if line["global_step"] <= self.trainer.global_step]
+        step, epoch = self.trainer.global_step, self._written_epoch
+        kept = [line for line in _lines(path) if line["global_step"] <= step and line["epoch_num"] <= epoch]
         data = b"".join(map(_encoded, kept))
         if path.is_file() and path.read_bytes() != data:
             temporary = path.with_name(f".{path.name}.tmp")
@@ -85,11 +86,13 @@ class JSONWriter(Monitor, NeedsFolder):
 
     def state(self) -> Any:
         """Return the values of the epoch under way."""
-        return {tag: to_json(value) for tag, value in self._values.items()}
+        values = {tag: to_json(value) for tag, value in self._values.items()}
+        return {"values": values, "written_epoch": self._written_epoch}
 
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
-        self._values = {tag: from_json(value) for tag, value in state.items()}
+        self._values = {tag: from_json(value) for tag, value in state["values"].items()}
+        self._written_epoch = state["written_epoch"]
 
     def _write_line(self) -> None:
         self._written_epoch = self.trainer.epoch_num

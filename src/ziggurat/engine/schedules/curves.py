@@ -33,6 +33,8 @@ class Cosine:
 
     def __call__(self, progress: float) -> float:
         """Return the factor at ``progress`` in [0, 1]."""
+        if self.cycles == 1:  # by far the usual case, and asked for before every step
+            return _half_cosine(1.0, self.final_factor, min(progress, 1.0))
         lengths = [self.cycle_growth**number for number in range(self.cycles)]
         left = progress * sum(lengths)
         for length in lengths[:-1]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ziggurat.backends.tensorflow.namespace.contrib import contrib_module, slim_module
 from ziggurat.backends.tensorflow.namespace.dropout import layers_dropout, nn_dropout
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
+from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.runtime import tf
 
 __all__ = ["user_slim", "user_tensorflow"]
@@ -47,6 +48,7 @@ def _make() -> ModuleType:
         "nn": StandInModule("tf.nn", tf.nn, names={"dropout": nn_dropout}),
         "layers": StandInModule("tf.layers", tf.layers, names={"dropout": layers_dropout, "Dropout": _DropoutLayer}),
         "train": StandInModule("tf.train", tf.train, names={"SummaryWriter": tf.summary.FileWriter}),
+        "add_n": exact_sum,
         "image_summary": tf.summary.image,
         "scalar_summary": tf.summary.scalar,
         "histogram_summary": tf.summary.histogram,
