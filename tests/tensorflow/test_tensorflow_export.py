@@ -14,6 +14,7 @@ from tensorflow_jobs import AUTOENCODER, digit_pictures, lenet_job, null_job, qu
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.export.formats import FORMATS
+from ziggurat.backends.tensorflow.export.parity import ParityReport, parity_report
 from ziggurat.backends.tensorflow.foreign import open_foreign_model
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.worker.tasks.exporting import export
@@ -191,6 +192,27 @@ def test_a_failed_export_leaves_nothing(job: str, tmp_path: Path) -> None:
 def test_a_backend_that_exports_nothing_says_which_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"`null` does not export models\. Backends that do: tensorflow\."):
         export({"folder": str(null_job()), "format": "onnx", "out": str(tmp_path / "out")})
+
+
+def test_the_report_says_how_far_an_export_is_away(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(bytes(1000))
+    pictures, labels = np.eye(4, dtype=np.float32), np.array([0, 1, 2, 0])
+
+    def report(error: float) -> ParityReport:
+        return parity_report(
+            "mine",
+            tmp_path / "model.bin",
+            lambda x: {"output": 8 * x},
+            lambda x: {"output": 8 * x + error},
+            pictures=pictures,
+            labels=labels,
+        )
+
+    near, far, none = report(2.0**-17), report(2.0**-10), report(float("nan"))
+    assert (near.largest_difference, near.relative_difference, near.holds) == (2.0**-17, 2.0**-20, True)
+    assert (far.relative_difference, far.holds) == (2.0**-13, False)
+    assert not none.holds
+    assert (near.accuracy_before, near.accuracy_after, near.samples, near.size_bytes) == (0.75, 0.75, 4, 1000)
 
 
 def test_the_formats_have_names_for_people() -> None:

@@ -93,6 +93,12 @@ def start_script(folder: Path, text: str, **options: Any) -> subprocess.Popen[st
     )
 
 
+def first_line(process: subprocess.Popen[str]) -> str:
+    """Wait until a script has said something."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
 def run_script(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     """Run a script to its end."""
     with start_script(folder, text) as process:

@@ -9,7 +9,7 @@ import threading
 
 import psutil
 import pytest
-from parallel_samples import MAPS, children, double, numbers, run_script, start_script, wait_until
+from parallel_samples import MAPS, children, double, first_line, numbers, run_script, start_script, wait_until
 
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiProcessRunnerZMQ, MultiThreadMapData, MultiThreadRunner
 
@@ -130,12 +130,13 @@ def test_two_hundred_passes_leak_nothing():
                 [each.memory_info().rss for each in (process, *workers)],
             )
 
-        for number in range(220):
-            for flow in flows:
+        def run(passes):
+            for flow in passes * flows:
                 assert sum(1 for _ in flow) == 40
-            if number == 19:
-                *before, memory = figures()
-        *after, memory_after = figures()
+            return figures()
+
+        *before, memory = run(20)
+        *after, memory_after = run(200)
     assert after == before
     assert all(late - early < 4 << 20 for early, late in zip(memory, memory_after, strict=True))
 
@@ -187,7 +188,7 @@ def parent_script(method, *, nested=False, end="time.sleep(60)"):
 @pytest.mark.parametrize("start_method", METHODS)
 def test_a_parent_that_is_killed_leaves_no_process(tmp_path, start_method, nested):
     with start_script(tmp_path, parent_script(start_method, nested=nested)) as parent:
-        assert parent.stdout.readline() == "ready\n"
+        assert first_line(parent) == "ready\n"
         below = psutil.Process(parent.pid).children(recursive=True)
         assert len(below) >= (3 if nested else 2)
         parent.kill()
@@ -199,7 +200,7 @@ def test_a_parent_that_is_killed_leaves_no_process(tmp_path, start_method, neste
 def test_ctrl_c_ends_cleanly_with_one_traceback_that_of_the_parent(tmp_path, start_method):
     script = parent_script(start_method, end="for dp in iterator: pass")
     with start_script(tmp_path, script, start_new_session=True) as parent:
-        assert parent.stdout.readline() == "ready\n"
+        assert first_line(parent) == "ready\n"
         below = psutil.Process(parent.pid).children(recursive=True)
         os.killpg(parent.pid, signal.SIGINT)
         _, err = parent.communicate(timeout=30)
@@ -213,7 +214,7 @@ def test_ctrl_c_ends_cleanly_with_one_traceback_that_of_the_parent(tmp_path, sta
 @pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
 def test_the_interpreter_ends_at_once_in_mid_pass(tmp_path, start_method, end):
     with start_script(tmp_path, parent_script(start_method, end=end)) as parent:
-        assert parent.stdout.readline() == "ready\n"
+        assert first_line(parent) == "ready\n"
         below = psutil.Process(parent.pid).children(recursive=True)
         _, err = parent.communicate(timeout=30)
     assert (parent.returncode, err) == (3, "")

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,8 +40,9 @@ def test_lambdas_and_closures_work_without_fork():
 
 
 def test_an_unknown_start_method_is_refused():
+    unknown: Any = "thread"
     with (
-        MultiProcessMapData(numbers(3), 2, double, start_method="thread") as flow,
+        MultiProcessMapData(numbers(3), 2, double, start_method=unknown) as flow,
         pytest.raises(UsageError, match='`start_method` is one of "forkserver", "spawn" and "fork", or None'),
     ):
         list(flow)

@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,5 +166,6 @@ def test_names_and_arguments_of_tensorpack():
         MultiThreadMapData(numbers(3), -1, double)
     with pytest.raises(UsageError, match=r"`buffer_bytes` is at least 1 MiB\. Received: 5"):
         MultiProcessMapData(numbers(3), 2, double, buffer_bytes=5)
+    old_name: Any = {"nr_thread": 2}
     with pytest.raises(TypeError, match="nr_thread"):
-        MultiThreadMapData(numbers(3), 1, double, nr_thread=2)
+        MultiThreadMapData(numbers(3), 1, double, **old_name)

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from ziggurat.dataflow.parallel import (
     PrefetchData,
     PrefetchDataZMQ,
 )
+from ziggurat.dataflow.parallel.share import NOT_MINE
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.dataflow.stages.repeating import FixedSizeData
 from ziggurat.errors import DataError, DataWorkerError, UsageError
@@ -35,7 +37,7 @@ class DividedMap(ProxyDataFlow):
     def __init__(self, ds, drop=()):
         super().__init__(ds)
         self.drop = drop
-        self.share = None
+        self.share: Any = None
         self.computed = 0
 
     def take_share(self, share):
@@ -59,7 +61,7 @@ class DividedMap(ProxyDataFlow):
 class DividedBatch(ProxyDataFlow):
     """A batch stage that knows shares."""
 
-    share = None
+    share: Any = None
 
     def __init__(self, ds, size):
         super().__init__(ds)
@@ -75,7 +77,7 @@ class DividedBatch(ProxyDataFlow):
             points.append(dp)
             if len(points) == self.batch_size:
                 mine = self.share is None or self.share.mine
-                yield [[dp[0] for dp in points], [dp[1] for dp in points]] if mine else self.share.NOT_MINE
+                yield [[dp[0] for dp in points], [dp[1] for dp in points]] if mine else NOT_MINE
                 points = []
 
 
@@ -135,8 +137,9 @@ def test_each_worker_computes_its_share_only(runner):
 def test_batches_are_divided_whole(runner):
     class Counting(DividedBatch):
         def iterate(self):
+            source: Any = self.ds
             for batch in super().iterate():
-                yield batch if batch is not None and not isinstance(batch, list) else [*batch, self.ds.computed]
+                yield [*batch, source.computed] if isinstance(batch, list) else batch
 
         def take_share(self, share):
             return super().take_share(share)
@@ -327,7 +330,7 @@ def test_workers_that_see_different_data_are_found_out():
 
 def test_global_generators_shuffle_alike_in_all_workers_and_draw_apart_afterwards():
     class Permuted(ProxyDataFlow):
-        share = None
+        share: Any = None
 
         def take_share(self, share):
             self.share = share
@@ -335,7 +338,7 @@ def test_global_generators_shuffle_alike_in_all_workers_and_draw_apart_afterward
         def iterate(self):
             for number in np.random.permutation(30):
                 mine = self.share is None or self.share.mine
-                yield [int(number), np.random.randint(1_000_000)] if mine else self.share.NOT_MINE
+                yield [int(number), np.random.randint(1_000_000)] if mine else NOT_MINE
 
     with processes(lambda: Permuted(numbers(1)), 3) as flow:
         first, second = list(flow), list(flow)

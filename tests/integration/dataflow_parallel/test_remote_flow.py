@@ -4,12 +4,13 @@ import itertools
 import os
 import threading
 from collections import Counter
+from typing import Any
 
 import msgpack
 import numpy as np
 import pytest
 import zmq
-from parallel_samples import numbers, plain, start_script, wait_until
+from parallel_samples import first_line, numbers, plain, start_script, wait_until
 
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.batching import BatchData
@@ -148,7 +149,7 @@ send_dataflow_zmq(Slow(), {flow.open()[0]!r})
         with start_script(tmp_path, script) as process:
             iterator = iter(flow)
             assert next(iterator) == [1]
-            assert process.stdout.readline() == "sent\n"
+            assert first_line(process) == "sent\n"
             process.kill()
             flow.timeout_s = 0.5
             with pytest.raises(DataWorkerError, match=r"connected for 0\.5 s\. Received: nothing more from") as caught:
@@ -207,31 +208,35 @@ def test_the_same_key_signs_datapoints_with_arrays():
         RemoteDataZMQ(ANYWHERE, key="")
 
 
+def packed(value: Any) -> bytes:
+    return msgpack.Packer().pack(value)
+
+
 def array_of(dtype, length):
-    return msgpack.packb(msgpack.ExtType(2, msgpack.packb([dtype, [length], 0])))
+    return packed(msgpack.ExtType(2, packed([dtype, [length], 0])))
 
 
 @pytest.mark.parametrize(
     "frames",
     [
         [b"", b"hello"],
-        [b"", msgpack.packb([9, "data", "x"]), b"\xc0"],
-        [b"", msgpack.packb([1, "data", "x"]), b"\xc1"],
+        [b"", packed([9, "data", "x"]), b"\xc0"],
+        [b"", packed([1, "data", "x"]), b"\xc1"],
         [
             b"",
-            msgpack.packb([1, "data", "x"]),
-            msgpack.packb(msgpack.ExtType(2, msgpack.packb(["|O", [1], 0]))),
+            packed([1, "data", "x"]),
+            msgpack.packb(msgpack.ExtType(2, packed(["|O", [1], 0]))),
             b"12345678",
         ],
         [
             b"",
-            msgpack.packb([1, "data", "x"]),
-            msgpack.packb(msgpack.ExtType(2, msgpack.packb(["<f8", [9], 0]))),
+            packed([1, "data", "x"]),
+            msgpack.packb(msgpack.ExtType(2, packed(["<f8", [9], 0]))),
             b"1234",
         ],
     ],
 )
-def test_messages_of_strangers_are_refused_and_run_nothing(frames):
+def test_messages_of_strangers_are_refused_and_run_nothing(frames: list[bytes]):
     with RemoteDataZMQ(ANYWHERE, timeout_s=20) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as stranger:
         stranger.connect(flow.open()[0])
         stranger.send_multipart(frames)
@@ -243,7 +248,7 @@ def test_lost_messages_are_noticed():
     with RemoteDataZMQ(ANYWHERE, timeout_s=20) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as sender:
         sender.connect(flow.open()[0])
         for number in (0, 1, 4):
-            sender.send_multipart([b"", msgpack.packb([1, "data", "x", number]), *encode([number])])
+            sender.send_multipart([b"", packed([1, "data", "x", number]), *encode([number])])
         iterator = iter(flow)
         assert list(itertools.islice(iterator, 2)) == [[0], [1]]
         with pytest.raises(DataWorkerError, match="2 messages of the sender x were lost on the way"):

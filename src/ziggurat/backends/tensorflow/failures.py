@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
@@ -18,7 +19,9 @@ def explained(error: Any, path: str) -> ZigguratError:
         error: a ``tf.errors.OpError``.
         path: the network file.
     """
-    first = str(error.message).strip().splitlines()[0] if error.message else type(error).__name__
+    # TensorFlow may tell first where the operation was made, up to a line "Node: 'name'".
+    text = re.split(r"\nNode: '[^']*'\n", str(error.message or ""))[-1].strip()
+    first = text.splitlines()[0] if text else type(error).__name__
     line = _users_line(error, path)
     where = f"{path}, line {line}" if line else path
     if isinstance(error, tf.errors.ResourceExhaustedError):

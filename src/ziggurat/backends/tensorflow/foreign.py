@@ -117,7 +117,7 @@ def _open_frozen_graph(path: Path) -> ForeignModel:
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(definition, name="")
-    return ForeignModel(tf.Session(graph=graph), "pb")
+    return ForeignModel(_session(graph), "pb")
 
 
 def _newest_checkpoint(folder: Path) -> str:
@@ -139,7 +139,7 @@ def _open_checkpoint(prefix: str) -> ForeignModel:
     graph = tf.Graph()
     with graph.as_default():
         saver = tf.train.import_meta_graph(f"{prefix}.meta", clear_devices=True)
-    session = tf.Session(graph=graph)
+    session = _session(graph)
     if saver is not None:  # None: the graph has no variables
         saver.restore(session, prefix)
     return ForeignModel(session, "checkpoint")
@@ -147,11 +147,18 @@ def _open_checkpoint(prefix: str) -> ForeignModel:
 
 def _open_saved_model(path: Path) -> ForeignModel:
     graph = tf.Graph()
-    session = tf.Session(graph=graph)
+    session = _session(graph)
     with graph.as_default():
         meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
     signatures = {name: (_names(each.inputs), _names(each.outputs)) for name, each in meta.signature_def.items()}
     return ForeignModel(session, "savedmodel", signatures)
+
+
+def _session(graph: Any) -> Any:
+    """Return a session that takes a GPU's memory as it needs it: a training may be at work there."""
+    config = tf.ConfigProto()
+    config.gpu_options.allow_growth = True
+    return tf.Session(graph=graph, config=config)
 
 
 def _reason(error: Exception) -> str:

@@ -127,7 +127,7 @@ class Lanes:
                 self._receive(wait=True)
 
     def _supply(self) -> None:
-        items = self._pace.chunk()
+        items = self._pace.chunk(self.team.item_bytes)
         for number, lane in enumerate(self._lanes):
             while lane.last is None and self.team.room():
                 waiting = lane.asked + len(lane.points)

@@ -16,6 +16,7 @@ __all__ = ["Chunk", "MapRun", "Pace"]
 
 _CHUNK_S = 0.002
 _CHUNK_AT_MOST = 64
+_CHUNK_BYTES = 1 << 20
 _NOTHING = MapResult(())
 
 
@@ -33,13 +34,19 @@ class Pace:
         self._items = self._items / 2 + items
         self._busy_s = self._busy_s / 2 + busy_s
 
-    def chunk(self) -> int:
-        """Return the number of datapoints of the next task."""
+    def chunk(self, item_bytes: float) -> int:
+        """Return the number of datapoints of the next task.
+
+        Args:
+            item_bytes: what each takes in a message, see ``Team``.
+        """
         if self._fixed is not None:
             return self._fixed
         if not self._items:
             return 1
-        return max(1, min(self._at_most, round(_CHUNK_S * self._items / max(self._busy_s, 1e-9))))
+        in_time = _CHUNK_S * self._items / max(self._busy_s, 1e-9)
+        in_size = _CHUNK_BYTES / max(item_bytes, 1.0)
+        return max(1, min(self._at_most, round(min(in_time, in_size))))
 
 
 @dataclass
@@ -95,7 +102,7 @@ class MapRun:
     def fill(self, pass_index: int, buffer_size: int) -> None:
         """Hand out inputs while there is room for them."""
         while not self._line.ended and self._team.room():
-            size = self._pace.chunk()
+            size = self._pace.chunk(self._team.item_bytes)
             if self._buffered and self._buffered + size > buffer_size:
                 return
             inputs = self._line.pull(size)

@@ -47,6 +47,7 @@ class _Errand:
     items: int
     lane: int
     label: str
+    input_bytes: int
     input: Slot | None = None
     output: Slot | None = None
 
@@ -88,7 +89,7 @@ class ProcessTeam(Team):
         self._waiting: deque[_Errand] = deque()
         self._out: dict[int, _Errand] = {}
         self._unread: dict[int, Slot] = {}
-        self._item_bytes = 0.0
+        self._result_bytes = 0.0
         try:
             self._means.start(name, program, settings)
         except BaseException:
@@ -101,11 +102,12 @@ class ProcessTeam(Team):
         if self._waiting or len(self._out) >= _TASKS_AT_MOST:
             return False
         # Until one result has come, nobody knows how large the slots must be.
-        return self._item_bytes > 0 or len(self._out) < 2 * self.workers
+        return self._result_bytes > 0 or len(self._out) < 2 * self.workers
 
     def submit(self, task: Any, *, items: int = 1, lane: int = 0, label: str = "") -> int:
         self._number += 1
-        self._waiting.append(_Errand(self._number, pack(task), self._generation, items, lane, label))
+        packed = pack(task)
+        self._waiting.append(_Errand(self._number, packed, self._generation, items, lane, label, packed.size_bytes))
         self._send_waiting()
         return self._number
 
@@ -170,7 +172,7 @@ class ProcessTeam(Team):
         errand.input = errand.input or self._arena.allocate(errand.packed.size_bytes, must=must)
         if errand.input is None:
             return False
-        expected = int(self._item_bytes * errand.items * 1.25) + 1024 if self._item_bytes else _FIRST_RESULT_BYTES
+        expected = int(self._result_bytes * errand.items * 1.25) + 1024 if self._result_bytes else _FIRST_RESULT_BYTES
         errand.output = self._arena.allocate(expected, must=must)
         return errand.output is not None
 
@@ -207,7 +209,8 @@ class ProcessTeam(Team):
         if errand.generation != self._generation:
             self._arena.free(errand.output)
             return
-        self._item_bytes = max(done.size / errand.items, self._item_bytes * 0.98)
+        self._result_bytes = max(done.size / errand.items, self._result_bytes * 0.98)
+        self.item_bytes = max(self._result_bytes, errand.input_bytes / errand.items)
         self._unread[done.number] = self._arena.shrink(errand.output, done.size)
         reports.append(_SharedReport(self, errand, done))
 

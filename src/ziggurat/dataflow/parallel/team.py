@@ -59,6 +59,8 @@ class Team(ABC):
         self.name = name
         self.workers = workers
         self.busy_s = 0.0
+        self.item_bytes = 0.0
+        """About how large a message is for each of its datapoints; 0 where nothing is sent, or known yet."""
 
     @abstractmethod
     def room(self) -> bool:

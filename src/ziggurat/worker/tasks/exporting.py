@@ -38,7 +38,8 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     provider = provider_of(job.spec.backend, Exports, "export models")
     split, pictures, labels = first_samples(job, _PROOF_SAMPLES)
-    with _new_folder(Path(request["out"])) as folder:
+    out = Path(request["out"]).resolve()
+    with _new_folder(out) as folder:
         order = ExportOrder(
             format=request["format"],
             folder=folder,
@@ -53,7 +54,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **job.summary(),
         "out": request["out"],
-        "files": sorted(path.name for path in Path(request["out"]).iterdir()),
+        "files": sorted(path.name for path in out.iterdir()),
         "split": split,
         "parity": dict(result.parity),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,14 +29,15 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
         ``failures``: ``file`` and the error's JSON shape, for files that cannot be read.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
-    fitted, failures = _read(job, request["images"])
     predictions: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
     with open_network(job) as network:
-        for files, pictures in _batches(fitted):
-            outputs = network.predict(job.preprocessing.finish(pictures))
-            for row, file in enumerate(files):
-                values = {name: np.asarray(each)[row] for name, each in outputs.items()}
-                predictions.append({"file": file, **described(values, job.class_names, request.get("top") or 5)})
+        for start in range(0, len(request["images"]), _AT_ONCE):
+            fitted, bad = _read(job, request["images"][start : start + _AT_ONCE])
+            failures += bad
+            if fitted:
+                outputs = network.predict(job.preprocessing.finish(np.stack([picture for _, picture in fitted])))
+                predictions += _rows(fitted, outputs, job.class_names, request.get("top") or 5)
     return {**job.summary(), "predictions": predictions, "failures": failures}
 
 
@@ -55,6 +56,7 @@ def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top
 
 
 def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[str, np.ndarray]], list[dict[str, Any]]]:
+    """Return (file, fitted picture) pairs, and what is to be said of the files that are none."""
     fitted, failures = [], []
     for file in files:
         try:
@@ -64,7 +66,11 @@ def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[str, np.nda
     return fitted, failures
 
 
-def _batches(fitted: Sequence[tuple[str, np.ndarray]]) -> Iterator[tuple[list[str], np.ndarray]]:
-    for start in range(0, len(fitted), _AT_ONCE):
-        part = fitted[start : start + _AT_ONCE]
-        yield [file for file, _ in part], np.stack([picture for _, picture in part])
+def _rows(
+    fitted: Sequence[tuple[str, Any]], outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int
+) -> list[dict[str, Any]]:
+    arrays = {name: np.asarray(each) for name, each in outputs.items()}
+    return [
+        {"file": file, **described({name: each[row] for name, each in arrays.items()}, class_names, top)}
+        for row, (file, _) in enumerate(fitted)
+    ]

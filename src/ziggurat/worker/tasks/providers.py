@@ -15,7 +15,7 @@ from ziggurat.engine.tasks import Debugs
 from ziggurat.errors import ConfigurationError, ZigguratError
 from ziggurat.worker.build import load_backend
 
-__all__ = ["PROVIDERS", "ProviderEntry", "provider_of"]
+__all__ = ["PROVIDERS", "ProviderEntry", "offer_of", "provider_of"]
 
 Offer = TypeVar("Offer")
 
@@ -61,15 +61,30 @@ def provider_of(backend: str, offer: type[Offer], what: str) -> Offer:
         MissingDependencyError: where its framework is not installed.
         ConfigurationError: where it does not offer that.
     """
-    with _quiet_start():
-        found = _found(backend, offer)
-    if not isinstance(found, offer):
+    found = offer_of(backend, offer)
+    if found is None:
         others = [name for name in PROVIDERS if name != backend]
         raise ConfigurationError(
             f"The backend `{backend}` does not {what}.",
             advice=f"Backends that do: {', '.join(others)}." if others else "",
         )
     return found
+
+
+def offer_of(backend: str, offer: type[Offer]) -> Offer | None:
+    """Return the object of a backend that offers something, or None where it does not.
+
+    Args:
+        backend: its name.
+        offer: the protocol.
+
+    Raises:
+        UnknownNameError: where there is no such backend.
+        MissingDependencyError: where its framework is not installed.
+    """
+    with _quiet_start():
+        found = _found(backend, offer)
+    return found if isinstance(found, offer) else None
 
 
 def _found(backend: str, offer: type[Any]) -> Any:

@@ -23,7 +23,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, load_spec
 from ziggurat.worker.build import load_backend, program_request
 from ziggurat.worker.data import JobData
-from ziggurat.worker.tasks.providers import PROVIDERS, provider_of
+from ziggurat.worker.tasks.providers import offer_of
 
 __all__ = ["TrainedJob", "open_network", "open_trained_job"]
 
@@ -95,17 +95,11 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
 @contextmanager
 def open_network(job: TrainedJob) -> Iterator[TrainedNetwork]:
     """Yield the network of a job with its weights; by the backend's own means, else by its program."""
-    backend = job.spec.backend
-    if backend in PROVIDERS:
-        network = provider_of(backend, OpensTrained, "open trained networks").open_trained(
-            job.request, job.state.arrays
-        )
+    opener = offer_of(job.spec.backend, OpensTrained)
+    if opener is not None:
+        network = opener.open_trained(job.request, job.state.arrays)
     else:
-        found = load_backend(backend)
-        if isinstance(found, OpensTrained):
-            network = found.open_trained(job.request, job.state.arrays)
-        else:
-            network = _ProgramNetwork(found.build(job.request), job.state.arrays)
+        network = _ProgramNetwork(load_backend(job.spec.backend).build(job.request), job.state.arrays)
     try:
         yield network
     finally:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.export.serving import ServingModel
+from ziggurat.backends.tensorflow.export.serving import ServingModel, new_session
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.errors import MissingDependencyError, UnknownNameError
 
@@ -63,7 +63,7 @@ class CheckpointFormat(ExportFormat):
         graph = tf.Graph()
         with graph.as_default():
             saver = tf.train.import_meta_graph(f"{path}.meta", clear_devices=True)
-        session = tf.Session(graph=graph)
+        session = new_session(graph)
         saver.restore(session, str(path))
         return _session_runner(session)
 
@@ -87,7 +87,7 @@ class FrozenGraphFormat(ExportFormat):
         graph = tf.Graph()
         with graph.as_default():
             tf.import_graph_def(definition, name="")
-        return _session_runner(tf.Session(graph=graph))
+        return _session_runner(new_session(graph))
 
 
 class SavedModelFormat(ExportFormat):
@@ -112,7 +112,7 @@ class SavedModelFormat(ExportFormat):
     def runner(self, path: Path) -> Runner:
         """Load it into a session of its own and run it by its signature."""
         graph = tf.Graph()
-        session = tf.Session(graph=graph)
+        session = new_session(graph)
         with graph.as_default():
             meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
         signature = meta.signature_def["serving_default"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ class TensorFlowTasks:
     def export(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray], order: ExportOrder) -> ExportResult:
         """Write a model, run what was written by its own runtime, and compare."""
         chosen = format_named(order.format)
-        network = TrainedTower(request, arrays)
+        # Exports compute in float32, whatever the training did.
+        network = TrainedTower(replace(request, precision="float32"), arrays)
         with serving_model(tower_input(request), arrays, order.preprocessing, inside=order.inside) as model:
             path = chosen.write(model, order.folder)
             outputs = {name: _shape(tensor) for name, tensor in model.outputs.items()}

@@ -14,7 +14,7 @@ from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_to
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import CheckpointError
 
-__all__ = ["ServingModel", "give_weights", "named_outputs", "serving_model"]
+__all__ = ["ServingModel", "give_weights", "named_outputs", "new_session", "serving_model"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def serving_model(
         tower = build_tower(shared, x, None, stage="inf")
         outputs = named_outputs(tower, shared.classes)
         variables = {variable.op.name: variable for variable in tf.global_variables()}
-        session = tf.Session(graph=graph)
+        session = new_session(graph)
     try:
         give_weights(session, variables, weights)
         yield ServingModel(
@@ -91,6 +91,13 @@ def _finished(pictures: Any, preprocessing: Preprocessing) -> Any:
             least = 1 / np.sqrt(height * width * preprocessing.channels)
             x = (x - level) / tf.maximum(tf.sqrt(variance), least)
         return x
+
+
+def new_session(graph: Any) -> Any:
+    """Return a session that takes a GPU's memory as it needs it: a training may be at work there."""
+    config = tf.ConfigProto()
+    config.gpu_options.allow_growth = True
+    return tf.Session(graph=graph, config=config)
 
 
 def named_outputs(tower: BuiltTower, classes: int | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.backend import session_config
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
 from ziggurat.backends.tensorflow.export.serving import give_weights, named_outputs
 from ziggurat.backends.tensorflow.failures import explained
@@ -47,7 +48,7 @@ class TrainedTower:
             cost = tf.add_n([loss.value for loss in validation.losses])
             self._values = {**named_outputs(validation, request.classes), **validation.scalars, "cost": cost}
             variables = {variable.op.name: variable for variable in tf.global_variables()}
-        self._session = tf.Session(graph=graph)
+        self._session = tf.Session(graph=graph, config=session_config(request))
         give_weights(self._session, variables, arrays)
 
     def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
