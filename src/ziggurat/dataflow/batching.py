@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
 from ziggurat.dataflow.reading import Reader
@@ -31,6 +32,7 @@ class BatchData(ProxyDataFlow):
         self.batch_size = int(batch_size)
         self.remainder = remainder
         self.use_list = use_list
+        self._share: Any = None
         length = length_or_none(ds)
         if not remainder and length is not None and length < batch_size:
             raise UsageError(
@@ -57,6 +59,11 @@ class BatchData(ProxyDataFlow):
                 if count < self.batch_size:
                     return
 
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        self._share = share
+        return share.offer(self.ds)
+
     def _gathered(self, reader: Reader) -> tuple[int, Datapoint]:
         return reader.take_batch(self.batch_size)
 
@@ -65,6 +72,8 @@ class BatchData(ProxyDataFlow):
         count = len(points)
         if not count or (count < self.batch_size and not self.remainder):
             return count, None
+        if self._share is not None and not self._share.mine:
+            return count, self._share.NOT_MINE
         return count, stack_datapoints(points, use_list=self.use_list, first=self.ds.delivered - count)
 
 

@@ -35,6 +35,7 @@ class IndexedFlow(RNGDataFlow):
 
     shuffle: bool = False
     _dropped: int = 0
+    _share: Any = None
 
     def __init__(self, *, shuffle: bool = False) -> None:
         self.shuffle = shuffle
@@ -98,6 +99,9 @@ class IndexedFlow(RNGDataFlow):
         remaining = self._remaining()
         for start in range(0, len(remaining), _BLOCK):
             for index in remaining[start : start + _BLOCK].tolist():
+                if self._share is not None and not self._share.mine:
+                    yield self._share.NOT_MINE
+                    continue
                 try:
                     point = self.datapoint(index)
                 except Exception as error:
@@ -107,7 +111,11 @@ class IndexedFlow(RNGDataFlow):
 
     def bulk(self) -> Bulk | None:
         """Read many at a time."""
-        return _IndexedBulk(self, self._remaining())
+        return _IndexedBulk(self, self._remaining()) if self._share is None else None
+
+    def take_share(self, share: Any) -> None:
+        """Read only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        self._share = share
 
     def stage_state(self) -> Any:
         """Return how many datapoints of the pass were dropped."""
@@ -124,6 +132,8 @@ class IndexedFlow(RNGDataFlow):
 
     def _drop(self, error: Exception, index: int) -> None:
         self.policy.handle(error, key=self.key(index))
+        if self._share is not None:
+            self._share.dropped()
         self._dropped += 1
 
 

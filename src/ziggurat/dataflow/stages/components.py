@@ -24,15 +24,22 @@ class SelectComponent(ProxyDataFlow):
     def __init__(self, ds: DataFlow, idxs: Sequence[int | str]) -> None:
         super().__init__(ds)
         self.idxs = list(idxs)
+        self._share: Any = None
 
     def iterate(self) -> Iterator[list[Any]]:
         """Yield the chosen components."""
+        share = self._share
         for point in self.ds:
-            yield self.select(point)
+            yield self.select(point) if share is None or share.mine else share.NOT_MINE
 
     def bulk(self) -> Bulk | None:
         """Read many at a time."""
-        return _SelectBulk(self, self.ds.read())
+        return _SelectBulk(self, self.ds.read()) if self._share is None else None
+
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        self._share = share
+        return share.offer(self.ds)
 
     def select(self, point: Datapoint) -> list[Any]:
         """Return the chosen components of one datapoint or batch."""

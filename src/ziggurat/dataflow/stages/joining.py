@@ -62,6 +62,11 @@ class ConcatData(_ManyFlows):
             yield from self.df_lists[self._place]
             self._place += 1
 
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        offered = [share.offer(flow) for flow in self.df_lists]
+        return any(offered)
+
     def stage_state(self) -> int:
         """Return the place of the flow that is read."""
         return self._place

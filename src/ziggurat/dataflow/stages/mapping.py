@@ -36,6 +36,7 @@ class MapData(ProxyDataFlow):
         super().__init__(ds)
         self.func = func
         self.policy = ErrorPolicy.of(on_error)
+        self._share: Any = None
 
     def apply(self, point: Datapoint) -> Datapoint | None:
         """Return what becomes of one datapoint, where the function takes no random numbers."""
@@ -49,8 +50,12 @@ class MapData(ProxyDataFlow):
         """Yield the mapped datapoints."""
         ds = self.ds
         stream = self.map_stream()
+        share = self._share
         for point in ds:
             index = ds.delivered - 1
+            if share is not None and not share.mine:
+                yield share.NOT_MINE
+                continue
             try:
                 if stream is None:
                     mapped = self.apply(point)
@@ -58,13 +63,20 @@ class MapData(ProxyDataFlow):
                     mapped = self.apply_random(point, stream.seek(ds.pass_index, index))
             except Exception as error:
                 self.policy.handle(error, key=index)
-                continue
+                mapped = None
             if mapped is not None:
                 yield mapped
+            elif share is not None:
+                share.dropped()
 
     def bulk(self) -> Bulk | None:
         """Map many at a time."""
-        return _MapBulk(self, self.ds.read())
+        return _MapBulk(self, self.ds.read()) if self._share is None else None
+
+    def take_share(self, share: Any) -> None:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        self._share = share
+        share.offer(self.ds)
 
     def map_stream(self) -> RandomStream | None:
         """Return the random numbers of the function; None where it takes none."""

@@ -27,6 +27,7 @@ class RepeatedData(ProxyDataFlow):
             raise UsageError("`num` is the number of passes, or -1 for no end.", received=num)
         self.num = int(num)
         self._done = 0
+        self._share: Any = None
 
     def __len__(self) -> int:
         if self.num < 0:
@@ -42,7 +43,12 @@ class RepeatedData(ProxyDataFlow):
 
     def bulk(self) -> Bulk | None:
         """Read many at a time."""
-        return _RepeatedBulk(self)
+        return _RepeatedBulk(self) if self._share is None else None
+
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        self._share = share
+        return share.offer(self.ds)
 
     def stage_state(self) -> int:
         """Return how many passes of ``ds`` are done."""
@@ -133,6 +139,10 @@ class FixedSizeData(ProxyDataFlow):
     def load_stage_state(self, state: Any) -> None:
         """Forget the pass of ``ds`` that was under way."""
         self._items = None
+
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        return share.offer(self.ds)
 
     def close(self) -> None:
         """End the pass of ``ds`` that is under way, too."""
