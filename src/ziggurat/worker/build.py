@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.dataflow.augmentation import Augmentation
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.backend import Backend, ProgramRequest
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.best import KeepBest
@@ -71,13 +72,16 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
     Raises:
         ZigguratError: where something that was asked for cannot be.
     """
-    data = data_of(spec)
-    with storage_errors(folder.path):
-        data.preprocessing.save(folder.path)
-        folder.class_names.write_text(json.dumps(list(data.class_names)))
+    store = CheckpointStore(folder.checkpoints)
+    # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
+    goes_on = bool(store.list())
+    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None)
+    if not goes_on:
+        with storage_errors(folder.path):
+            data.preprocessing.save(folder.path)
+            folder.class_names.write_text(json.dumps(list(data.class_names)))
     backend = load_backend(spec.backend)
     program = backend.build(program_request(spec, data, backend))
-    store = CheckpointStore(folder.checkpoints)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
     callbacks = [clock, *_callbacks(spec, program, data, store, steps), *shows]
@@ -86,8 +90,13 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
     return BuiltJob(trainer, store, data)
 
 
-def data_of(spec: TrainSpec) -> JobData:
-    """Return the batches that a spec asks for."""
+def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobData:
+    """Return the batches that a spec asks for.
+
+    Args:
+        spec: what was asked.
+        preprocessing: that of the job where it has begun; None to make one, with the mean of the training split.
+    """
     before = spec.preprocessing
     source = open_source(spec.data.source, spec.data.options, spec.seed)
     options = DataOptions(
@@ -102,7 +111,7 @@ def data_of(spec: TrainSpec) -> JobData:
         shuffle=spec.shuffle,
         seed=spec.seed,
     )
-    data = prepare_data(source, options)
+    data = prepare_data(source, options, preprocessing)
     for flow in data.evaluation.values():
         flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
     return data
