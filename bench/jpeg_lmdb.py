@@ -29,7 +29,7 @@ def run(options: Options) -> Report:
         [
             description,
             f"stores in the page cache: {sizes}",
-            f"reduced: shorter side {SHORT_SIDE} px; tiled: the same JPEG data with restart markers, nothing lost",
+            f"reduced: shorter side {SHORT_SIDE} px; tiled: re-encoded with the same tables and restart markers",
             f"{options.rounds} interleaved rounds of {_BATCHES} batches a side, warm-up dropped; medians",
             f"{WORKERS} worker threads or processes each; limits: one thread, files in memory, nothing but the decoder",
         ],
