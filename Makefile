@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What `make test` installs: the engine, the tools, and the frameworks whose adapters are tested.
-EXTRAS := dev,tensorflow,torch,huggingface,export
+EXTRAS := dev,tensorflow,torch,huggingface,export,studio
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 # Twice quiet: errors only. Versions are pinned in constraints.txt.

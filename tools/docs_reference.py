@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.docs_contract import contract_page
 from tools.reference.names import door_page, modules_page
 from tools.reference.pages import (
     commands_page,
@@ -60,6 +61,11 @@ PAGES = [
         lambda: door_page("Data flow", "ziggurat.dataflow", "Every name of `ziggurat.dataflow`, by what it is for."),
     ),
     Page(
+        "datasets",
+        "ziggurat.datasets",
+        lambda: door_page("Data sets", "ziggurat.datasets", "Every name of `ziggurat.datasets`, by what it is for."),
+    ),
+    Page(
         "imgaug",
         "ziggurat.dataflow.imgaug",
         lambda: door_page(
@@ -76,6 +82,7 @@ PAGES = [
         "ziggurat.engine.schedules",
         lambda: modules_page("Schedules", ["ziggurat.engine.schedules"], "How a hyperparameter changes over time."),
     ),
+    Page("network-contract", "ziggurat.backends.tensorflow.tower", contract_page),
     Page(
         "engine",
         "ziggurat.engine.trainer",

@@ -85,6 +85,7 @@ ALLOWED = {
     "fn": "Tensorpack's name of the argument of ProcessTensors",
     "ctx": "click's name in the methods of it that we override",
     "read_idx": "the name of MNIST's file format, IDX",
+    "export_idx": "the name of MNIST's file format, IDX",
     "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",
 }
 """Name → why it may stay. An entry allows the whole name, never a word."""

@@ -35,7 +35,7 @@ from ziggurat.engine.callbacks.setters import (
     StatMonitorParamSetter,
 )
 from ziggurat.engine.callbacks.stopping import EarlyStopping, StopAtTime
-from ziggurat.engine.callbacks.summaries import HasSummaries, LogScalars, MergeAllSummaries
+from ziggurat.engine.callbacks.summaries import HasSummaries, LogScalars, MergeAllSummaries, SummariseBatch
 from ziggurat.engine.callbacks.tensors import DumpTensors, ProcessTensors
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
@@ -121,6 +121,7 @@ __all__ = [
     "StepTimes",
     "StopAtTime",
     "StopTraining",
+    "SummariseBatch",
     "TFEventWriter",
     "ThroughputTracker",
     "Trainer",

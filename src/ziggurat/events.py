@@ -153,6 +153,7 @@ class Progress(Event):
         remaining_s: estimated time left; None while nobody can tell.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
+        stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble``; else empty.
     """
 
     type = "progress"
@@ -163,6 +164,7 @@ class Progress(Event):
     remaining_s: float | None = None
     steps_per_s: float | None = None
     data_wait_share: float | None = None
+    stage: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

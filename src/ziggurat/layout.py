@@ -16,6 +16,15 @@ A job folder::
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
+
+The folder of a data set is that of the job that makes it, and has besides (see ``ziggurat.records.manifest``)::
+
+      manifest.json      what the data set holds; there when it is finished, never changed
+      index.sqlite       its catalogue: every sample and problem, for exploring; training does not need it
+      train.lmdb         the records of a split (``.hdf5``, ``.tfrecord``), likewise val and test
+      mean.npy           mean picture of the training split
+      test-openings.jsonl  when and what for somebody measured on the test split
+      work/              what is done so far, while it is made
 """
 
 from __future__ import annotations

@@ -63,9 +63,9 @@ def test_values_are_printed_and_layers_listed(tmp_path: Path) -> None:
     assert found["batch"] == [[8, 28, 28, 1], [8]]
     layers = [(each["layer"], each["scope"], each["shape"]) for each in found["layers"]]
     assert layers == [
-        ("conv2d", "conv1", [8, 28, 28, 4]),
-        ("flatten", "", [8, 3136]),
-        ("fully_connected", "fc", [8, 10]),
+        ("slim.conv2d", "conv1", [8, 28, 28, 4]),
+        ("slim.flatten", "", [8, 3136]),
+        ("slim.fully_connected", "fc", [8, 10]),
     ]
     assert found["layers"][0]["mean"] == pytest.approx(found["layers"][1]["mean"], rel=1e-5)
     assert found["layers"][0]["mean"] > 0, "behind a ReLU"

@@ -25,12 +25,14 @@ __all__ = ["LATER", "VERBS", "main", "root"]
 EXIT_INTERRUPTED: Final = 130
 
 _TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and models", "This installation"
+_DATA = "Data sets"
 
 VERBS: Final = (
     Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
     Verb("resume", "ziggurat.cli.training:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
     Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
     Verb("demo", "ziggurat.cli.demo:demo", "Train on small digits and watch it in TensorBoard.", _TRAIN),
+    Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export data sets.", _DATA),
     Verb("status", "ziggurat.cli.jobs:status", "Show how jobs are.", _LOOK),
     Verb("events", "ziggurat.cli.jobs:events", "Show what happened in a job, also while it happens.", _LOOK),
     Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
@@ -53,7 +55,6 @@ LATER: Final = {
     "down": "the web studio",
     "user": "users of the web studio",
     "token": "tokens of the REST API",
-    "dataset": "making datasets",
     "serve": "serving models",
     "reindex": "the studio's index of jobs",
     "job": "the studio's queue of jobs",

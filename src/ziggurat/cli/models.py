@@ -186,9 +186,11 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
     head = f"{found['folder']}, {found['checkpoint']} (step {found['step']}): "
     head += f"{found['samples']} samples of {found['split']}"
     if found["skipped"]:
-        head += f", {found['skipped']} files could not be read"
+        head += f", {_files(found['skipped'])} could not be read"
     figures = {**found["scalars"], **{name: found[name] for name in ("accuracy", "top_5") if name in found}}
     parts = [head, "\n".join(f"  {name:<12} {value:.6g}" for name, value in figures.items())]
+    if found["unreadable"]:
+        parts.insert(1, _unreadable_text(found["unreadable"], found["skipped"]))
     if found["classifier"]:
         rows = [
             (each["class"], str(each["samples"]), _percent(each["precision"]), _percent(each["recall"]))
@@ -197,6 +199,16 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
         parts.append(table(rows, ("class", "samples", "precision", "recall")))
         parts.append(_matrix_text(found))
     return "\n\n".join(parts)
+
+
+def _unreadable_text(unreadable: Sequence[Mapping[str, str]], count: int) -> str:
+    lines = [f"  {each['file']}: {each['reason']}" for each in unreadable]
+    more = count - len(lines)
+    return "\n".join(["Could not be read:", *lines, *([f"  and {_files(more)} more"] if more else [])])
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def _matrix_text(found: Mapping[str, Any]) -> str:

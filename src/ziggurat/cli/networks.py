@@ -90,7 +90,14 @@ def _shape_of(text: str | None) -> list[int] | None:
 def _debug_text(found: dict[str, Any]) -> str:
     batch = ", ".join(f"{name} {_shape(shape)}" for name, shape in zip(("x", "y"), found["batch"]))
     layers = [
-        (each["layer"], each["scope"], _shape(each["shape"]), f"{each['mean']:.5g}", f"{each['deviation']:.5g}")
+        (
+            "" if each["line"] is None else str(each["line"]),
+            each["layer"],
+            each["scope"],
+            _shape(each["shape"]),
+            f"{each['mean']:.5g}",
+            f"{each['deviation']:.5g}",
+        )
         for each in found["layers"]
     ]
     variables = [(name, _shape(shape)) for name, shape in found["variables"].items()]
@@ -98,12 +105,13 @@ def _debug_text(found: dict[str, Any]) -> str:
         [
             f"batch: {batch}",
             "",
-            table(layers, ("layer", "scope", "output", "mean", "deviation")),
+            table(layers, ("line", "layer", "scope", "output", "mean", "deviation")),
             "",
             table(variables, ("variable", "shape")),
             "",
             f"outputs: {', '.join(_shape(shape) for shape in found['output_shapes'])}",
             f"loss: {found['loss']:.6g}",
+            *found["notes"],
         ]
     )
 

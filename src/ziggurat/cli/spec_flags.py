@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from ziggurat.cli.commands import Command
-from ziggurat.specs import FieldDescription, TrainSpec, describe_fields
+from ziggurat.specs import DatasetSpec, FieldDescription, TrainSpec, describe_fields
 
-__all__ = ["SpecFlagsCommand", "flag_of"]
+__all__ = ["DatasetFlagsCommand", "SpecFlagsCommand", "flag_of"]
 
 _OTHER_FLAGS = {"backend": "--framework"}
 """Words that people use for a field beside its own."""
@@ -18,11 +18,18 @@ _METAVARS = {"integer": "N", "number": "X", "boolean": "BOOL", "list": "A,B,…"
 
 
 class SpecFlagsCommand(Command):
-    """A command with a flag for each field at the top of the train spec, listed under the fields' groups."""
+    """A command with a flag for each field at the top of a spec, listed under the fields' groups."""
+
+    model: Any = TrainSpec
+    """The spec."""
+
+    without: tuple[str, ...] = ()
+    """Fields that are given in another way."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._fields = [field for field in describe_fields(TrainSpec) if field.is_top]
+        fields = describe_fields(self.model)
+        self._fields = [field for field in fields if field.is_top and field.path not in self.without]
         self.params.extend(_option(field) for field in self._fields)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -36,6 +43,13 @@ class SpecFlagsCommand(Command):
             found = [records[field.path] for field in self._fields if field.group == group]
             with formatter.section(group):
                 formatter.write_dl([record for record in found if record])
+
+
+class DatasetFlagsCommand(SpecFlagsCommand):
+    """The same for the spec of a data set, whose source is an argument."""
+
+    model = DatasetSpec
+    without = ("source", "options")
 
 
 def flag_of(field: FieldDescription) -> str:

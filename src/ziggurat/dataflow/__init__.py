@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from ziggurat.dataflow.policy import ErrorCounts, ErrorPolicy
     from ziggurat.dataflow.random import RandomStream, fix_rng_seed
+    from ziggurat.dataflow.record_data import RecordData
     from ziggurat.dataflow.remote import RemoteDataZMQ, send_dataflow_zmq
     from ziggurat.dataflow.sources import (
         DataFromArrays,
@@ -157,6 +158,7 @@ __all__ = [
     "RandomChooseData",
     "RandomMixData",
     "RandomStream",
+    "RecordData",
     "RemoteDataZMQ",
     "RepeatedData",
     "RepeatedDataPoint",
@@ -209,6 +211,7 @@ _HOMES = {
         "MultiProcessMapDataZMQ MultiProcessPrefetchData MultiProcessRunner MultiProcessRunnerZMQ "
         "MultiThreadMapData MultiThreadPrefetchData MultiThreadRunner PrefetchData PrefetchDataZMQ"
     ),
+    "record_data": "RecordData",
     "remote": "RemoteDataZMQ send_dataflow_zmq",
     "augment": (
         "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp augment_component "

@@ -97,13 +97,13 @@ class Preprocessing:
         # The luminance of ITU-R BT.601, as every image library has it.
         return np.rint(image @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)[:, :, None]
 
-    def decode(self, data: bytes, key: Any) -> np.ndarray:
-        """Return the picture of a file's bytes, fitted.
+    def decode(self, data: bytes | np.ndarray, key: Any) -> np.ndarray:
+        """Return the picture of a file's bytes, fitted; or an array, (H, W, C) uint8, fitted.
 
         Raises:
             DatapointError: where the bytes are no picture; names ``key``.
         """
-        return self.fit(decode_image(data, channels=self.channels, key=key))
+        return self.fit(data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key))
 
     def finish(self, images: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
         """Return a batch as the network gets it: cropped, less the mean, whitened.

@@ -1,6 +1,7 @@
 """Owns what a backend may offer beside training: small protocols for trained networks, exports, graphs and debugging.
 
-Each is optional. A backend that offers none of them can still evaluate and predict: its program does.
+Each is optional. A backend that offers none of them can still evaluate and predict: its program does. Two of them,
+``HasGraph`` and ``Summarises``, are for programs.
 """
 
 from __future__ import annotations
@@ -21,11 +22,37 @@ __all__ = [
     "ExportResult",
     "Exports",
     "ForeignNetwork",
+    "HasGraph",
     "OpensForeign",
     "OpensTrained",
+    "Summarises",
     "TensorDescription",
     "TrainedNetwork",
 ]
+
+
+@runtime_checkable
+class HasGraph(Protocol):
+    """A program that can show its graph: what a TensorBoard monitor writes once a job."""
+
+    def graph_bytes(self) -> bytes:
+        """Return the graph as a serialized ``GraphDef`` (tensorflow/core/framework/graph.proto); empty for none."""
+        ...
+
+
+@runtime_checkable
+class Summarises(Protocol):
+    """A program that makes pictures, histograms and the like of a batch, as the network's author asked for them."""
+
+    def summarise(self, batch: Any) -> bytes:
+        """Return a serialized ``Summary`` (tensorflow/core/framework/summary.proto) of one batch; empty for none.
+
+        Nothing is trained, and nothing changes that decides the steps to come.
+
+        Args:
+            batch: as ``Program.step`` takes it.
+        """
+        ...
 
 
 class TrainedNetwork(Protocol):
@@ -158,8 +185,9 @@ class Debugs(Protocol):
         """Run a network once on one batch, in training mode.
 
         Returns:
-            ``layers`` (layer, scope, shape, mean, deviation), ``variables`` (name → shape), ``output_shapes`` and
-            ``loss``.
+            ``layers`` (layer, scope, shape, mean, deviation, and the line of the file that called it, None where
+            it is unknown), ``variables`` (name → shape), ``output_shapes``, ``loss``, and ``notes`` (sentences on what
+            was left out).
 
         Raises:
             NetworkCodeError: where the user's code fails; names file and line.

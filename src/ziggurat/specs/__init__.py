@@ -1,8 +1,9 @@
 """Owns what was asked: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
 
+from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
-from ziggurat.specs.files import load_spec, parse_spec, read_content, save_spec, spec_json
-from ziggurat.specs.flags import spec_from_flags
+from ziggurat.specs.files import Spec, load_spec, load_train_spec, parse_spec, read_content, save_spec, spec_json
+from ziggurat.specs.flags import dataset_spec_from_flags, spec_from_flags
 from ziggurat.specs.parts import FileNetwork, PluginUse, ZooNetwork
 from ziggurat.specs.train import TrainSpec
 from ziggurat.specs.versions import SPEC_KINDS, UPGRADES, upgrade
@@ -10,13 +11,17 @@ from ziggurat.specs.versions import SPEC_KINDS, UPGRADES, upgrade
 __all__ = [
     "SPEC_KINDS",
     "UPGRADES",
+    "DatasetSpec",
     "FieldDescription",
     "FileNetwork",
     "PluginUse",
+    "Spec",
     "TrainSpec",
     "ZooNetwork",
+    "dataset_spec_from_flags",
     "describe_fields",
     "load_spec",
+    "load_train_spec",
     "parse_spec",
     "read_content",
     "save_spec",

@@ -11,15 +11,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from ziggurat.errors import SpecError, StorageError
+from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.problems import spec_error
 from ziggurat.specs.train import TrainSpec
 from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
-__all__ = ["load_spec", "parse_spec", "read_content", "save_spec", "spec_json"]
+__all__ = ["Spec", "load_spec", "load_train_spec", "parse_spec", "read_content", "save_spec", "spec_json"]
+
+Spec = TrainSpec | DatasetSpec
+"""The spec of any kind of job."""
 
 
-def load_spec(path: Path) -> TrainSpec:
+def load_spec(path: Path) -> Spec:
     """Read a spec of any version that this release knows.
 
     Raises:
@@ -28,7 +32,23 @@ def load_spec(path: Path) -> TrainSpec:
     return parse_spec(read_content(path), source=str(path))
 
 
-def parse_spec(content: Any, *, source: str = "") -> TrainSpec:
+def load_train_spec(path: Path) -> TrainSpec:
+    """Read the spec of a training job.
+
+    Raises:
+        SpecError: as ``load_spec``, and where it is the spec of another kind of job.
+    """
+    spec = load_spec(path)
+    if not isinstance(spec, TrainSpec):
+        raise SpecError(
+            "A trained network is in the folder of a training job.",
+            received=f"{path}, a job of kind {spec.kind}",
+            advice="Name the folder that was given to: ziggurat train --out FOLDER.",
+        )
+    return spec
+
+
+def parse_spec(content: Any, *, source: str = "") -> Spec:
     """Return the spec of decoded JSON of any version.
 
     Args:
@@ -41,7 +61,7 @@ def parse_spec(content: Any, *, source: str = "") -> TrainSpec:
     if not isinstance(content, Mapping):
         raise SpecError("A spec must be a JSON object.", received=type(content).__name__, advice=f"Look at {source}.")
     current = upgrade(content)
-    model = SPEC_KINDS[current["kind"]]
+    model: Any = SPEC_KINDS[current["kind"]]
     try:
         return model.model_validate(current)
     except ValidationError as error:
@@ -67,12 +87,12 @@ def read_content(path: Path) -> dict[str, Any]:
     return content
 
 
-def spec_json(spec: TrainSpec) -> str:
+def spec_json(spec: Spec) -> str:
     """Return the canonical JSON: the same spec always gives the same text, every field with its value."""
     return json.dumps(spec.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def save_spec(spec: TrainSpec, path: Path) -> None:
+def save_spec(spec: Spec, path: Path) -> None:
     """Write the canonical JSON so that a reader, or a kill, sees the whole file or none.
 
     Raises:

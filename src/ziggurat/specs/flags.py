@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ziggurat.errors import SpecError
+from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.files import parse_spec
 from ziggurat.specs.train import TrainSpec
-from ziggurat.specs.versions import upgrade
+from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
-__all__ = ["spec_from_flags"]
+__all__ = ["dataset_spec_from_flags", "spec_from_flags"]
 
 
 def spec_from_flags(
@@ -31,8 +32,30 @@ def spec_from_flags(
     Raises:
         SpecError: where a text is no ``PATH=VALUE``, or the result is not valid.
     """
-    content = upgrade(base or {"kind": "train", "version": 1})
-    fields = {field.path: field for field in describe_fields(TrainSpec)}
+    spec = _from_flags("train", flags, assignments, base)
+    assert isinstance(spec, TrainSpec)
+    return spec
+
+
+def dataset_spec_from_flags(
+    flags: Mapping[str, str],
+    *,
+    assignments: Iterable[str] = (),
+    base: Mapping[str, Any] | None = None,
+) -> DatasetSpec:
+    """Return the spec of a data set that flags ask for; arguments and errors as those of ``spec_from_flags``."""
+    spec = _from_flags("dataset", flags, assignments, base)
+    assert isinstance(spec, DatasetSpec)
+    return spec
+
+
+def _from_flags(
+    kind: str, flags: Mapping[str, str], assignments: Iterable[str], base: Mapping[str, Any] | None
+) -> TrainSpec | DatasetSpec:
+    content = upgrade(base or {"kind": kind, "version": 1})
+    if content["kind"] != kind:
+        raise SpecError(f"This command takes a spec of kind {kind}.", received=f"kind {content['kind']}")
+    fields = {field.path: field for field in describe_fields(SPEC_KINDS[kind])}
     for name, text in flags.items():
         content[name] = _value(text, fields.get(name))
     for assignment in assignments:
@@ -41,7 +64,7 @@ def spec_from_flags(
             raise SpecError(
                 "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
             )
-        _assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())))
+        _assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())), fields)
     return parse_spec(content, source="flags")
 
 
@@ -63,23 +86,22 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-def _assign(content: dict[str, Any], path: str, value: Any) -> None:
+def _assign(content: dict[str, Any], path: str, value: Any, fields: Mapping[str, FieldDescription]) -> None:
     first, *rest = path.split(".")
     if not rest:
         content[first] = value
         return
-    content[first] = target = _as_object(first, content.get(first))
+    content[first] = target = _as_object(fields.get(first), content.get(first))
     for name in rest[:-1]:
         below = target.get(name)
         target[name] = target = dict(below) if isinstance(below, dict) else {}
     target[rest[-1]] = value
 
 
-def _as_object(name: str, value: Any) -> dict[str, Any]:
+def _as_object(whole: FieldDescription | None, value: Any) -> dict[str, Any]:
     """Return a compound field as an object that parts can be set in: short forms spelt out, defaults filled in."""
     if isinstance(value, dict):
         return dict(value)
-    whole = next((field for field in describe_fields(TrainSpec) if field.path == name), None)
     if whole is None or whole.kind != "object":
         return {}
     if value is None:

@@ -8,16 +8,16 @@ from pydantic import BeforeValidator
 
 from ziggurat.specs.base import SpecModel, spec_field
 
-__all__ = ["Augmentation", "Preprocessing"]
+__all__ = ["Augmentation", "Preprocessing", "picture_size"]
 
 _BEFORE = "Preprocessing"
 _VARIED = "Augmentation"
 
 
-def _size(value: Any) -> Any:
+def picture_size(value: Any) -> Any:
     """Return ``28`` as ``[28, 28]`` and ``"240x320"`` as ``[240, 320]``; anything else as it is."""
     if isinstance(value, list) and len(value) == 1:  # how a flag says a single value
-        return _size(value[0])
+        return picture_size(value[0])
     if isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if isinstance(value, str) and all(part.isdigit() for part in value.split("x")):
@@ -28,7 +28,7 @@ def _size(value: Any) -> Any:
 class Preprocessing(SpecModel):
     """What is done to every picture, in training, validation, prediction and exports alike."""
 
-    size: Annotated[list[int], BeforeValidator(_size)] | None = spec_field(
+    size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
         None,
         title="Size",
         help="Height and width of the pictures, as in 28 or 240x320; left out, what the data has.",

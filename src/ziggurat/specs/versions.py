@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ziggurat.errors import SpecError, nearest_names
+from ziggurat.specs.base import SpecModel
+from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.train import TrainSpec
 
 __all__ = ["SPEC_KINDS", "UPGRADES", "Upgrade", "upgrade"]
@@ -13,7 +15,7 @@ __all__ = ["SPEC_KINDS", "UPGRADES", "Upgrade", "upgrade"]
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes the content of one version and returns that of the next, without ``version``."""
 
-SPEC_KINDS: Final[dict[str, type[TrainSpec]]] = {"train": TrainSpec}
+SPEC_KINDS: Final[dict[str, type[SpecModel]]] = {"train": TrainSpec, "dataset": DatasetSpec}
 """Every kind of job that this release knows, with today's model."""
 
 UPGRADES: Final[dict[tuple[str, int], Upgrade]] = {}

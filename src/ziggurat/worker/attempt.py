@@ -16,8 +16,9 @@ from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, re
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import TrainSpec, load_spec
+from ziggurat.specs import DatasetSpec, Spec, TrainSpec, load_spec
 from ziggurat.worker.build import BuiltJob, build_job
+from ziggurat.worker.dataset_job import run_creation
 from ziggurat.worker.failures import report_failure
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
 from ziggurat.worker.stopping import ParentWatch, StopRequest
@@ -60,16 +61,24 @@ class _Attempt:
         self._events = events
 
     def execute(self, settings: Settings) -> int:
-        """Train, and say how it ended; return the exit code."""
+        """Do the job, and say how it ended; return the exit code."""
         spec = load_spec(self._folder.spec)
         clock = StepClock()
         # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
             heartbeat.start()
+            if isinstance(spec, DatasetSpec):
+                return self._create(spec, clock, settings)
             self._build_and_train(spec, clock, settings)
         return self._end()
 
-    def _heartbeat(self, spec: TrainSpec, clock: StepClock) -> HeartbeatThread:
+    def _create(self, spec: DatasetSpec, clock: StepClock, settings: Settings) -> int:
+        attempt = 1 + _attempts(self._folder)
+        return run_creation(
+            spec, self._folder, self._request, self._events, clock, attempt=attempt, progress=settings.progress
+        )
+
+    def _heartbeat(self, spec: Spec, clock: StepClock) -> HeartbeatThread:
         return HeartbeatThread(
             self._folder,
             clock,

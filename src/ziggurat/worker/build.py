@@ -21,7 +21,7 @@ from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
 from ziggurat.engine.callbacks.model_saver import ModelSaver
 from ziggurat.engine.callbacks.progress import ProgressBar
 from ziggurat.engine.callbacks.stopping import EarlyStopping
-from ziggurat.engine.callbacks.summaries import LogScalars
+from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -172,14 +172,20 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         HumanHyperParamSetter("learning_rate", every_k_steps=max(1, steps // 10)),  # a person overrules a schedule
         BlackBox(["cost"]),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
-        LogScalars(logged, at_epoch_end=True, mean=True, hyperparameters=("learning_rate",)),
-        *_validation(spec, program, data, logged, steps),  # what follows sees its numbers
+        LogScalars(logged, per_epoch=_points(steps), mean=True, hyperparameters=("learning_rate",)),
+        SummariseBatch(),  # costs nothing where the network has no summaries or nobody takes them
+        *_validation(spec, program, data, logged),  # what follows sees its numbers
         *_early_stopping(spec),
-        *_savers(spec, store, steps),
+        *_savers(spec, store),
         ThroughputTracker(spec.batch_size * spec.accumulate),
         StepTimes(),
         EstimatedTimeLeft(),  # behind those that measure
     ]
+
+
+def _points(steps: int) -> int:
+    """Return how many points of a curve an epoch gets: long ones several, so that one sees it move."""
+    return 8 if steps >= 64 else 1
 
 
 def _logged(program: Program) -> list[str]:
@@ -194,17 +200,13 @@ def _learning_rate(spec: TrainSpec) -> list[Callback]:
     return [LearningRateSchedule(make_schedule(spec.schedule.policy, **options), spec.learning_rate)]
 
 
-def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequence[str], steps: int) -> list[Callback]:
+def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequence[str]) -> list[Callback]:
     every = spec.validation.every_epochs
     if every == 0 or "val" not in data.evaluation:
         return []
-    names = [*logged, *(name for name in ("error",) if name in program.names() and name not in logged)]
-    period: dict[str, Any] = (
-        {"every_k_epochs": int(every)}
-        if every >= 1
-        else {"every_k_epochs": None, "every_k_steps": max(1, round(every * steps))}
-    )
-    return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, **period)]
+    offered = getattr(program, "evaluation_names", program.names)()
+    names = [name for name in dict.fromkeys([*logged, "error"]) if name in offered]
+    return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, every_k_epochs=every)]
 
 
 def _early_stopping(spec: TrainSpec) -> list[Callback]:
@@ -212,18 +214,14 @@ def _early_stopping(spec: TrainSpec) -> list[Callback]:
     return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.mode)]
 
 
-def _savers(spec: TrainSpec, store: CheckpointStore, steps: int) -> list[Callback]:
+def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
     rule = spec.checkpoints
-    whole = rule.every_epochs >= 1
-    every_steps = rule.every_steps
-    if 0 < rule.every_epochs < 1:
-        every_steps = max(1, round(rule.every_epochs * steps))
     saver = ModelSaver(
         store,
         max_to_keep=rule.keep_last,
         keep_checkpoint_every_n_hours=rule.keep_every_hours,
-        every_k_epochs=int(rule.every_epochs) if whole else None,
-        every_k_steps=every_steps,
+        every_k_epochs=rule.every_epochs or None,
+        every_k_steps=rule.every_steps,
         every_minutes=rule.every_minutes,
         save_on_stop=spec.on_stop == "save",
     )

@@ -12,14 +12,15 @@ from ziggurat.dataflow.augmentation import Augmentation
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.imgaug.components import ComponentAugmentation
+from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiThreadMapData
 from ziggurat.dataflow.preprocessing import Mean, Preprocessing, mean_of
 from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
-from ziggurat.worker.sources import ImageSource
+from ziggurat.worker.image_source import ImageSource
 
-__all__ = ["DataOptions", "JobData", "prepare_data"]
+__all__ = ["DataOptions", "JobData", "fitted_flow", "prepare_data"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
             advice="Make `batch_size` smaller.",
         )
     chosen = preprocessing or _fitted_preprocessing(source, options)
-    fitted = {split: _fitted(flow, source, chosen) for split, flow in source.splits.items() if split != "train"}
+    fitted = {split: fitted_flow(flow, source, chosen) for split, flow in source.splits.items() if split != "train"}
     return JobData(
         train=_training(source, chosen, options).seed(options.seed),
         evaluation={
@@ -104,6 +105,22 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
     )
 
 
+def fitted_flow(flow: DataFlow, source: ImageSource, preprocessing: Preprocessing) -> DataFlow:
+    """Return a split of a source with its pictures fitted: ``[picture, label]``, in the order of the split.
+
+    A file that cannot be used is named by its key in the split, such as its path, in errors and in the counts of
+    ``source.policy``.
+
+    Args:
+        flow: the split.
+        source: what it is of.
+        preprocessing: fits the pictures.
+    """
+    if source.in_memory:
+        return MapData(flow, lambda point: [preprocessing.fit(point[0]), point[1]])
+    return MapData(_Keyed(flow), _Decode(preprocessing, None), on_error=source.policy)
+
+
 def _fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preprocessing:
     plain = Preprocessing(
         size=options.size or source.size,
@@ -114,7 +131,7 @@ def _fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preproce
     )
     if options.mean == "none":
         return plain
-    pictures = (point[0] for point in _fitted(source.splits["train"], source, plain))
+    pictures = (point[0] for point in fitted_flow(source.splits["train"], source, plain))
     return replace(plain, mean=options.mean, mean_values=mean_of(pictures, options.mean))
 
 
@@ -123,28 +140,47 @@ def _training(source: ImageSource, preprocessing: Preprocessing, options: DataOp
     augmentors = options.augmentation.augmentors(preprocessing.channels)
     vary = ComponentAugmentation(augmentors, 0)
     if source.in_memory:
-        points = list(_fitted(flow, source, preprocessing))
+        points = list(fitted_flow(flow, source, preprocessing))
         pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
         flow = DataFromArrays(pictures, labels, shuffle=options.shuffle)
         if augmentors:
             flow = MapData(flow, vary)
     else:
-        flow.shuffle = options.shuffle  # pyright: ignore[reportAttributeAccessIssue]
         decode = _Decode(preprocessing, vary if augmentors else None)
-        flow = MultiThreadMapData(flow, options.threads, decode, on_error=source.policy)
+        keyed = _Keyed(flow, shuffle=options.shuffle)
+        flow = MultiThreadMapData(keyed, options.threads, decode, on_error=source.policy)
     batches = BatchData(flow, options.batch_size)
     crops = preprocessing.crop is not None and preprocessing.output_shape[:2] != preprocessing.size
     return MapData(batches, _FinishAtRandom(preprocessing)) if crops else _finished(batches, preprocessing)
 
 
-def _fitted(flow: DataFlow, source: ImageSource, preprocessing: Preprocessing) -> DataFlow:
-    if source.in_memory:
-        return MapData(flow, lambda point: [preprocessing.fit(point[0]), point[1]])
-    return MapData(flow, _Decode(preprocessing, None), on_error=source.policy)
-
-
 def _finished(batches: DataFlow, preprocessing: Preprocessing) -> DataFlow:
     return MapData(batches, lambda batch: [preprocessing.finish(batch[0]), batch[1].astype(np.int64)])
+
+
+class _Keyed(IndexedFlow):
+    """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file."""
+
+    def __init__(self, flow: DataFlow, *, shuffle: bool = False) -> None:
+        super().__init__(shuffle=shuffle)
+        self._flow: Any = flow
+        self.policy = self._flow.policy
+
+    def __len__(self) -> int:
+        return len(self._flow)
+
+    def key(self, index: int) -> str | int:
+        """Return the key of the split."""
+        return self._flow.key(index)
+
+    def datapoint(self, index: int) -> list[Any]:
+        """Return one file with its key."""
+        return [*self._flow.datapoint(index), self.key(index)]
+
+    def close(self) -> None:
+        """Close the split."""
+        self._flow.close()
+        super().close()
 
 
 class _Decode:
@@ -155,7 +191,8 @@ class _Decode:
         self._vary = vary
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
-        fitted = [self._preprocessing.decode(point[0], "picture"), point[1]]
+        data, label, key = point
+        fitted = [self._preprocessing.decode(data, key), label]
         return fitted if self._vary is None else self._vary(fitted, rng)
 
 

@@ -1,55 +1,33 @@
-"""Owns how a job's data source becomes splits of pictures: scikit-learn's digits, idx files, class folders."""
+"""Owns how a job's data source becomes splits of pictures: a data set, digits, idx files, class folders."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.dataset.mnist import Mnist
 from ziggurat.dataflow.images import ImageFolder, ImageList
 from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.errors import DataError, UnknownNameError
+from ziggurat.worker.dataset_source import is_dataset, open_dataset_source
+from ziggurat.worker.image_source import ImageSource
 
-__all__ = ["ImageSource", "open_source"]
+__all__ = ["open_source"]
 
 _FOLDERS: Final = {"train": ("train", "training"), "val": ("val", "valid", "validation"), "test": ("test", "testing")}
 _OPTIONS: Final = frozenset({"validation_share", "test_share", "on_error", "size"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageSource:
-    """The splits of a data set of labelled pictures.
-
-    Args:
-        splits: ``train`` and, where there are any, ``val`` and ``test`` → flow of ``[picture, label]``, not shuffled:
-            pictures are (H, W, C) uint8 where ``in_memory``, else the bytes of files.
-        class_names: names of the classes, by number.
-        size: (height, width) that most pictures have.
-        channels: 1 or 3.
-        in_memory: whether all pictures stand in memory, in one size.
-        policy: what happens with files that cannot be used.
-    """
-
-    splits: Mapping[str, DataFlow]
-    class_names: Sequence[str]
-    size: tuple[int, int]
-    channels: int
-    in_memory: bool
-    policy: ErrorPolicy = field(default_factory=ErrorPolicy)
 
 
 def open_source(source: str, options: Mapping[str, Any], seed: int) -> ImageSource:
     """Return the splits of a source.
 
     Args:
-        source: ``digits``, a folder with idx files, or a folder with a folder for each class (with or without
-            ``train``, ``val`` and ``test`` above them).
+        source: ``digits``, the folder of a data set, a folder with idx files, or a folder with a folder for each class
+            (with or without ``train``, ``val`` and ``test`` above them).
         options: ``validation_share`` and ``test_share`` of class folders without splits, ``on_error``, and ``size`` of
             ``digits`` (8 or 28).
         seed: decides which pictures are in which split, where shares do.
@@ -58,6 +36,8 @@ def open_source(source: str, options: Mapping[str, Any], seed: int) -> ImageSour
         UnknownNameError: where an option is unknown.
         DataError: where the folder is none of these.
     """
+    if is_dataset(Path(source)):
+        return open_dataset_source(Path(source), options)
     for name in options:
         if name not in _OPTIONS:
             raise UnknownNameError("option of the data", name, _OPTIONS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.specs import TrainSpec
 
 __all__ = ["demo_spec"]
 
@@ -21,4 +21,4 @@ def demo_spec(epochs: int = 20) -> TrainSpec:
         "learning_rate": 0.1,
         "schedule": "cosine",
     }
-    return parse_spec(content, source="the demo")
+    return TrainSpec.model_validate(content)

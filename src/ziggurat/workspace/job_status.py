@@ -36,7 +36,8 @@ class JobStatus:
         epoch: epoch that it is in.
         max_epoch: epochs that it has.
         global_step: steps done.
-        total_steps: steps that it has; 0 while unknown.
+        total_steps: steps that it has (of a data set: samples); 0 while unknown.
+        stage: what is done at the moment, where a job has several stages; else empty.
         time_left_s: estimated; None while nobody can tell.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
@@ -60,6 +61,7 @@ class JobStatus:
     max_epoch: int
     global_step: int
     total_steps: int
+    stage: str
     time_left_s: float | None
     steps_per_s: float | None
     data_wait_share: float | None
@@ -131,7 +133,8 @@ def job_status(path: Path, now: float) -> JobStatus:
         epoch=max(history.epoch, beat.epoch if beat else 0),
         max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
         global_step=max(history.global_step, beat.global_step if beat else 0),
-        total_steps=started.max_epoch * started.steps_per_epoch if started else 0,
+        total_steps=_total_steps(history),
+        stage=progress.stage if progress else "",
         time_left_s=progress.remaining_s if progress else None,
         steps_per_s=progress.steps_per_s if progress else None,
         data_wait_share=progress.data_wait_share if progress else None,
@@ -143,6 +146,12 @@ def job_status(path: Path, now: float) -> JobStatus:
         exit_code=None if active or ended is None else ended.exit_code,
         error=None if active else history.error,
     )
+
+
+def _total_steps(history: JobHistory) -> int:
+    started = history.started
+    planned = started.max_epoch * started.steps_per_epoch if started else 0
+    return planned or (history.progress.total_steps if history.progress else 0)
 
 
 def _spec_content(folder: JobFolder) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ziggurat.errors import JobError, NetworkCodeError, StorageError
 from ziggurat.layout import JobFolder
-from ziggurat.specs import FileNetwork, TrainSpec, save_spec
+from ziggurat.specs import FileNetwork, Spec, TrainSpec, save_spec
 
 __all__ = ["create_job", "new_job_path"]
 
@@ -30,7 +30,7 @@ def new_job_path(jobs: Path, name: str, now: float) -> Path:
     return path
 
 
-def create_job(spec: TrainSpec, path: Path) -> JobFolder:
+def create_job(spec: Spec, path: Path) -> JobFolder:
     """Make the folder and write the spec; a network file is taken in, so that a later edit does not change the job.
 
     Raises:
@@ -45,7 +45,7 @@ def create_job(spec: TrainSpec, path: Path) -> JobFolder:
             received=f"{path}, which holds a job",
             advice=f"Go on with that one by: ziggurat resume {path}. Or choose another folder.",
         )
-    complete = _with_network_text(spec)
+    complete = _with_network_text(spec) if isinstance(spec, TrainSpec) else spec
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

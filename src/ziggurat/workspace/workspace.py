@@ -12,7 +12,7 @@ from ziggurat.errors import JobError, StorageError
 from ziggurat.events import Event, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings, child_environment
-from ziggurat.specs import TrainSpec
+from ziggurat.specs import DatasetSpec, TrainSpec
 from ziggurat.workspace.checkpoint_arrays import ArrayDifference
 from ziggurat.workspace.checkpoint_files import (
     CheckpointDetails,
@@ -65,6 +65,20 @@ class Workspace:
             StorageError: where the folder cannot be written.
         """
         path = folder or new_job_path(self.settings.workspace / "jobs", spec.name, self._clock())
+        return create_job(spec, path).path
+
+    def start_dataset(self, spec: DatasetSpec, folder: Path | None = None) -> Path:
+        """Make the folder of a data set; ``attend`` or ``detach`` then makes the data set. Return the folder.
+
+        Args:
+            spec: what is asked.
+            folder: where; a new folder below the workspace where it is not given.
+
+        Raises:
+            JobError: where a job or a data set is there already.
+            StorageError: where the folder cannot be written.
+        """
+        path = folder or new_job_path(self.settings.workspace / "datasets", spec.name or "dataset", self._clock())
         return create_job(spec, path).path
 
     def attend(

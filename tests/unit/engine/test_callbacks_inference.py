@@ -154,7 +154,7 @@ def test_a_mean_where_a_vector_is_needed_is_an_error():
 
 
 def test_periods_are_checked():
-    with pytest.raises(ConfigurationError, match=r"`every_k_epochs` must be at least 1, or None for never"):
+    with pytest.raises(ConfigurationError, match=r"`every_k_epochs` must be above 0, or None for never"):
         InferenceRunner(VALIDATION, ScalarStats("cost"), every_k_epochs=0)
 
 

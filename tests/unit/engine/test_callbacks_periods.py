@@ -176,7 +176,7 @@ def test_a_wrapper_keeps_the_state_of_what_is_inside():
         ),
         (
             lambda: PeriodicCallback(Seen(), every_k_epochs=-1),
-            "`every_k_epochs` must be at least 1, or None for never.",
+            "`every_k_epochs` must be above 0, or None for never.",
         ),
     ],
 )

@@ -63,6 +63,13 @@ def test_the_mean_since_the_last_logging():
     assert memory.points("cost") == [(3, 2), (4, 4), (6, 5.5), (8, 7.5)]
 
 
+def test_several_points_in_an_epoch_stand_evenly_and_the_last_is_at_its_end():
+    memory = train(LogScalars(["cost"], per_epoch=2, mean=True), program=counting(), epochs=2)
+    assert memory.points("cost") == [(2, 1.5), (4, 3.5), (6, 5.5), (8, 7.5)]
+    memory = train(LogScalars(["cost"], per_epoch=3), program=counting(), epochs=1)
+    assert memory.points("cost") == [(2, 2), (3, 3), (4, 4)]
+
+
 def test_nan_is_kept():
     program = FakeProgram(costs=lambda step: math.nan if step == 2 else 1.0)
     values = train(LogScalars(["cost"], mean=True), program=program, epochs=2).points("cost")

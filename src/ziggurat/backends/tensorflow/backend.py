@@ -101,8 +101,11 @@ def session_config(request: ProgramRequest) -> Any:
         if name not in _OPTIONS:
             raise UnknownNameError("option of the TensorFlow backend", name, _OPTIONS)
     processors = [int(name.rsplit(":", 1)[1]) for name in request.devices if "cpu" in name.lower() and ":" in name]
+    counts = {"CPU": max(processors, default=0) + 1}
+    if request.devices and not any("gpu" in name.lower() for name in request.devices):
+        counts["GPU"] = 0  # nobody asked for one, so none is touched: other jobs may need its memory
     config = tf.ConfigProto(
-        device_count={"CPU": max(processors, default=0) + 1},
+        device_count=counts,
         allow_soft_placement=True,
         log_device_placement=bool(request.options.get("log_device_placement", False)),
         intra_op_parallelism_threads=int(request.options.get("intra_threads", 0)),

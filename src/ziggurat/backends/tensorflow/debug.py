@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.namespace.repairs import repair_slim
+from ziggurat.backends.tensorflow.namespace.recording import Listener, recorded_module, silent_summaries
+from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
 from ziggurat.backends.tensorflow.network_file import load_network, users_errors
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import StateError
 
 __all__ = ["DebugResult", "LayerCall", "debug_network"]
 
-_LAYERS: Final = [
-    "avg_pool2d",
-    "batch_norm",
-    "bias_add",
-    "conv2d",
-    "conv2d_transpose",
-    "conv3d",
-    "dropout",
-    "flatten",
-    "fully_connected",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "max_pool2d",
-    "separable_conv2d",
-]
-
 
 @dataclass(frozen=True)
 class LayerCall:
-    """One layer as it ran.
+    """One layer as it ran; one with several outputs is there once for each.
 
     Args:
-        layer: function of slim.
+        layer: the function as the user's file calls it, such as ``slim.conv2d`` or ``tf.nn.relu``.
         scope: name that the user gave it.
         shape: of its output.
         mean: of its output.
         deviation: of its output.
+        line: of the user's file; None where something else called it.
     """
 
     layer: str
@@ -52,6 +38,7 @@ class LayerCall:
     shape: tuple[int, ...]
     mean: float
     deviation: float
+    line: int | None
 
 
 @dataclass(frozen=True)
@@ -59,16 +46,18 @@ class DebugResult:
     """What one eager run gave.
 
     Args:
-        layers: slim's layers in the order of their calls.
+        layers: calls of functions of ``tf`` and ``slim`` that make numbers of tensors, in their order.
         variables: name → shape.
         output_shapes: shape of each output.
         loss: its value.
+        notes: sentences on what was left out.
     """
 
     layers: list[LayerCall]
     variables: dict[str, tuple[int, ...]]
     output_shapes: list[tuple[int, ...]]
     loss: float
+    notes: list[str]
 
 
 def debug_network(
@@ -93,11 +82,11 @@ def debug_network(
             received="graph mode",
             advice="Use `ziggurat debug NETWORK.py`, which starts such a process.",
         )
-    calls: list[LayerCall] = []
+    calls = _Calls(path)
     _name_eager_tensors()
-    network = load_network(text, path, slim_names=_recording(calls))
+    network = load_network(text, path, tensorflow=calls.module())
     store = importlib.import_module("tensorflow.python.ops.variable_scope").EagerVariableStore()
-    with store.as_default(), tf.variable_scope("model"), users_errors(path):
+    with store.as_default(), tf.variable_scope("model"), users_errors(path), calls.of_layer_objects():
         x = tf.constant(np.asarray(batch[0], np.float32))
         y = None if len(batch) < 2 else tf.constant(batch[1])
         tower: Any = network(x, y, list(input_shape), classes, is_training=True, is_inference=False)
@@ -106,30 +95,64 @@ def debug_network(
     outputs = list(output) if isinstance(output, list | tuple) else [output]
     losses = [part["loss"] for part in loss] if isinstance(loss, list | tuple) else [loss]
     return DebugResult(
-        layers=calls,
+        layers=calls.layers,
         variables={variable.name.removesuffix(":0"): tuple(variable.shape.as_list()) for variable in store.variables()},
         output_shapes=[tuple(each.shape.as_list()) for each in outputs],
         loss=float(sum(float(each) for each in losses)),
+        notes=calls.notes(),
     )
 
 
-def _recording(calls: list[LayerCall]) -> Mapping[str, Callable[..., Any]]:
-    """Return slim's layers, each of which notes its output when it is called."""
-    slim: Any = repair_slim()
-    return {name: _recorded(name, getattr(slim, name), calls) for name in _LAYERS if hasattr(slim, name)}
+class _Calls:
+    """Collects what the user's file calls.
 
+    Args:
+        path: the file.
+    """
 
-def _recorded(name: str, layer: Callable[..., Any], calls: list[LayerCall]) -> Callable[..., Any]:
-    @functools.wraps(layer)  # keeps the key that slim's arg_scope knows the layer by
-    def recorded(*arguments: Any, **options: Any) -> Any:
-        output = layer(*arguments, **options)
-        values = output.numpy()
-        calls.append(
-            LayerCall(name, str(options.get("scope") or ""), values.shape, float(values.mean()), float(values.std()))
-        )
-        return output
+    def __init__(self, path: str) -> None:
+        self.layers: list[LayerCall] = []
+        self._summaries: dict[str, int | None] = {}
+        self._listener = Listener(path, self._add)
 
-    return recorded
+    def module(self) -> ModuleType:
+        """Return ``tf`` for the file."""
+        names = silent_summaries(self._listener, self._leave_out)
+        names["tf.contrib.slim"] = recorded_module(user_slim(), "slim", self._listener, {})
+        return recorded_module(user_tensorflow(), "tf", self._listener, names)
+
+    @contextmanager
+    def of_layer_objects(self) -> Iterator[None]:
+        """Hear of calls of layer objects, too, such as ``tf.layers.Dense(10)(net)``, until the end of the block."""
+        kind: Any = importlib.import_module("tf_keras").layers.Layer
+        plain, listener = kind.__call__, self._listener
+
+        def heard(layer: Any, *arguments: Any, **options: Any) -> Any:
+            function = plain.__get__(layer)
+            return listener.call(type(layer).__name__, function, arguments, options, scope=layer.name)
+
+        kind.__call__ = heard
+        try:
+            yield
+        finally:
+            kind.__call__ = plain
+
+    def notes(self) -> list[str]:
+        """Return what the user should know of the run."""
+        if not self._summaries:
+            return []
+        made = [name if line is None else f"{name} (line {line})" for name, line in self._summaries.items()]
+        return [f"Summaries are made in training only; left out here: {', '.join(made)}."]
+
+    def _leave_out(self, name: str, line: int | None) -> None:
+        self._summaries.setdefault(name, line)
+
+    def _add(self, name: str, scope: str, line: int | None, result: Any) -> None:
+        for tensor in tf.nest.flatten(result):
+            if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating:
+                values = tensor.numpy().astype(np.float64)
+                mean, deviation = (float(values.mean()), float(values.std())) if values.size else (0.0, 0.0)
+                self.layers.append(LayerCall(name, scope, values.shape, mean, deviation, line))
 
 
 def _name_eager_tensors() -> None:

@@ -33,12 +33,15 @@ CLASS_WEIGHTS: Final = "ziggurat/class_weights"
 """Collection that holds the job's class weights, (classes) float, where it has any."""
 
 STAGE_TRAIN: Final = "train"
+"""Scope of the operations that train."""
 STAGE_VAL: Final = "val"
+"""Scope of those that validate."""
 STAGE_INF: Final = "inf"
+"""Scope of those that predict."""
 
 
 class GraphKeys:
-    """Names of scopes and collections, as in DIGITS."""
+    """Names of scopes and collections, as in DIGITS; ``MODEL`` is the scope that all variables of a network lie in."""
 
     TEMPLATE = "model"
     QUEUE_RUNNERS = "queue_runner"
@@ -49,11 +52,17 @@ class GraphKeys:
 
 
 def classification_loss(pred: Any, y: Any) -> Any:
-    """Return the mean softmax cross-entropy; the mean weighted by class where the job has class weights.
+    """Return the mean softmax cross-entropy in nats; the mean weighted by class where the job has class weights.
+
+    That is the mean over N of −log softmax(pred)[y] (Bishop, "Pattern recognition and machine learning", 2006,
+    eq. 4.108).
 
     Args:
         pred: (N, classes) float, logits.
-        y: (N) int64, class numbers.
+        y: (N) int64, class numbers from 0.
+
+    Returns:
+        scalar of the type of ``pred``.
     """
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=y, name="cross_entropy_per_example")
     weights = tf.get_collection(CLASS_WEIGHTS)
@@ -64,7 +73,15 @@ def classification_loss(pred: Any, y: Any) -> Any:
 
 
 def mse_loss(lhs: Any, rhs: Any) -> Any:
-    """Return the mean of the squared difference over all elements of two tensors of one shape."""
+    """Return the mean of the squared difference over all elements, samples included.
+
+    Args:
+        lhs: float, any shape.
+        rhs: of the same shape and type, or one that broadcasts to it.
+
+    Returns:
+        scalar of their type, in the squared unit of the elements.
+    """
     return tf.reduce_mean(tf.square(tf.subtract(lhs, rhs)), name="mse")
 
 
@@ -78,7 +95,10 @@ def contrastive_loss(lhs: Any, rhs: Any, y: Any, margin: float = 1.0) -> Any:
         lhs: (N, D) float, one embedding a row.
         rhs: (N, D) float, its partner.
         y: (N), 1 where the two are of one kind, 0 where not.
-        margin: distance from which two of different kinds cost nothing.
+        margin: distance from which two of different kinds cost nothing, in the unit of the embeddings.
+
+    Returns:
+        float32 scalar.
     """
     same = tf.reshape(tf.cast(y, tf.float32), [-1])
     squared = tf.reduce_sum(tf.square(lhs - rhs), axis=1)
@@ -95,51 +115,99 @@ def classification_accuracy(pred: Any, y: Any) -> Any:
     """Return the share of samples whose largest logit is that of their class, in [0, 1]; its operation is ``accuracy``.
 
     Args:
-        pred: (N, classes) float.
-        y: (N) int64, class numbers.
+        pred: (N, classes) float; of equal logits the first counts as the largest.
+        y: (N) integers, class numbers from 0.
+
+    Returns:
+        float32 scalar.
     """
     right = tf.equal(tf.argmax(pred, 1), tf.cast(y, tf.int64))
     return tf.reduce_mean(tf.cast(right, tf.float32), name="accuracy")
 
 
 def classification_accuracy_top_n(pred: Any, y: Any, top_n: int) -> Any:
-    """Return the share of samples whose class is among the ``top_n`` largest logits; named ``accuracy_top_<n>``."""
+    """Return the share of samples whose class is among the ``top_n`` largest logits; named ``accuracy_top_<n>``.
+
+    Args:
+        pred: (N, classes) float32.
+        y: (N) int32 or int64, class numbers from 0.
+        top_n: how many count.
+
+    Returns:
+        float32 scalar in [0, 1].
+    """
     among = tf.nn.in_top_k(predictions=pred, targets=y, k=top_n)
     return tf.reduce_mean(tf.cast(among, tf.float32), name=f"accuracy_top_{top_n}")
 
 
 def nhwc_to_nchw(x: Any) -> Any:
-    """Return (N, H, W, C) as (N, C, H, W)."""
+    """Return (N, H, W, C) as (N, C, H, W).
+
+    Args:
+        x: (N, H, W, C), any type.
+
+    Raises:
+        UsageError: where its rank is not 4.
+    """
     return _transposed(x, "nhwc_to_nchw", "(N, H, W, C)", [0, 3, 1, 2])
 
 
 def nchw_to_nhwc(x: Any) -> Any:
-    """Return (N, C, H, W) as (N, H, W, C)."""
+    """Return (N, C, H, W) as (N, H, W, C).
+
+    Args:
+        x: (N, C, H, W), any type.
+
+    Raises:
+        UsageError: where its rank is not 4.
+    """
     return _transposed(x, "nchw_to_nhwc", "(N, C, H, W)", [0, 2, 3, 1])
 
 
 def hwc_to_chw(x: Any) -> Any:
-    """Return (H, W, C) as (C, H, W)."""
+    """Return (H, W, C) as (C, H, W).
+
+    Args:
+        x: (H, W, C), any type.
+
+    Raises:
+        UsageError: where its rank is not 3.
+    """
     return _transposed(x, "hwc_to_chw", "(H, W, C)", [2, 0, 1])
 
 
 def chw_to_hwc(x: Any) -> Any:
-    """Return (C, H, W) as (H, W, C)."""
+    """Return (C, H, W) as (H, W, C).
+
+    Args:
+        x: (C, H, W), any type.
+
+    Raises:
+        UsageError: where its rank is not 3.
+    """
     return _transposed(x, "chw_to_hwc", "(C, H, W)", [1, 2, 0])
 
 
 def bgr_to_rgb(x: Any) -> Any:
-    """Return (H, W, 3) or (N, H, W, 3) with its channels in reverse order."""
+    """Return BGR as RGB: the last axis in reverse order.
+
+    Args:
+        x: (H, W, 3) or (N, H, W, 3), any type.
+    """
     return tf.reverse(x, axis=[-1])
 
 
 def rgb_to_bgr(x: Any) -> Any:
-    """Return (H, W, 3) or (N, H, W, 3) with its channels in reverse order."""
+    """Return RGB as BGR: the last axis in reverse order.
+
+    Args:
+        x: (H, W, 3) or (N, H, W, 3), any type.
+    """
     return tf.reverse(x, axis=[-1])
 
 
 def get_available_gpus() -> list[str]:
-    """Return the names of the GPUs that TensorFlow sees."""
+    """Return the names of the GPUs that TensorFlow sees, such as ``/GPU:0``; an empty list where there is none."""
     return [device.name.replace("physical_device:", "") for device in tf.config.list_physical_devices("GPU")]
 
 

@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import linecache
 import re
-from typing import Any
+from typing import Any, Final, Literal
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import NetworkCodeError, TrainingError, ZigguratError
 
 __all__ = ["explained"]
 
+_TOO_LARGE: Final = "Cannot parse tensor from proto"
+"""What TensorFlow says of a constant that it cannot allocate; a graph made by Python has no damaged ones."""
 
-def explained(error: Any, path: str) -> ZigguratError:
+_MEMORY: Final = {
+    "step": (
+        "The step must fit in the device's memory: it is out of memory.",
+        "Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts.",
+    ),
+    "start": (
+        "The network's variables must fit in the device's memory: it is out of memory.",
+        "Make the network smaller: fewer or narrower layers.",
+    ),
+}
+
+
+def explained(error: Any, path: str, *, doing: Literal["step", "start"] = "step") -> ZigguratError:
     """Return the error to raise for one of TensorFlow's.
 
     Args:
         error: a ``tf.errors.OpError``.
         path: the network file.
+        doing: what failed: a step, or giving the variables their first values.
     """
     # TensorFlow may tell first where the operation was made, up to a line "Node: 'name'".
     text = re.split(r"\nNode: '[^']*'\n", str(error.message or ""))[-1].strip()
     first = text.splitlines()[0] if text else type(error).__name__
     line = _users_line(error, path)
     where = f"{path}, line {line}" if line else path
-    if isinstance(error, tf.errors.ResourceExhaustedError):
+    if isinstance(error, tf.errors.ResourceExhaustedError) or first.startswith(_TOO_LARGE):
+        rule, advice = _MEMORY[doing]
         return TrainingError(
-            "The step must fit in the device's memory: it is out of memory.",
+            rule,
             received=f"{where}: {first}",
-            advice="Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts.",
+            advice=advice,
             details={"file": path, "line": line, "error_type": type(error).__name__},
         )
     source = linecache.getline(path, line).strip() if line else ""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.summaries import merged_summaries
 from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower, check_divides, split_batch
 from ziggurat.errors import NetworkCodeError
 
@@ -61,6 +62,7 @@ class JobGraph:
         accumulate_op: adds the gradients of a part of a batch; None without accumulation.
         train_values: name → tensor of a training step.
         validation_values: name → tensor of an evaluation.
+        summary: the user's pictures, histograms and what else is no curve, serialized; None where there are none.
         training: the towers that train.
         validation: the tower that evaluates.
         inference: the tower that predicts.
@@ -76,6 +78,7 @@ class JobGraph:
     accumulate_op: Any
     train_values: dict[str, Any]
     validation_values: dict[str, Any]
+    summary: Any
     training: list[BuiltTower]
     validation: BuiltTower
     inference: BuiltTower
@@ -121,6 +124,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         accumulate_op=accumulate_op,
         train_values=train_values,
         validation_values=_values([validation], y, shared.classes),
+        summary=merged_summaries(validation.summaries, training[0].scalars),
         training=training,
         validation=validation,
         inference=inference,
@@ -174,9 +178,8 @@ def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[s
         values |= {"incorrect_vector": wrong, "error": tf.reduce_mean(wrong), "probabilities": tf.nn.softmax(logits)}
     if y is not None:
         values["labels"] = tf.identity(y)
-    summaries = [summary for tower in towers[:1] for summary in tower.summaries]
-    if summaries:
-        values["summaries"] = tf.summary.merge(summaries)
+    if towers[0].summaries:
+        values["summaries"] = tf.summary.merge(towers[0].summaries, collections=[])
     return values
 
 

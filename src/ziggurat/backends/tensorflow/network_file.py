@@ -17,7 +17,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow import digits
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
-from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
+from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
 from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
@@ -31,22 +31,21 @@ _KERAS_3: Final = (
 )
 
 
-def load_network(text: str, path: str, *, slim_names: Mapping[str, Any] | None = None) -> type[Tower]:
+def load_network(text: str, path: str, *, tensorflow: ModuleType | None = None) -> type[Tower]:
     """Execute a network file and return its ``UserModel``.
 
     Args:
         text: the Python source.
         path: its name, for errors; need not exist.
-        slim_names: names of slim that are to be others, such as layers that note their calls.
+        tensorflow: what stands for ``tf`` instead of the usual one, such as a module that tells of calls; the file's
+            ``slim`` is its ``contrib.slim``.
 
     Raises:
         NetworkCodeError: where the file fails or defines no ``UserModel(Tower)``; names the user's line.
     """
     # Tracebacks show the source also where it was typed into an editor and never saved.
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    names = _namespace(
-        path, user_slim() if slim_names is None else StandInModule("slim", user_slim(), names=slim_names)
-    )
+    names = _namespace(path, user_tensorflow() if tensorflow is None else tensorflow)
     with users_errors(path):
         exec(compile(text, path, "exec", dont_inherit=True), names)
     return _user_model(names, path)
@@ -81,11 +80,8 @@ def users_errors(path: str) -> Iterator[None]:
         ) from error
 
 
-def _namespace(path: str, slim: ModuleType) -> dict[str, Any]:
-    tensorflow: ModuleType = user_tensorflow()
-    if slim is not user_slim():
-        contrib = StandInModule("tf.contrib", tensorflow.contrib, names={"slim": slim})
-        tensorflow = StandInModule("tf", tensorflow, names={"contrib": contrib})
+def _namespace(path: str, tensorflow: ModuleType) -> dict[str, Any]:
+    slim: ModuleType = tensorflow.contrib.slim
     own_builtins = dict(vars(builtins))
     own_builtins["__import__"] = _importer(tensorflow, slim)
     return {

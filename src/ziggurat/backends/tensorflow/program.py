@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.summaries import with_short_tags
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
+
+_LARGE_BYTES: Final = 1024
+"""A constant with more bytes tells nobody anything in a picture of a graph."""
 
 
 class TensorFlowProgram:
@@ -23,6 +27,9 @@ class TensorFlowProgram:
         graph: what ``build_graph`` gave; it is finalised here, and its variables initialised.
         batch_parts: parts that a batch is trained in (gradient accumulation).
         config: a ``tf.ConfigProto``; None for the default.
+
+    Raises:
+        TrainingError: where the variables do not fit in memory.
     """
 
     def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
@@ -34,7 +41,11 @@ class TensorFlowProgram:
             initializer = tf.global_variables_initializer()
         graph.graph.finalize()
         self.session = tf.Session(graph=graph.graph, config=config)
-        self.session.run(initializer)
+        try:
+            self.session.run(initializer)
+        except tf.errors.OpError as error:
+            self.session.close()
+            raise explained(error, graph.path, doing="start") from error
         self._values = {name: float(value) for name, value in self.session.run(graph.hyperparameters).items()}
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
         self._feeds = [graph.x] if graph.y is None else [graph.x, graph.y]
@@ -123,6 +134,33 @@ class TensorFlowProgram:
         scalars = list(self.graph.training[0].scalars)
         return [name for name in ("cost", "regularization", "error", *scalars) if name in self.graph.train_values]
 
+    def evaluation_names(self) -> Sequence[str]:
+        """Return the values that ``evaluate`` can give: not those that the user makes only where ``is_training``."""
+        return tuple(self.graph.validation_values)
+
+    def summarise(self, batch: Any) -> bytes:
+        """Return the user's pictures, histograms and other summaries of one batch ``[x, y]``, as a ``Summary`` message.
+
+        They are those of the validation tower, and others as far as computing them changes nothing. A batch that is
+        trained in parts is represented by its first part. Empty where the network has no summaries.
+        """
+        if self.graph.summary is None:
+            return b""
+        part = [np.array_split(array, self._parts)[0] for array in self._fed(batch)]
+        try:
+            (summary,) = self._call("summarise", ())(*part)
+        except tf.errors.OpError as error:
+            raise explained(error, self.graph.path) from error
+        return with_short_tags(summary)
+
+    def graph_bytes(self) -> bytes:
+        """Return the graph as a serialized ``GraphDef``, with the shapes of its tensors and without large constants."""
+        definition = self.graph.graph.as_graph_def(add_shapes=True)
+        for node in definition.node:
+            if node.op == "Const" and len(node.attr["value"].tensor.tensor_content) > _LARGE_BYTES:
+                node.attr["value"].tensor.tensor_content = b"(left out)"
+        return definition.SerializeToString()
+
     def assign(self, values: Mapping[str, np.ndarray]) -> None:
         """Give some variables other values, in one call.
 
@@ -160,7 +198,7 @@ class TensorFlowProgram:
         prepared = self._calls.get((kind, names))
         if prepared is None:
             values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
-            fetches = [self._tensor(values, name) for name in names]
+            fetches = [self._tensor(values, name) for name in names] if kind != "summarise" else [self.graph.summary]
             operation = {"train": self.graph.train_op, "accumulate": self.graph.accumulate_op}.get(kind)
             with self.graph.graph.as_default():
                 prepared = self.session.make_callable(

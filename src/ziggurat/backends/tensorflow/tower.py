@@ -11,7 +11,14 @@ Value = TypeVar("Value")
 
 
 class model_property(Generic[Value]):  # noqa: N801 - the name that DIGITS's users write
-    """A property of a network that is evaluated once for each tower, and kept."""
+    """A property of a network that is evaluated once for each tower, and kept.
+
+    It is read as an attribute, without parentheses, as often as the file likes: ``self.inference`` is the same tensor
+    each time. Two towers share variables, never values.
+
+    Args:
+        function: the method, which takes ``self`` alone.
+    """
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         self.function = function
@@ -37,17 +44,31 @@ class model_property(Generic[Value]):  # noqa: N801 - the name that DIGITS's use
 class Tower:
     """What a user's ``UserModel`` inherits: its input, its labels, and which graph it is built for.
 
+    The class is built once for each device in training, once for validation and once for inference, over one set of
+    variables under the scope ``model/``. It makes tensors; a step then runs them.
+
     Args:
-        x: float32 (N, H, W, C), RGB, 0 to 255 less the mean that the job asks for.
-        y: int64 (N) for class labels, otherwise (N, H, W, C); None for inference.
-        input_shape: [H, W, C] after the crop.
+        x: float32 (N, H, W, C), RGB, 0 to 255 less the mean that the job asks for; N is the tower's part of the batch.
+        y: int64 (N) for class labels, otherwise float32 (N, H, W, C); there in training and validation, None for
+            inference.
+        input_shape: [H, W, C] in px and channels, after the crop; a list.
         nclasses: number of classes of a classification dataset; None otherwise.
         is_training: True in the training graph, False in the validation graph and for inference.
         is_inference: True for inference.
+
+    Attributes:
+        inference: the output, written by the user as a ``@model_property``: a tensor whose first axis is N (of a
+            classifier (N, classes) logits), or a list of tensors. Anything else is a ``NetworkCodeError``.
+        loss: what is minimised, written by the user as a ``@model_property``: a scalar tensor, or a list of
+            ``{'loss': scalar tensor, 'vars': [variables]}``, each minimised over its own variables. Regularisation
+            terms are added to it. It is not read for inference. Anything else is a ``NetworkCodeError``.
+        summaries: a list that takes what ``tf.summary.*`` returns. A scalar becomes two curves, ``<tag>`` of training
+            and ``validation_<tag>``, named by the last part of its tag; everything else goes to TensorBoard.
+        train: None; nothing reads it. Files that were written for DIGITS may.
     """
 
     disableAutoDataParallelism: ClassVar[bool] = False  # noqa: N815 - the guide's name
-    """Set to True in the class for one tower, however many devices the job has."""
+    """Set to True in the class for one tower, however many devices the job has, so that it sees the whole batch."""
 
     newest_x: ClassVar[Any] = None
     """Input of the tower that was made last: the one that is being built."""
@@ -72,13 +93,22 @@ class Tower:
         self.train = None
 
     def gradientUpdate(self, grads: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:  # noqa: N802
-        """Return the (gradient, variable) pairs to apply; a pair left out is not trained. Override it at will."""
+        """Return the (gradient, variable) pairs to apply; a pair left out is not trained. Override it at will.
+
+        It is called once for each tower and each loss, before gradients are averaged over the towers.
+
+        Args:
+            grads: pairs of a tensor and the variable of its shape; those without a gradient, and frozen variables, are
+                left out already.
+        """
         return grads
 
     def fineTuneHook(self, net: Any) -> Any:  # noqa: N802
-        """Return the output to use when the job starts from a pretrained model.
+        """Return the output to use when the job starts from a pretrained model; ``inference`` is that from then on.
+
+        It is not called in a job that starts fresh.
 
         Args:
-            net: the untuned output, ``inference``.
+            net: the untuned output, ``inference``: a tensor, or a list of tensors.
         """
         return net

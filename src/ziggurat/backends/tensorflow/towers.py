@@ -9,7 +9,8 @@ from typing import Any, Final
 from ziggurat.backends.tensorflow.digits import GraphKeys
 from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.network_file import users_errors
-from ziggurat.backends.tensorflow.runtime import tf, tf2
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.summaries import scalars_of, single_summaries
 from ziggurat.backends.tensorflow.tower import Tower
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 
@@ -59,7 +60,8 @@ class BuiltTower:
         outputs: output tensors, one or more.
         losses: what is minimised; empty for inference.
         scalars: name → scalar tensor, from the user's scalar summaries.
-        summaries: the user's summary tensors (serialized).
+        summaries: the user's summary tensors (serialized), one by one: of ``self.summaries``, and all others that were
+            made while the tower was built.
         updates: operations to run with a training step, such as moving averages.
         regularization: scalar tensor, or None.
     """
@@ -92,7 +94,7 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
     Raises:
         NetworkCodeError: where the user's code fails; names file and line.
     """
-    before = {key: len(tf.get_collection(key)) for key in (tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.REGULARIZATION_LOSSES)}
+    before = {key: len(tf.get_collection(key)) for key in (tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.SUMMARIES)}
     scope = stage if stage != "train" else f"train/tower_{number}"
     with tf.device(device or None), tf.name_scope(f"{scope}/"):
         with users_errors(shared.path), tf.variable_scope(GraphKeys.MODEL, reuse=tf.AUTO_REUSE):
@@ -110,13 +112,15 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
                 tower.__dict__.setdefault("_model_properties", {})["inference"] = output
             loss: Any = None if stage == "inf" else tower.loss
         updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before[tf.GraphKeys.UPDATE_OPS] :]
+        summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)[before[tf.GraphKeys.SUMMARIES] :]
+        summaries = single_summaries([*tower.summaries, *summaries])
         regularizers = _regularizers()
         return BuiltTower(
             tower,
             outputs=_outputs(output, shared.path),
             losses=_losses(loss, regularizers, shared.path) if stage != "inf" else [],
-            scalars=_scalars(tower.summaries),
-            summaries=list(tower.summaries),
+            scalars=scalars_of(summaries),
+            summaries=summaries,
             updates=updates,
             regularization=exact_sum([term for term, _ in regularizers]) if regularizers else None,
         )
@@ -186,17 +190,6 @@ def _wrong_loss(received: Any, path: str) -> NetworkCodeError:
         advice="Reduce it with `tf.reduce_mean`, and return it.",
         details={"file": path},
     )
-
-
-def _scalars(summaries: Sequence[Any]) -> dict[str, Any]:
-    """Return the numbers behind the user's scalar summaries, by the last part of their tags."""
-    scalars: dict[str, Any] = {}
-    for summary in summaries:
-        if isinstance(summary, tf.Tensor) and summary.op.type == "ScalarSummary":
-            tag = tf2.get_static_value(summary.op.inputs[0])
-            name = (tag.decode() if isinstance(tag, bytes) else summary.op.name).rsplit("/", 1)[-1]
-            scalars[name] = summary.op.inputs[1]
-    return scalars
 
 
 def check_divides(batch_size: int, towers: int) -> None:

@@ -34,7 +34,7 @@ class InferenceRunner(Recurring):
         input: Iterable[Any],  # noqa: A002 - Tensorpack's name
         infs: Inferencer | Sequence[Inferencer],
         *,
-        every_k_epochs: int | None = 1,
+        every_k_epochs: float | None = 1,
         every_k_steps: int | None = None,
         before_train: bool = False,
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -98,7 +99,8 @@ class LearningRateSchedule(Callback):
 
     def _report(self) -> None:
         rate = self._rate
-        if rate == rate and rate != self._reported:
+        # Not `!=`: a program may hold the rate as float32, and what it gives back then differs in the eighth digit.
+        if rate == rate and not math.isclose(rate, self._reported, rel_tol=1e-6):
             report_change(self.trainer, self._param.readable_name, rate, self._reported, "schedule")
             self._reported = rate
 

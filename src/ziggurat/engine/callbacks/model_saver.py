@@ -40,7 +40,7 @@ class ModelSaver(Saver):
         max_to_keep: int | None = 10,
         keep_checkpoint_every_n_hours: float | None = 0.5,
         *,
-        every_k_epochs: int | None = 1,
+        every_k_epochs: float | None = 1,
         every_k_steps: int | None = None,
         every_minutes: float | None = None,
         save_on_stop: bool = True,
@@ -58,7 +58,7 @@ class ModelSaver(Saver):
 
     def hooks(self) -> frozenset[str]:
         """Steps are of interest only where the periods say so."""
-        idle = set() if self._period.every_k_steps or self._every_s else {"trigger_step"}
+        idle = set() if self._period.counts_steps or self._every_s else {"trigger_step"}
         return super().hooks() - idle
 
     def before_train(self) -> None:

@@ -6,6 +6,8 @@ first step and says *before* each step whether it wants them from it.
 A program may say by itself what is worth logging: with a method ``summary_names()`` (values to put as they are), and a
 method ``moving_summary_names()`` (scalars whose moving average is to be put; a sequence, or a mapping to each one's
 decay). Both are optional; a callback made without names asks for them.
+
+What is no number (pictures, histograms) is made once an epoch, of one batch, by a program that ``Summarises``.
 """
 
 from __future__ import annotations
@@ -16,9 +18,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.recurring import Period
+from ziggurat.engine.callbacks.recurring import Period, Recurring
+from ziggurat.engine.monitor import Monitor
+from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.tasks import Summarises
+from ziggurat.errors import NetworkCodeError, TrainingError
 
-__all__ = ["HasSummaries", "LogScalars", "MergeAllSummaries"]
+__all__ = ["HasSummaries", "LogScalars", "MergeAllSummaries", "SummariseBatch"]
 
 
 @runtime_checkable
@@ -37,6 +43,7 @@ class LogScalars(Callback):
         names: values to log, single numbers each; None for what the program offers by ``summary_names()``.
         every_k_steps: log the values of every k-th step; None for none but the following.
         at_epoch_end: log the last step of each epoch.
+        per_epoch: with ``at_epoch_end``, also log at so many places of an epoch, evenly, its end among them.
         mean: put the mean over all steps since the last logging instead of one step's value. Every step is fetched
             then, which costs a synchronisation with the device. One NaN makes the mean NaN.
         hyperparameters: names of hyperparameters to log with them: the values that the logged step used.
@@ -48,12 +55,14 @@ class LogScalars(Callback):
         every_k_steps: int | None = None,
         *,
         at_epoch_end: bool = True,
+        per_epoch: int = 1,
         mean: bool = False,
         hyperparameters: Sequence[str] = (),
     ) -> None:
         self._given_names = None if names is None else tuple(names)
         self._every_k_steps = Period(every_k_steps, None).every_k_steps
         self._at_epoch_end = at_epoch_end
+        self._per_epoch = per_epoch
         self._mean = mean
         self._hyperparameters = tuple(hyperparameters)
         self._names: tuple[str, ...] = ()
@@ -96,7 +105,10 @@ class LogScalars(Callback):
         trainer, k = self.trainer, self._every_k_steps
         if k is not None and (trainer.global_step + 1) % k == 0:
             return True
-        return self._at_epoch_end and trainer.local_step + 1 == trainer.steps_per_epoch
+        if not self._at_epoch_end:
+            return False
+        step, steps = trainer.local_step, trainer.steps_per_epoch
+        return (step + 1) * self._per_epoch // steps > step * self._per_epoch // steps
 
     def _put(self, values: Mapping[str, Any]) -> None:
         monitors = self.trainer.monitors
@@ -131,3 +143,41 @@ class MergeAllSummaries(LogScalars):
 
     def __init__(self, period: int = 0, names: Sequence[str] | None = None) -> None:
         super().__init__(names, period or None)
+
+
+class SummariseBatch(Recurring):
+    """Puts what the network's author summarises of the newest batch: pictures, histograms and the like.
+
+    It costs one evaluation of the batch, and nothing between. The training is the same with and without it: an error
+    while it summarises, such as a histogram of NaN, is said once. Where the program summarises nothing, or no monitor
+    takes summaries, it does nothing.
+
+    Args:
+        every_k_epochs: at the end of every k-th epoch; None for steps only.
+        every_k_steps: also every k steps; None for not.
+    """
+
+    def __init__(self, every_k_epochs: int | None = 1, *, every_k_steps: int | None = None) -> None:
+        super().__init__(every_k_steps=every_k_steps, every_k_epochs=every_k_epochs)
+        self._is_problem_said = False
+
+    def hooks(self) -> frozenset[str]:
+        """Return none where there is nothing to do."""
+        takers = [each for each in self.trainer.monitors if type(each).process_summary is not Monitor.process_summary]
+        return super().hooks() if takers and isinstance(self.trainer.program, Summarises) else frozenset()
+
+    def trigger(self) -> None:
+        """Summarise the newest batch."""
+        trainer = self.trainer
+        if trainer.batch is None:  # an attempt that goes on behind the last step of an epoch
+            return
+        program: Any = trainer.program
+        try:
+            summary = program.summarise(trainer.batch)
+        except (NetworkCodeError, TrainingError) as error:
+            if not self._is_problem_said:
+                self._is_problem_said = True
+                say(trainer, f"Summaries are left out. {error}", level="warning")
+            return
+        if summary:
+            trainer.monitors.put_summary(summary)

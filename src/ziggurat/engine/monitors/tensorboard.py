@@ -7,7 +7,7 @@ import io
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ziggurat.engine.monitor import Image, Monitor, Scalar
 from ziggurat.engine.monitors.background import BatchedWriter
@@ -15,23 +15,27 @@ from ziggurat.engine.monitors.messages import say
 from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.tensorboard_records import (
     file_version,
+    graph_event,
     image_event,
     record,
     restart_event,
     scalar_event,
     summary_event,
 )
+from ziggurat.engine.tasks import HasGraph
 from ziggurat.layout import JobFolder
 
 __all__ = ["TFEventWriter"]
+
+_START: Final = "events.out.tfevents."
 
 
 class TFEventWriter(Monitor, NeedsFolder):
     """Writes scalars, pictures and serialized summaries (histograms too) to a TensorBoard event file.
 
-    Each attempt has a file of its own. That of a resumed training lets TensorBoard hide the points that earlier
-    attempts wrote of later steps. A disk that is full does not end the training: it is said once, and what cannot be
-    written is left out.
+    Each attempt has a file of its own. The first one holds the graph too, where the program ``HasGraph``. That of a
+    resumed training lets TensorBoard hide the points that earlier attempts wrote of later steps. A disk that is full
+    does not end the training: it is said once, and what cannot be written is left out.
 
     Args:
         logdir: the folder; where it is left out, ``place()`` gives the job's ``tb/``.
@@ -55,11 +59,15 @@ class TFEventWriter(Monitor, NeedsFolder):
         if self._folder is None:
             raise missing_folder(self)
         now, step = self.trainer.monitors.now(), self.global_step
+        is_first = not any(self._folder.glob(f"{_START}*"))
         try:
             self._descriptor = _new_file(self._folder, now)
         except OSError as error:
             self._problem = error.strerror or str(error)
         first = [file_version(now)]
+        program: Any = self.trainer.program
+        if is_first and isinstance(program, HasGraph) and (graph := program.graph_bytes()):
+            first.append(graph_event(now, graph))
         if step > 0:
             first.append(restart_event(now, step + 1))
         self._size_bytes = 0
@@ -132,7 +140,7 @@ def _encoded(scalar: Scalar) -> bytes:
 def _new_file(folder: Path, now: float) -> int:
     """Open a file that sorts behind those that are there: TensorBoard reads them in order of their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    base = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}"
+    base = f"{_START}{int(now):010d}.{socket.gethostname()}"
     for number in range(1_000_000):
         path = folder / f"{base}.{number:06d}"
         try:

@@ -1,6 +1,6 @@
 """Owns TensorBoard's event files: their records, byte for byte, without TensorFlow or protocol-buffer libraries.
 
-A file is a row of TFRecords, each of which holds an ``Event`` message (tensorflow/core/util/event.proto). Only four
+A file is a row of TFRecords, each of which holds an ``Event`` message (tensorflow/core/util/event.proto). Only five
 kinds are written, all of a handful of fields; a library for them would cost seconds at the start of every job, and
 tensorboardX imports PyTorch where that is installed.
 """
@@ -11,7 +11,7 @@ import struct
 
 import google_crc32c
 
-__all__ = ["file_version", "image_event", "record", "restart_event", "scalar_event", "summary_event"]
+__all__ = ["file_version", "graph_event", "image_event", "record", "restart_event", "scalar_event", "summary_event"]
 
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _START = 1
@@ -34,6 +34,11 @@ def file_version(time: float) -> bytes:
 def restart_event(time: float, step: int) -> bytes:
     """Return the event that lets TensorBoard hide what earlier files say of ``step`` and later ones."""
     return _event(time, step) + _bytes(7, _integer(1, _START))
+
+
+def graph_event(time: float, graph: bytes) -> bytes:
+    """Return the event of a serialized ``GraphDef``, which TensorBoard shows as the graph."""
+    return _event(time, 0) + _bytes(4, graph)
 
 
 def scalar_event(time: float, step: int, tag: str, value: float) -> bytes:

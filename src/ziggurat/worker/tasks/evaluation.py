@@ -8,12 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.worker.tasks.samples import open_split
+from ziggurat.dataflow.base import DataFlow
+from ziggurat.dataflow.batching import BatchData
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.errors import UnknownNameError
+from ziggurat.worker.data import fitted_flow
+from ziggurat.worker.sources import ImageSource, open_source
 from ziggurat.worker.tasks.trained import open_network, open_trained_job
 
 __all__ = ["Confusion", "evaluate"]
 
 _MANY_CLASSES: Final = 5
+_BATCH_SIZE: Final = 64
+_NAMED_FILES: Final = 20
+"""How many of the files that cannot be read are named; all are counted."""
 
 
 def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,29 +31,43 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         request: ``folder``; ``split`` (default ``val``); ``checkpoint`` (default the best, else the latest).
 
     Returns:
-        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``split``, ``samples``, ``skipped`` (files that could not be
-        read), ``scalars`` (means over all samples: ``cost`` and what the user summarises), ``classifier``; and of a
-        classifier ``accuracy``, ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what
-        was predicted) and ``classes`` (class, samples, predicted, precision and recall, None where there is none).
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``split``, ``samples``, ``skipped`` (how many files could not
+        be read), ``unreadable`` (file and reason of the first 20 of them), ``scalars`` (means over all samples:
+        ``cost`` and what the user summarises), ``classifier``; and of a classifier ``accuracy``, ``top_5`` (with more
+        than five classes), ``confusion`` (row: the label, column: what was predicted) and ``classes`` (class, samples,
+        predicted, precision and recall, None where there is none).
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
-    samples = open_split(job, request.get("split") or "val")
+    split = request.get("split") or "val"
+    source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
+    samples = _samples(source, split, job.preprocessing)
     means, confusion = _Means(), Confusion(job.class_names)
     with open_network(job) as network:
-        for pictures, labels in samples:
-            values = network.evaluate(job.preprocessing.finish(pictures), labels)
+        for pictures, numbers in samples:
+            labels = np.asarray(numbers, np.int64)
+            values = network.evaluate(job.preprocessing.finish(np.asarray(pictures)), labels)
             means.add(values, len(labels))
             if "probabilities" in values:
                 confusion.add(values["probabilities"], labels)
+    bad = source.policy.counts()
     return {
         **job.summary(),
-        "split": samples.split,
+        "split": split,
         "samples": means.samples,
-        "skipped": samples.skipped(),
+        "skipped": bad.total,
+        "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
         "scalars": means.values(),
         "classifier": confusion.samples > 0,
         **(confusion.figures() if confusion.samples else {}),
     }
+
+
+def _samples(source: ImageSource, split: str, preprocessing: Preprocessing) -> DataFlow:
+    """Return the batches of a split in order, with the remainder: pictures (N, height, width, C) uint8, and labels."""
+    if split not in source.splits:
+        raise UnknownNameError("split of this data", split, source.splits)
+    source.policy.remember = _NAMED_FILES
+    return BatchData(fitted_flow(source.splits[split], source, preprocessing), _BATCH_SIZE, remainder=True)
 
 
 class _Means:

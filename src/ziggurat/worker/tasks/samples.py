@@ -1,62 +1,21 @@
-"""Owns the samples of a split, in order and preprocessed as in training, for tasks on a trained network."""
+"""Owns some real samples, preprocessed as in training, on which an export is proven."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.indexed import IndexedFlow
-from ziggurat.dataflow.stages.mapping import MapData
-from ziggurat.errors import DataError, DatapointError, UnknownNameError
-from ziggurat.worker.sources import ImageSource, open_source
+from ziggurat.errors import DataError, DatapointError
+from ziggurat.worker.sources import open_source
 from ziggurat.worker.tasks.trained import TrainedJob
 
-__all__ = ["SplitSamples", "first_samples", "open_split"]
+__all__ = ["first_samples"]
 
 _FOR_PROOF: Final = ("val", "test", "train")
-
-
-@dataclass(frozen=True)
-class SplitSamples:
-    """The samples of a split.
-
-    Args:
-        split: its name.
-        batches: ``[pictures, labels]`` in order, with the remainder: (N, height, width, C) uint8, fitted, and (N)
-            int64.
-        source: where they come from; it counts files that could not be read.
-    """
-
-    split: str
-    batches: DataFlow
-    source: ImageSource
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for pictures, labels in self.batches:
-            yield np.asarray(pictures), np.asarray(labels, np.int64)
-
-    def skipped(self) -> int:
-        """Return how many files could not be read so far."""
-        return self.source.policy.counts().total
-
-
-def open_split(job: TrainedJob, split: str, batch_size: int = 64) -> SplitSamples:
-    """Return the samples of a split of the job's data.
-
-    Raises:
-        UnknownNameError: where the data has no such split.
-        DataError: where the data is not there any more.
-    """
-    source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
-    if split not in source.splits:
-        raise UnknownNameError("split of this data", split, source.splits)
-    fitted = MapData(source.splits[split], _Fit(job, source.in_memory), on_error=source.policy)
-    return SplitSamples(split, BatchData(fitted, batch_size, remainder=True), source)
 
 
 def first_samples(job: TrainedJob, count: int) -> tuple[str, np.ndarray, np.ndarray]:

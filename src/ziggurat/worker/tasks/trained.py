@@ -20,7 +20,7 @@ from ziggurat.engine.tasks import OpensTrained, TrainedNetwork
 from ziggurat.engine.trainer import RunState
 from ziggurat.errors import CheckpointError, DataError
 from ziggurat.layout import JobFolder
-from ziggurat.specs import TrainSpec, load_spec
+from ziggurat.specs import TrainSpec, load_train_spec
 from ziggurat.worker.build import load_backend, program_request
 from ziggurat.worker.data import JobData
 from ziggurat.worker.tasks.providers import offer_of
@@ -77,7 +77,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
         DataError: where it has no preprocessing: it never began to train.
     """
     job = JobFolder(folder)
-    spec = load_spec(job.spec)
+    spec = load_train_spec(job.spec)
     name, state = _state(job, checkpoint)
     preprocessing = Preprocessing.load(folder)
     names = _class_names(job.class_names)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.debug import debug_network
-from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.zoo import network_path
 
@@ -22,16 +21,9 @@ class TensorFlowDebugging:
 
     def debug(self, request: ProgramRequest, batch: Sequence[np.ndarray]) -> Mapping[str, Any]:
         """Run ``inference`` and ``loss`` once; an error stops at the user's line."""
-        _leave_out_pictures()
         text, path = request.network_text, request.network
         if text is None:
             file: Path = network_path(request.network, "tensorflow")
             text, path = file.read_text(encoding="utf-8"), str(file)
         found = debug_network(text, path, batch=batch, input_shape=request.input_shape, classes=request.classes)
         return asdict(found)
-
-
-def _leave_out_pictures() -> None:
-    """Let summaries of pictures and sounds be empty: their operations have no eager form."""
-    for name in ("image", "audio"):
-        setattr(tf.summary, name, lambda *arguments, **options: tf.constant(b""))

@@ -38,7 +38,7 @@ class StandInModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         behind = self.__dict__["_behind"]
         try:
-            if behind is not None and not name.startswith("__"):
+            if behind is not None and (not name.startswith("__") or name == "__version__"):
                 return getattr(behind, name)
         except AttributeError:
             pass

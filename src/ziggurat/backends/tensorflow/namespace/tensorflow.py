@@ -15,8 +15,6 @@ __all__ = ["user_slim", "user_tensorflow"]
 
 _GONE: Final = {
     "estimator": "TensorFlow dropped estimators: a `UserModel` with `inference` and `loss` does their work.",
-    "app": "A network file is no program: leave `tf.app.run()` out.",
-    "flags": "A network file is no program: use plain constants.",
 }
 # Courtesy to files older than TensorFlow 1.0.
 _OLDER: Final = {
@@ -49,7 +47,7 @@ def _make() -> ModuleType:
         "layers": StandInModule("tf.layers", tf.layers, names={"dropout": layers_dropout, "Dropout": _DropoutLayer}),
         "train": StandInModule("tf.train", tf.train, names={"SummaryWriter": tf.summary.FileWriter}),
         "add_n": exact_sum,
-        "image_summary": tf.summary.image,
+        "image_summary": _image_summary,
         "scalar_summary": tf.summary.scalar,
         "histogram_summary": tf.summary.histogram,
         "compat": StandInModule("tf.compat", tf.compat, names={}),
@@ -57,6 +55,11 @@ def _make() -> ModuleType:
     module = StandInModule("tf", tf, names=names, gone=_GONE)
     names["compat"].v1 = module
     return module
+
+
+def _image_summary(tag: str, tensor: Any, max_images: int = 3, collections: Any = None, name: str | None = None) -> Any:
+    """Stand in for ``tf.image_summary``, which had another word for ``max_outputs``."""
+    return tf.summary.image(tag, tensor, max_outputs=max_images, collections=collections)
 
 
 class _DropoutLayer:

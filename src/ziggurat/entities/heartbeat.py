@@ -1,4 +1,4 @@
-"""Owns what exists beside specs and events: a worker's heartbeat, what it says of the worker, and exit codes."""
+"""Owns a worker's heartbeat: its file, what it says of the worker, and the exit codes of workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Heartbeat:
         pid: process of the worker.
         host: name of its machine.
         time: when it was written, in seconds since 1970.
-        phase: ``starting``, ``training``, ``stopping``.
+        phase: ``starting``, ``training`` or ``creating``, ``stopping``.
         epoch: the epoch it is in.
         global_step: steps done.
         step_began: when the step (or the set-up) that is under way began, in seconds since 1970.
@@ -70,7 +70,7 @@ def judge_pulse(
     if now - heartbeat.time > silent_after_s:
         return Pulse.SILENT
     longest_s = max(hung_after_s, 20 * heartbeat.usual_step_s)
-    if heartbeat.phase == "training" and now - heartbeat.step_began > longest_s:
+    if heartbeat.phase in ("training", "creating") and now - heartbeat.step_began > longest_s:
         return Pulse.HUNG
     return Pulse.ALIVE
 

@@ -1,0 +1,108 @@
+"""Owns the verbs that make data sets from sources: ``create``, ``guess``, ``formats``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command
+from ziggurat.cli.dataset_text import guess_text
+from ziggurat.cli.output import table
+from ziggurat.cli.spec_flags import DatasetFlagsCommand
+from ziggurat.cli.studio import open_workspace
+from ziggurat.cli.training import execute
+from ziggurat.errors import UsageError
+from ziggurat.specs import dataset_spec_from_flags, spec_json
+from ziggurat.workspace.datasets import Datasets
+
+__all__ = ["create", "format_options", "formats", "guess"]
+
+_OPTION = click.option(
+    "--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; may be repeated."
+)
+
+
+@click.command(cls=DatasetFlagsCommand)
+@click.argument("source")
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder to make; else a new one.")
+@_OPTION
+@click.option("--val-share", metavar="X", help="Share for validation, as --set splits.val_share=X.")
+@click.option("--test-share", metavar="X", help="Share for the test, as --set splits.test_share=X.")
+@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Print the spec and do nothing.")
+@click.option("--detach", is_flag=True, help="Leave it to itself; `status` and `events` show how it is.")
+@click.pass_obj
+def create(
+    application: Application,
+    source: str,
+    out: Path | None,
+    options: tuple[str, ...],
+    val_share: str | None,
+    test_share: str | None,
+    assignments: tuple[str, ...],
+    dry_run: bool,
+    detach: bool,
+    **flags: str | None,
+) -> int:
+    """Make a data set from SOURCE: a folder, a file, an archive, or an address.
+
+    The format is guessed and shown where --format does not name it. `ziggurat resume FOLDER` goes on with one that was
+    stopped.
+    """
+    given = {name: text for name, text in flags.items() if text is not None}
+    given["source"] = source if "://" in source else str(Path(source).absolute())
+    given.setdefault("name", out.name if out is not None else Path(source).name)
+    shares = {"val_share": val_share, "test_share": test_share}
+    parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
+    base = {"kind": "dataset", "version": 1, "options": format_options(options)}
+    spec = dataset_spec_from_flags(given, assignments=parts, base=base)
+    if dry_run:
+        click.echo(spec_json(spec), nl=False)
+        return 0
+    Datasets(application.settings).check_spec(spec)
+    folder = open_workspace(application).start_dataset(spec, out)
+    return execute(application, folder, detach=detach)
+
+
+@click.command(cls=Command)
+@click.argument("source")
+@click.pass_obj
+def guess(application: Application, source: str) -> None:
+    """Say which format SOURCE has, and why; the surest guess comes first."""
+    found = Datasets(application.settings).guesses(source)
+    application.output.document([vars(each) for each in found], guess_text(found))
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@click.pass_obj
+def formats(application: Application, name: str | None) -> None:
+    """List the formats that data sets are made from, or the options of the format NAME."""
+    datasets = Datasets(application.settings)
+    if name is None:
+        found = datasets.formats()
+        rows = [(each["name"], each["title"], ", ".join(each["kinds"])) for each in found]
+        application.output.document(found, table(rows, ("format", "title", "kinds of data set")))
+        return
+    one = datasets.format(name)
+    rows = [(each["name"], each["type"], json.dumps(each["default"]), each["help"]) for each in one["options"]]
+    application.output.document(one, f"{one['title']}\n\n{table(rows, ('option', 'type', 'default', 'help'))}")
+
+
+def format_options(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a format: JSON where a text is JSON, else the text."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError("`--option` takes NAME=VALUE.", received=text, advice="As in: --option seed=3.")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options

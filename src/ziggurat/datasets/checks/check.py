@@ -1,0 +1,95 @@
+"""Owns the order in which a data set is checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ziggurat.datasets.catalogue import Entry
+from ziggurat.datasets.checks.boxes import BoxLook
+from ziggurat.datasets.checks.classes import LabelLook, check_classes
+from ziggurat.datasets.checks.duplicates import check_duplicates
+from ziggurat.datasets.checks.facts import Facts
+from ziggurat.datasets.checks.label_errors import check_labels
+from ziggurat.datasets.checks.masks import check_masks
+from ziggurat.datasets.checks.predictions import Predictions, read_predictions
+from ziggurat.datasets.checks.records import check_records, check_stores
+from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Finding
+from ziggurat.datasets.checks.sizes import check_sizes
+from ziggurat.datasets.dataset import Dataset
+
+__all__ = ["check_dataset"]
+
+
+def check_dataset(
+    dataset: Dataset,
+    *,
+    predictions: Predictions | str | os.PathLike[str] | None = None,
+    verify: bool = False,
+    limits: CheckLimits | None = None,
+) -> CheckReport:
+    """Look for what is wrong or doubtful in a data set.
+
+    The catalogue is read once; of masks, some are read. Memory is some ninety bytes a sample, and more where much is
+    wrong.
+
+    Args:
+        dataset: to look at.
+        predictions: class probabilities of its samples, or a file of them (see ``read_predictions``), to find labels
+            that are probably wrong.
+        verify: whether every record and file is read and decoded.
+        limits: from where on a check has something to say.
+
+    Raises:
+        DataError: where the predictions are not of this data set.
+        MissingDependencyError: where there are predictions, and the package that judges them is not installed.
+    """
+    if predictions is not None and not isinstance(predictions, Predictions):
+        predictions = read_predictions(predictions, dataset)
+    facts = Facts(dataset, limits or CheckLimits())
+    findings = list(_findings(facts, predictions, verify=verify))
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return CheckReport(
+        dataset=dataset.name,
+        dataset_id=dataset.manifest.id,
+        samples=len(facts.numbers),
+        verified=verify,
+        findings=tuple(findings),
+    )
+
+
+def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) -> Iterator[Finding]:
+    boxes, labels = BoxLook(facts), LabelLook(facts)
+
+    def look(place: int, entry: Entry) -> None:
+        boxes.look(place, entry)
+        labels.look(place, entry)
+
+    facts.walk(look)
+    yield from check_stores(facts, verify=verify)
+    if verify:
+        yield from check_records(facts)
+    yield from check_duplicates(facts)
+    yield from boxes.findings()
+    yield from labels.findings()
+    yield from check_classes(facts)
+    yield from check_masks(facts, every=verify)
+    yield from check_sizes(facts)
+    yield from _told_before(facts)
+    if predictions is not None:
+        yield from check_labels(facts, predictions)
+
+
+def _told_before(facts: Facts) -> Iterator[Finding]:
+    """Yield what was noted when the data set was made."""
+    catalogue = facts.dataset.catalogue
+    for kind, count in catalogue.problem_counts().items():
+        problems = catalogue.problems(kind, limit=facts.limits.most_cases)
+        yield Finding(
+            kind=f"at-creation-{kind}",
+            severity="note",
+            count=count,
+            text=f"{count} problems of kind {kind} were noted when the data set was made.",
+            advice="Mend the source and make the data set again, if they matter.",
+            cases=tuple(Case(key=problem.key, note=problem.reason) for problem in problems),
+        )

@@ -1,0 +1,207 @@
+"""Owns the way of a data set from a source to a finished folder, stage by stage, each of them done once.
+
+In the folder, until it is finished::
+
+    work/source/          what was unpacked or fetched, where the source is no local folder or file
+    work/scan.sqlite      what the source has
+    work/hashes/          perceptual hashes by chunk, where the split needs them
+    work/splits.npy       the split of each sample, and work/splits.json with what was found on the way
+    work/chunks/          records and facts by chunk
+
+A creation that was killed goes on with the first stage, or the first chunk, that is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ziggurat import __version__
+from ziggurat.datasets.catalogue import Catalogue
+from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
+from ziggurat.datasets.creation.chunk import ChunkPlan, facts_path, make_chunk
+from ziggurat.datasets.creation.hashing import hash_all
+from ziggurat.datasets.creation.pictures import Fitting
+from ziggurat.datasets.creation.pool import in_processes
+from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
+from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
+from ziggurat.datasets.formats import guess_format, importer
+from ziggurat.datasets.samples import SPLITS, Problem
+from ziggurat.datasets.sources import open_source, public_uri
+from ziggurat.datasets.splitting.assign import assign_splits
+from ziggurat.errors import DataError
+from ziggurat.records.atomic import PartialFile, storage_errors
+from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
+
+__all__ = ["WORK_NAME", "create_dataset"]
+
+WORK_NAME: Final = "work"
+_PICTURE_PARTS: Final = ("image", "mask", "target", "image2")
+
+
+def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None = None) -> Manifest:
+    """Make a data set in a folder, or go on where an earlier call ended.
+
+    Args:
+        request: what it is asked to become; the same in every call for a folder.
+        folder: for it alone; it need not exist.
+        watch: is told of the progress.
+
+    Raises:
+        DataError: where the source cannot be used, or no sample of it.
+        StorageError: where the disk is full or refuses; what was done is kept.
+        CreationStopped: where somebody asked to stop; what was done is kept.
+    """
+    watch = watch or Watch()
+    if (folder / MANIFEST_NAME).exists():
+        return Manifest.load(folder)
+    work = folder / WORK_NAME
+    with storage_errors(work):
+        (work / "chunks").mkdir(parents=True, exist_ok=True)
+    for leftover in work.rglob(".*.partial"):
+        leftover.unlink()
+    source = open_source(request.source, work / "source")
+    scan = _scanned(request, source, work / "scan.sqlite", watch)
+    workers = (os.cpu_count() or 1) if request.workers is None else request.workers
+    splits, problems, warnings = _split(request, source, scan, work, workers, watch)
+    plan = _plan(request, source, scan, work / "chunks")
+    _make_chunks(plan, splits, workers, watch)
+    assembled = assemble(folder, plan, splits, store=request.store, problems=problems, warnings=warnings, watch=watch)
+    _check_usable(assembled)
+    manifest = _manifest(request, source, scan, plan, assembled, folder).save(folder)
+    shutil.rmtree(work, ignore_errors=True)
+    for warning in assembled.warnings:
+        watch.message("warning", warning)
+    return manifest
+
+
+def _scanned(request: CreationRequest, source: Path, path: Path, watch: Watch) -> ScanResult:
+    if path.exists():
+        return read_scan(path)
+    name, options = request.format, dict(request.options)
+    if not name:
+        guess = guess_format(source)
+        name, options = guess.format, {**guess.options, **options}
+        watch.message("info", f"The format is taken to be {guess.format}: {guess.reason}")
+    return scan_source(path, source, importer(name), options, watch)
+
+
+def _split(
+    request: CreationRequest, source: Path, scan: ScanResult, work: Path, workers: int, watch: Watch
+) -> tuple[np.ndarray, list[Problem], list[str]]:
+    """Return the split of each sample, problems and warnings; from the file where they were found before."""
+    arrays, found = work / "splits.npy", work / "splits.json"
+    if not arrays.exists():
+        hashes = None
+        if request.rule.method == "cluster":
+            hashes = hash_all(scan, source, work / "hashes", workers, watch)
+        with Catalogue(scan.catalogue) as catalogue:
+            assignment = assign_splits(catalogue, request.rule, hashes, class_names=scan.schema.class_names)
+        problems = [asdict(problem) for problem in assignment.problems]
+        _write(found, json.dumps({"problems": problems, "warnings": list(assignment.warnings)}).encode())
+        target = PartialFile(arrays)
+        with storage_errors(arrays), target.path.open("wb") as file:
+            np.save(file, assignment.splits.astype(np.int8), allow_pickle=False)
+        target.publish()
+    said = json.loads(found.read_text())
+    splits = np.load(arrays, allow_pickle=False)
+    if not (splits >= 0).any():
+        raise DataError("A data set has at least one sample.", received="a split rule that leaves out every one")
+    return splits, [Problem(**problem) for problem in said["problems"]], said["warnings"]
+
+
+def _plan(request: CreationRequest, source: Path, scan: ScanResult, folder: Path) -> ChunkPlan:
+    has_pictures = any(part in _PICTURE_PARTS for part in scan.schema.parts)
+    if not has_pictures and request.image != ImageForm(encoding=""):
+        raise DataError(
+            "Pictures are fitted in data sets that have some.",
+            received=f"a size, channels or an encoding for kind {scan.schema.kind}",
+            advice="Leave them out.",
+        )
+    form = replace(request.image, encoding=request.encoding)
+    return ChunkPlan(
+        folder=folder,
+        catalogue=scan.catalogue,
+        source=source,
+        format=scan.format,
+        options=scan.options,
+        schema=scan.schema,
+        fitting=Fitting(form=form, check=request.picture_check) if has_pictures else None,
+        hashes=request.near_duplicates and has_pictures,
+        sums=request.mean and has_pictures,
+    )
+
+
+def _make_chunks(plan: ChunkPlan, splits: np.ndarray, workers: int, watch: Watch) -> None:
+    missing = [chunk for chunk in range(plan.chunks(len(splits))) if not facts_path(plan.folder, chunk).exists()]
+    done = len(splits) - sum(len(_of_chunk(plan, splits, chunk)) for chunk in missing)
+    watch.progress("read", done, len(splits))
+    tasks = ((chunk, _of_chunk(plan, splits, chunk)) for chunk in _until_stopped(missing, watch))
+    for _, samples in in_processes(make_chunk, plan, tasks, min(workers, len(missing))):
+        done += samples
+        watch.progress("read", done, len(splits))
+    if watch.stop_requested():
+        raise CreationStopped
+
+
+def _of_chunk(plan: ChunkPlan, splits: np.ndarray, chunk: int) -> np.ndarray:
+    return splits[chunk * plan.chunk_size : (chunk + 1) * plan.chunk_size]
+
+
+def _until_stopped(chunks: list[int], watch: Watch) -> Iterator[int]:
+    for chunk in chunks:
+        if watch.stop_requested():
+            return
+        yield chunk
+
+
+def _check_usable(assembled: Assembled) -> None:
+    if not sum(note.count for note in assembled.splits.values()):
+        reasons = ", ".join(f"{kind}: {count}" for kind, count in assembled.problems.items())
+        raise DataError(
+            "At least one sample can be read.",
+            received=f"problems only ({reasons})",
+            advice="The catalogue in the folder lists them, each with its reason.",
+        )
+
+
+def _manifest(
+    request: CreationRequest, source: Path, scan: ScanResult, plan: ChunkPlan, assembled: Assembled, folder: Path
+) -> Manifest:
+    height, width, channels = assembled.stored_shape
+    image = None
+    if plan.fitting is not None:
+        image = replace(plan.fitting.form, height_px=height, width_px=width, channels=channels)
+    root = source if source.is_dir() else source.parent
+    return Manifest(
+        name=request.name,
+        schema=scan.schema,
+        splits={split: assembled.splits[split] for split in SPLITS if split in assembled.splits},
+        image=image,
+        mean=MEAN_NAME if (folder / MEAN_NAME).exists() else "",
+        pixel_mean=assembled.sums.mean_pixel(),
+        index=INDEX_NAME,
+        source=SourceNote(
+            uri=public_uri(request.source),
+            format=scan.format,
+            root=str(root.resolve()) if request.encoding == "reference" else "",
+            options=scan.options,
+        ),
+        spec=request.spec,
+        problems=assembled.problems,
+        release=__version__,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    target = PartialFile(path, replace=True)
+    with storage_errors(path):
+        target.path.write_bytes(content)
+    target.publish()

@@ -1,0 +1,123 @@
+"""Owns the first stage: a source is walked through once, and what is in it goes into a catalogue on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.creation.request import CreationStopped, Watch
+from ziggurat.datasets.importer import Importer
+from ziggurat.datasets.samples import SPLITS, Problem
+from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
+
+__all__ = ["ScanResult", "read_scan", "scan_source"]
+
+_LOOK_EVERY: Final = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanResult:
+    """What a scan found.
+
+    Args:
+        catalogue: file of the samples and problems.
+        schema: what the samples mean.
+        format: name of the importer.
+        options: of the importer, complete.
+        count: samples.
+    """
+
+    catalogue: Path
+    schema: Schema
+    format: str
+    options: Mapping[str, Any]
+    count: int
+
+
+def scan_source(path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch) -> ScanResult:
+    """Walk through a source and write its catalogue; memory does not grow with the number of samples.
+
+    Args:
+        path: of the catalogue to be written.
+        source: local folder or file.
+        importer: of its format.
+        options: as they were given.
+        watch: is told of the progress.
+
+    Raises:
+        DataError: where the source cannot be used, has no samples, or two samples have one key.
+        CreationStopped: where somebody asked to stop.
+    """
+    complete = importer.checked_options(options)
+    scan = importer.scan(source, complete)
+    count, problems = 0, 0
+    with CatalogueWriter(path, replace=True) as catalogue:
+        for found in scan:
+            if isinstance(found, Problem):
+                catalogue.add_problem(found)
+                problems += 1
+            else:
+                _check_split(found.key, found.split)
+                catalogue.add(Entry.of_sample(count, found))
+                count += 1
+            if (count + problems) % _LOOK_EVERY == 0:
+                watch.progress("scan", count, 0)
+                if watch.stop_requested():
+                    raise CreationStopped
+        for name, value in (
+            ("schema", scan.schema.as_json()),
+            ("format", importer.name),
+            ("options", complete),
+            ("count", count),
+        ):
+            catalogue.note(name, value)
+    watch.progress("scan", count, count)
+    if not count:
+        raise _nothing_found(path, source, importer)
+    _check_keys(path)
+    return read_scan(path)
+
+
+def read_scan(path: Path) -> ScanResult:
+    """Return the result of a scan that was done before."""
+    with Catalogue(path) as catalogue:
+        return ScanResult(
+            catalogue=path,
+            schema=Schema.from_json(catalogue.note("schema")),
+            format=catalogue.note("format"),
+            options=catalogue.note("options"),
+            count=catalogue.note("count"),
+        )
+
+
+def _check_split(key: str, split: str) -> None:
+    if split and split not in SPLITS:
+        raise DataError("The splits are train, val and test.", received=f"{split!r} for `{key}`")
+
+
+def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
+    with Catalogue(path) as catalogue:
+        problems = catalogue.problems(limit=3)
+    path.unlink()
+    return DataError(
+        "A data set has at least one sample.",
+        received=f"none in `{source}` as {importer.name}",
+        advice=" ".join(f"{problem.key}: {problem.reason}" for problem in problems)
+        or "Look whether the path and the format are right.",
+    )
+
+
+def _check_keys(path: Path) -> None:
+    with Catalogue(path) as catalogue:
+        twice = catalogue.repeated_keys()
+    if twice:
+        path.unlink()
+        raise DataError(
+            "Every sample of a source has a key of its own.",
+            received=", ".join(f"`{key}`, which came twice" for key in twice),
+            advice="That is a fault of the importer, or two files of the source describe the same sample.",
+        )

@@ -1,0 +1,270 @@
+"""Owns perceptual hashes of pictures, and the search for pictures that are near duplicates by their hashes.
+
+The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010): 64 low
+frequencies of a small grey picture, each against the median of them. Hashes of pictures that were resized or compressed
+differ in few bits, hashes of different pictures in about 32. That holds for pictures with structure. A picture under
+64 px, or with little structure, gets the digest of its content instead, so that only its equal is near.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from ziggurat.dataflow.image_codec import MAX_PIXELS, decode_image
+from ziggurat.dataflow.image_header import read_header
+from ziggurat.errors import UsageError
+
+__all__ = [
+    "NEAR_DISTANCE",
+    "NO_HASH",
+    "clusters",
+    "distinct_hashes",
+    "hash_of_file",
+    "near_distinct",
+    "near_pairs",
+    "picture_hash",
+]
+
+NO_HASH: Final = -1
+"""Stands for a sample without a hash: no picture has this one, and it is near to nothing."""
+
+NEAR_DISTANCE: Final = 6
+"""Bits in which the hashes of near duplicates may differ; ``docs/how-to/datasets/split-without-leaks.md`` measures."""
+
+_SMALL_PX: Final = 64
+_SIDE: Final = 32
+_NOISE: Final = 1.0  # of a coefficient; what is below changes with every compression
+_STRUCTURE: Final = 32  # coefficients that must be above the noise
+_COARSE: Final = 16.0
+_PAIRS_AT_ONCE: Final = 2_000_000
+_REDUCED: Final = {
+    8: cv2.IMREAD_REDUCED_GRAYSCALE_8,
+    4: cv2.IMREAD_REDUCED_GRAYSCALE_4,
+    2: cv2.IMREAD_REDUCED_GRAYSCALE_2,
+}
+
+# ---- hashes
+
+
+def picture_hash(image: np.ndarray) -> int:
+    """Return the perceptual hash of a picture as a signed number of 64 bits.
+
+    Args:
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) uint8; RGB, of which a fourth channel is left out.
+
+    Raises:
+        UsageError: where ``image`` is something else.
+    """
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size or image.shape[2:] > (4,):
+        raise UsageError("A picture is (H, W, C) uint8.", received=f"{image.dtype} of shape {image.shape}")
+    colour = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
+    if min(colour.shape[:2]) < _SMALL_PX:
+        return _digest(repr(image.shape).encode() + colour.tobytes())
+    grey = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY) if colour.shape[2:] == (3,) else colour
+    found = _hash_of_grey(grey)
+    if found is not None:
+        return found
+    # Little structure: alike is what has the same mean colour and, coarsely, the same coefficients.
+    tone = np.rint(colour.reshape(-1, *colour.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
+    return _digest(tone.tobytes() + np.rint(_coefficients(grey) / _COARSE).astype(np.int16).tobytes())
+
+
+def hash_of_file(data: bytes, key: Any = "(bytes)") -> int:
+    """Return the perceptual hash of an encoded picture; large JPEG files are decoded at a reduced size only.
+
+    Args:
+        data: content of a picture file.
+        key: what names the picture in an error.
+
+    Raises:
+        DatapointError: where it cannot be decoded.
+    """
+    header = read_header(data)
+    allowed = header.width * header.height <= MAX_PIXELS
+    if header.file_format == "jpeg" and header.plain and header.complete and allowed:
+        for factor, flag in _REDUCED.items():
+            if min(header.width, header.height) >= factor * _SMALL_PX:
+                grey = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
+                found = None if grey is None else _hash_of_grey(grey)
+                if found is not None:
+                    return found
+                break
+    return picture_hash(decode_image(data, key=key))
+
+
+def _hash_of_grey(grey: np.ndarray) -> int | None:
+    """Return the hash of (H, W) uint8, None where it has too little structure for one."""
+    coefficients = _coefficients(grey)[1:, 1:].ravel()
+    coefficients[np.abs(coefficients) < _NOISE] = 0
+    if np.count_nonzero(coefficients) < _STRUCTURE:
+        return None
+    bits = np.packbits(coefficients > np.median(coefficients))  # half of the bits at most: never NO_HASH
+    return int.from_bytes(bits.tobytes(), "big", signed=True)
+
+
+def _coefficients(grey: np.ndarray) -> np.ndarray:
+    """Return the lowest frequencies, (9, 9) float32; the first row and column are those of slopes and stripes."""
+    small = cv2.resize(grey, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
+    return cv2.dct(small - small.mean())[:9, :9]
+
+
+def _digest(content: bytes) -> int:
+    number = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+    return 0 if number == NO_HASH else number
+
+
+# ---- near duplicates
+
+
+def near_pairs(hashes: np.ndarray, max_distance: int = NEAR_DISTANCE, *, at_most: int | None = None) -> np.ndarray:
+    """Return pairs of near duplicates: (M, 2) int64, the smaller number first, in order.
+
+    Of samples with equal hashes, each is paired with the first of them only, and only the first with near others:
+    a thousand plain white pictures make 999 pairs, not half a million.
+
+    Args:
+        hashes: (N,) int64; ``NO_HASH`` is near to nothing.
+        max_distance: bits in which near hashes may differ, 0 to 16.
+        at_most: pairs to return at most; None for all.
+    """
+    values, inverse, first = distinct_hashes(hashes)
+    known = np.flatnonzero(inverse >= 0)
+    later = known[first[inverse[known]] != known]
+    found = [np.stack([first[inverse[later]], later], axis=1)]
+    for one, other in near_distinct(values, max_distance):
+        pairs = np.stack([first[one], first[other]], axis=1)
+        found.append(np.sort(pairs, axis=1))
+        if at_most is not None and sum(map(len, found)) >= at_most:
+            break
+    pairs = np.concatenate(found)[:at_most]
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def clusters(hashes: np.ndarray, max_distance: int = NEAR_DISTANCE) -> np.ndarray:
+    """Return the cluster of each sample: (N,) int32, numbered as they appear.
+
+    Samples are in one cluster where a chain of near duplicates joins them. One without a hash is alone.
+
+    Args:
+        hashes: (N,) int64.
+        max_distance: bits in which near hashes may differ, 0 to 16.
+    """
+    values, inverse, _first = distinct_hashes(hashes)
+    roots = np.arange(len(values))
+    for one, other in near_distinct(values, max_distance):
+        _join(roots, one, other)
+    labels = np.where(inverse >= 0, roots[inverse] if len(roots) else -1, np.arange(len(hashes)) + len(values))
+    _, start, numbers = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.empty(len(start), np.int32)
+    order[np.argsort(start)] = np.arange(len(start), dtype=np.int32)
+    return order[numbers.reshape(-1)]
+
+
+def distinct_hashes(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the different hashes (K,) uint64, the number among them of each sample (N,), and their first samples (K,).
+
+    A sample without a hash has the number -1.
+    """
+    hashes = np.asarray(hashes, np.int64)
+    known = np.flatnonzero(hashes != NO_HASH)
+    values, first, numbers = np.unique(hashes[known].view(np.uint64), return_index=True, return_inverse=True)
+    inverse = np.full(len(hashes), -1, np.int64)
+    inverse[known] = numbers.reshape(-1)
+    return values, inverse, known[first]
+
+
+def near_distinct(values: np.ndarray, max_distance: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield all pairs of near hashes in blocks, each pair once: (M,) and (M,) numbers of ``values``.
+
+    The search is exact (multi-index hashing, Norouzi, Punjani and Fleet, 2012): of ``d // 2 + 1`` bands of bits, one
+    at least differs in one bit at most, so that only hashes with near bands are compared. Memory is bounded.
+
+    Args:
+        values: (K,) uint64, all different.
+        max_distance: bits in which near hashes may differ, 0 to 16.
+    """
+    if not 0 <= max_distance <= 16:
+        raise UsageError("Near hashes differ in 0 to 16 bits of 64.", received=str(max_distance))
+    if max_distance == 0:
+        return
+    bands = max_distance // 2 + 1
+    # The bits of a band are spread over the hash: neighbouring bits say much of the same.
+    masks = [np.uint64(sum(1 << bit for bit in range(band, 64, bands))) for band in range(bands)]
+    for band, mask in enumerate(masks):
+        for one, other in _candidates(values, mask):
+            difference = values[one] ^ values[other]
+            near = np.flatnonzero(_bits(difference) <= max_distance)
+            difference = difference[near]
+            fresh = np.ones(len(near), bool)
+            for earlier in masks[:band]:  # a pair belongs to the first band that finds it
+                fresh &= _bits(difference & earlier) > 1
+            if fresh.any():
+                yield one[near[fresh]], other[near[fresh]]
+
+
+def _candidates(values: np.ndarray, mask: np.uint64) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield pairs whose bits under ``mask`` differ in one place at most."""
+    band = values & mask
+    order = np.argsort(band, kind="stable")
+    keys, starts, counts = np.unique(band[order], return_index=True, return_counts=True)
+    ends = starts + counts
+    own = np.repeat(np.arange(len(keys)), counts)  # the bucket of each place in `order`
+    yield from _expanded(order, np.arange(len(order)) + 1, ends[own])
+    for bit in range(64):
+        flip = np.uint64(1 << bit)
+        if not mask & flip:
+            continue
+        lower = np.flatnonzero(keys & flip == 0)
+        partner = np.searchsorted(keys, keys[lower] | flip)
+        there = partner < len(keys)
+        there[there] = keys[partner[there]] == (keys[lower[there]] | flip)
+        low = np.zeros(len(keys), np.int64)
+        high = np.zeros(len(keys), np.int64)
+        low[lower[there]], high[lower[there]] = starts[partner[there]], ends[partner[there]]
+        yield from _expanded(order, low[own], high[own])
+
+
+def _expanded(order: np.ndarray, low: np.ndarray, high: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the pairs of each place with the places from ``low`` up to ``high``, in blocks of bounded size."""
+    places = np.flatnonzero(high > low)
+    counts = (high - low)[places]
+    done = np.cumsum(counts)
+    start = 0
+    while start < len(places):
+        before = int(done[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(done, before + _PAIRS_AT_ONCE, side="right")))
+        block, sizes = places[start:stop], counts[start:stop]
+        shift = np.repeat(low[block] - (done[start:stop] - sizes - before), sizes)
+        yield order[np.repeat(block, sizes)], order[np.arange(len(shift)) + shift]
+        start = stop
+
+
+def _join(roots: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
+    """Bring pairs under one root; ``roots`` has for every place its root, before and after."""
+    while True:
+        first, second = roots[one], roots[other]
+        apart = np.flatnonzero(first != second)
+        if not len(apart):
+            return
+        one, other, first, second = one[apart], other[apart], first[apart], second[apart]
+        np.minimum.at(roots, np.maximum(first, second), np.minimum(first, second))
+        while True:
+            further = roots[roots]
+            if np.array_equal(further, roots):
+                break
+            roots[:] = further
+
+
+_TABLE: Final = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
+
+
+def _bits(numbers: np.ndarray) -> np.ndarray:
+    """Return how many bits are set: (N,) uint64 -> (N,) uint8."""
+    if hasattr(np, "bitwise_count"):  # not before NumPy 2
+        return np.bitwise_count(numbers)
+    return _TABLE[np.ascontiguousarray(numbers).view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.uint8)

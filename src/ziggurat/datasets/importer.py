@@ -1,0 +1,193 @@
+"""Owns what an importer is: it recognises a format, scans a source into samples, and reads their parts.
+
+An importer is found by its name in the entry-point group ``ziggurat.importers``. ``ziggurat.testing.importer`` holds
+any of them to this contract.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ziggurat.dataflow.image_codec import read_file
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.records.schema import Schema
+
+__all__ = ["FilePartReader", "Guess", "Importer", "ImporterOption", "PartReader", "Scan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImporterOption:
+    """One thing that a person may tell an importer.
+
+    Args:
+        name: its name.
+        type: ``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict``.
+        default: its value where nobody says.
+        help: one sentence.
+        choices: the values that it may have; empty for any.
+    """
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """What an importer thinks of a source.
+
+    Args:
+        format: name of the importer.
+        confidence: from 0 to 1; 0.9 and more: a sign that no other format has.
+        reason: one sentence on what was found, such as "12 folders with pictures".
+        kind: kind of data set that it would become, a name in ``ziggurat.records.schema.KINDS``.
+        options: that the importer should get.
+    """
+
+    format: str
+    confidence: float
+    reason: str
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PartReader(ABC):
+    """Reads the parts of samples by their addresses; each process has its own."""
+
+    @abstractmethod
+    def read(self, address: str) -> bytes | np.ndarray:
+        """Return a part: the bytes of an encoded picture or a text, or an array, (H, W, C) uint8 for a picture.
+
+        Raises:
+            DatapointError: where it cannot be read.
+        """
+
+    def file(self, address: str) -> Path | None:
+        """Return the file that holds the part and nothing else, None where there is no such file."""
+        return None
+
+    def close(self) -> None:
+        """Free files and memory."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+class FilePartReader(PartReader):
+    """Reads parts that are files.
+
+    Args:
+        root: folder that addresses are relative to; absolute addresses are taken as they are.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, address: str) -> bytes:
+        """Return the file's content."""
+        return read_file(self._root / address)
+
+    def file(self, address: str) -> Path:
+        """Return the file."""
+        return self._root / address
+
+
+class Scan(ABC):
+    """One walk through a source. Iterate it once, to the end; then ``schema`` is there.
+
+    Nothing is kept of a sample that was yielded, and no picture is opened: a million samples cost no memory.
+    """
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        """Yield samples and problems, in the same order every time.
+
+        Raises:
+            DataError: where the source cannot be used at all.
+        """
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """What the samples mean; complete when the iteration has ended."""
+
+
+class Importer(ABC):
+    """One format of data sets.
+
+    Args (class attributes):
+        name: by which it is asked for, such as ``coco``.
+        title: as a page shows it, such as "COCO (JSON)".
+        kinds: the kinds of data set that it makes.
+        options: what it may be told.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    options: ClassVar[tuple[ImporterOption, ...]] = ()
+
+    @abstractmethod
+    def guess(self, source: Path) -> Guess | None:
+        """Say whether a source has this format; None where it has not. Quick: a few files at most are looked into.
+
+        Args:
+            source: a folder or a file that exists.
+        """
+
+    @abstractmethod
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Return a walk through a source.
+
+        Args:
+            source: a folder or a file.
+            options: complete: ``checked_options`` was called.
+
+        Raises:
+            DataError: where the source cannot be used at all (also later, from the walk).
+        """
+
+    def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
+        """Return what reads the parts of the samples; here, files below the source."""
+        return FilePartReader(source if source.is_dir() else source.parent)
+
+    def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all options, those that were given checked.
+
+        Raises:
+            UnknownNameError: where one has a name or a choice that is unknown.
+            ConfigurationError: where one is of the wrong type.
+        """
+        known = {option.name: option for option in self.options}
+        for name in given:
+            if name not in known:
+                raise UnknownNameError(f"option of the format {self.name}", name, known)
+        return {name: _checked(option, given.get(name, option.default)) for name, option in known.items()}
+
+
+def _checked(option: ImporterOption, value: Any) -> Any:
+    if value == option.default:
+        return value
+    if option.type is float and type(value) is int:
+        value = float(value)
+    if not isinstance(value, option.type) or (option.type is int and isinstance(value, bool)):
+        raise ConfigurationError(
+            f"`{option.name}` must be {option.type.__name__}.",
+            received=repr(value),
+            advice=f"{option.help} Left out: {option.default!r}.",
+        )
+    if option.choices and value not in option.choices:
+        raise UnknownNameError(f"value of `{option.name}`", str(value), [str(choice) for choice in option.choices])
+    return value

@@ -1,0 +1,107 @@
+"""Owns recognising class folders, without taking for classes what other formats name their folders."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from ziggurat.datasets.importer import Guess
+from ziggurat.datasets.importers.class_folder_layout import CLASSES_NAME, ClassPlace, class_places
+from ziggurat.datasets.importers.image_folder_walk import PictureWalk, folders_in, has_picture_name, holds_pictures
+from ziggurat.datasets.samples import Problem
+from ziggurat.datasets.split_names import SPLIT_NAMES
+
+__all__ = ["guess_class_folders"]
+
+_OF_OTHERS: Final = re.compile(
+    r"jpegimages|imagesets?|images?(_?\d+)?|imgs?|pictures|photos|frames|rgb|annotations?|annots?|\w*annot|"
+    r"labels?(\W\w*|_?\d+|txt)?|labels-\S*|masks?|\w+_masks?|segmentation\w*|ground_?truth|gt\w*|calib|velodyne|inputs?|"
+    r"targets?|outputs?|left|right|[hl]r|before|after|(train|test|val)[ab]|\w*_db",
+    re.IGNORECASE,
+)
+"""Names of folders that say what is in a part of a sample, not of which class it is."""
+
+_SIDE_FILES: Final = frozenset([".xml", ".json", ".jsonl", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".mdb", ".txt"])
+_LOOKED_AT: Final = 30
+
+
+def guess_class_folders(format_name: str, source: Path) -> Guess | None:
+    """Return a guess for a folder of class folders, or one of pictures only; None for everything else."""
+    if not source.is_dir() or any(source.glob("metadata.*")):
+        return None
+    places = class_places(source, "auto")
+    found = [(place, _classes_with_pictures(source, place)) for place in places]
+    most = max(found, key=lambda pair: len(pair[1]))
+    if source.joinpath(CLASSES_NAME).is_file():
+        reason = f"{CLASSES_NAME} of an export lists the classes"
+        return Guess(format=format_name, confidence=0.97, reason=reason, kind="image-classification")
+    classes = most[1]
+    if len(classes) < (1 if most[0].split else 2):
+        return _guess_flat(format_name, source)
+    reason = f"{_count(source, most)} folders with pictures"
+    if most[0].split:
+        reason += f" in each of {', '.join(place.folder for place in places)}"
+    confidence = _confidence(source, most[0], classes)
+    return Guess(format=format_name, confidence=confidence, reason=reason, kind="image-classification")
+
+
+def _confidence(source: Path, place: ClassPlace, classes: list[str]) -> float:
+    strange = [name for name in classes if _OF_OTHERS.fullmatch(name) or name.lower() in SPLIT_NAMES]
+    if strange:
+        return 0.1
+    first = source / place.folder / classes[0]
+    if len(place.classes) == 2 == len(classes) and _same_names(first, source / place.folder / classes[1]):
+        return 0.45  # two parts of the same samples look like that
+    if any(_side_files(source / place.folder / name) for name in classes[:3]) or _lists(source):
+        return 0.3
+    if place.split:
+        return 0.85 if len(classes) > 1 else 0.5
+    return 0.7 if len(classes) > 2 else 0.6
+
+
+def _guess_flat(format_name: str, source: Path) -> Guess | None:
+    """Return a guess for pictures without anything that says what they show."""
+    if not holds_pictures(source) or any(_OF_OTHERS.fullmatch(name) for name in folders_in(source)):
+        return None
+    return Guess(
+        format=format_name,
+        confidence=0.15 if _side_files(source) else 0.3,
+        reason="pictures without classes, each of which would be its own target",
+        kind="image-to-image",
+        options={"classes": "none"},
+    )
+
+
+def _classes_with_pictures(source: Path, place: ClassPlace) -> list[str]:
+    return [name for name in place.classes[:_LOOKED_AT] if holds_pictures(source / place.path_of(name))]
+
+
+def _count(source: Path, found: tuple[ClassPlace, list[str]]) -> str:
+    place, classes = found
+    return f"{len(place.classes)}" if len(place.classes) > _LOOKED_AT else f"{len(classes)}"
+
+
+def _same_names(one: Path, other: Path) -> bool:
+    """Tell whether two folders have pictures of the same names."""
+    stems = [{os.path.splitext(name)[0] for name in _first_pictures(folder)} for folder in (one, other)]
+    return len(stems[0]) > 1 and stems[0] == stems[1]
+
+
+def _first_pictures(folder: Path) -> list[str]:
+    found = islice(PictureWalk(folder).pictures(nested=False), 2 * _LOOKED_AT)
+    return [each.path for each in found if not isinstance(each, Problem)]
+
+
+def _side_files(folder: Path) -> bool:
+    """Tell whether a good part of a folder's files may say something of its pictures."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in islice(entries, 200)]
+    beside = sum(os.path.splitext(name)[1].lower() in _SIDE_FILES for name in names)
+    return beside > 0.3 * sum(has_picture_name(name) for name in names)
+
+
+def _lists(source: Path) -> bool:
+    return any(source.joinpath(f"{name}.txt").is_file() for name in SPLIT_NAMES)

@@ -1,0 +1,216 @@
+"""Owns how a table is written in a text file: delimiter, quotes, comments, decimals, header; guessed from its head."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows"]
+
+_SURE: Final = 0.95
+_DELIMITERS: Final = ("\t", ";", "|", ",")
+_HEAD_ROWS: Final = 500
+_INTEGER: Final = re.compile(r"[+-]?(0|[1-9]\d{0,18})")
+_FLOAT: Final = re.compile(r"[+-]?((0|[1-9]\d*)?\.\d+|(0|[1-9]\d*)\.?)([eE][+-]?\d{1,4})?")
+_DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
+_LARGEST: Final = 2**63
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a table is written.
+
+    Args:
+        delimiter: between cells; a blank stands for any number of them.
+        quotes: whether cells may stand in double quotes, and so hold delimiters and line ends.
+        comment: lines that begin with this are left out; empty for none.
+        decimal: ``.`` or ``,``.
+        skip_blanks: whether blanks after a delimiter do not count.
+    """
+
+    delimiter: str = ","
+    quotes: bool = True
+    comment: str = ""
+    decimal: str = "."
+    skip_blanks: bool = False
+
+
+def parse_rows(lines: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:
+    """Yield the cells of each row; the ``line_num`` of the iterator counts lines.
+
+    Raises:
+        csv.Error: where a row cannot be told; the next row may be asked for all the same.
+    """
+    return csv.reader(
+        lines,
+        delimiter=dialect.delimiter,
+        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
+        skipinitialspace=dialect.skip_blanks or dialect.delimiter == " ",
+    )
+
+
+def guess_dialect(lines: Sequence[str], *, delimiter: str = "", comment: str = "", quotes: str = "guess") -> Dialect:
+    """Return how a table is most likely written.
+
+    Args:
+        lines: first lines of the file, with their ends.
+        delimiter: where somebody said it.
+        comment: where somebody said it.
+        quotes: ``yes``, ``no`` or ``guess``.
+    """
+    if not comment and lines and lines[0].startswith("#"):
+        comment = "#"
+    lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))][:_HEAD_ROWS]
+    delimiter = delimiter or _delimiter(lines)
+    quoted = _is_quoted(lines, delimiter) if quotes == "guess" else quotes == "yes"
+    found = Dialect(delimiter=delimiter, quotes=quoted, comment=comment)
+    cells = [cell for row in _rows(lines, found) for cell in row]
+    later = [cell for row in _rows(lines, found) for cell in row[1:] if cell]
+    blanks = delimiter != "\t" and bool(later) and all(cell.startswith(" ") for cell in later)
+    comma = delimiter != "," and any(map(_DECIMAL_COMMA.fullmatch, cells)) and not any(map(_has_point, cells))
+    return Dialect(
+        delimiter=delimiter, quotes=quoted, comment=comment, decimal="," if comma else ".", skip_blanks=blanks
+    )
+
+
+def guess_header(rows: Sequence[Sequence[str]], missing: Iterable[str] = ("", "?", "NA")) -> tuple[bool, str]:
+    """Return whether the first row names the columns, and why, as one sentence.
+
+    Args:
+        rows: first rows of the table.
+        missing: texts that stand for no value.
+    """
+    if not rows:
+        return False, "the table is empty"
+    first, others = [cell.strip() for cell in rows[0]], rows[1:]
+    named = [cell for cell in first if cell]
+    if any(number_of(cell) is not None for cell in first):
+        return False, "the first row holds numbers"
+    if len(set(named)) < len(named) or len(named) < max(1, len(first) - 1):
+        return False, "the first row does not hold a different name for each column"
+    empty = set(missing)
+    for index, cell in enumerate(first):
+        below = [row[index].strip() for row in others if len(row) > index]
+        filled = [value for value in below if value not in empty]
+        if filled and all(number_of(value) is not None for value in filled):
+            return True, f"the first row has the text {cell!r} above numbers"
+    repeated = [index for index in range(len(first)) if any(first[index] == row[index].strip() for row in _full(rows))]
+    if repeated:
+        return False, "what the first row says comes again below it"
+    if any(cell.lower() in _USUAL_NAMES for cell in first):
+        return True, "the first row holds usual names of columns"
+    return _has_categories(others, len(first)), "the first row differs from all others"
+
+
+_USUAL_NAMES: Final = frozenset(
+    [
+        "label",
+        "class",
+        "category",
+        "target",
+        "text",
+        "sentence",
+        "message",
+        "review",
+        "content",
+        "body",
+        "comment",
+        "title",
+        "id",
+        "key",
+        "split",
+        "name",
+        "sentiment",
+        "topic",
+        "date",
+        "time",
+        "y",
+    ]
+)
+
+
+def number_of(cell: str, decimal: str = ".") -> int | float | None:
+    """Return the number that a cell holds; None where it holds none, or one that would lose digits.
+
+    Args:
+        cell: a text; blanks around the number do not count. ``007`` is no number but a code.
+        decimal: ``.`` or ``,``.
+    """
+    cell = cell.strip()
+    if decimal != "." and "." not in cell:
+        cell = cell.replace(decimal, ".")
+    if _INTEGER.fullmatch(cell):
+        whole = int(cell)
+        return whole if -_LARGEST <= whole < _LARGEST else None
+    if not _FLOAT.fullmatch(cell) or cell.lstrip("+-").isdigit():
+        return None
+    value = float(cell)
+    return value if abs(value) != float("inf") else None
+
+
+# ---- helpers
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    shares = {
+        each: _consistency(lines, Dialect(delimiter=each, quotes=_is_quoted(lines, each))) for each in _DELIMITERS
+    }
+    sure = [delimiter for delimiter, share in shares.items() if share >= _SURE]
+    if sure:
+        return sure[0]
+    blank = Dialect(delimiter=" ")
+    if _consistency(lines, blank) >= _SURE and any(number_of(cell) is not None for cell in _rows(lines[:1], blank)[0]):
+        return " "
+    best = max(shares, key=lambda delimiter: shares[delimiter])
+    return best if shares[best] else ","
+
+
+def _consistency(lines: Sequence[str], dialect: Dialect) -> float:
+    """Return the share of rows that have the usual number of cells; 0 where that is 1."""
+    counts = Counter(len(row) for row in _rows(lines, dialect))
+    if not counts:
+        return 0.0
+    cells, rows = counts.most_common(1)[0]
+    return rows / sum(counts.values()) if cells > 1 else 0.0
+
+
+def _rows(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
+    try:
+        return [row for row in parse_rows(lines, dialect) if row]
+    except csv.Error:
+        return [line.split(dialect.delimiter) for line in lines]
+
+
+def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
+    """Say whether quotes enclose cells; between tabs, where they rarely do, each cell that begins with one must fit."""
+    if delimiter != "\t":
+        return True
+    opened = [
+        cell
+        for line in lines
+        for cell in line.rstrip("\r\n").split(delimiter)
+        if cell.startswith('"') and len(cell) > 1
+    ]
+    closed = [cell for cell in opened if cell.endswith('"') and cell[1:-1].replace('""', "").count('"') == 0]
+    return bool(opened) and len(closed) == len(opened)
+
+
+def _has_point(cell: str) -> bool:
+    return "." in cell and number_of(cell) is not None
+
+
+def _full(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    return [row for row in rows[1:] if len(row) == len(rows[0])]
+
+
+def _has_categories(rows: Sequence[Sequence[str]], columns: int) -> bool:
+    """Say whether some column repeats few values, so that a header would be told from them."""
+    for index in range(columns):
+        values = [row[index] for row in rows if len(row) == columns]
+        if len(values) >= 4 and len(set(values)) <= len(values) // 2:
+            return True
+    return False

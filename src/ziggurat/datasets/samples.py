@@ -1,0 +1,54 @@
+"""Owns a sample: what an importer says of one thing that a network will learn from, before anything of it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["SPLITS", "Problem", "Sample"]
+
+SPLITS: Final = ("train", "val", "test")
+"""The splits that a data set may have, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One sample of a source.
+
+    Args:
+        key: its name in the source, the same in every scan and unique; a file's path below the source, with ``/``.
+        parts: where its parts are, in the order of the schema: an address that the importer's reader understands (for
+            most, the path of a file below the source), or the content itself as bytes (a text in UTF-8; a row of a
+            table as a JSON list).
+        label: in the form that the kind of the data set says, see ``ziggurat.records.schema``.
+        split: ``train``, ``val`` or ``test`` where the source says so; else empty.
+        group: what must not be torn apart by a split, such as a patient; empty where nobody said.
+        time: when it was taken, in seconds since 1970; None where nobody said.
+        size_bytes: of the first part's file; None where that is unknown.
+    """
+
+    key: str
+    parts: tuple[str | bytes, ...]
+    label: Any = None
+    split: str = ""
+    group: str = ""
+    time: float | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Something in a source, or in a sample of it, that is not as it should be.
+
+    Args:
+        key: the sample's, or a file's name.
+        kind: one word for all of its like: ``unreadable``, ``no-label``, ``bad-line``, ``zero-size-box``,
+            ``box-outside``, ``unknown-class``, ``no-picture``, ``missing-value``, ``duplicate-key``, ``small-class``, …
+        reason: one sentence.
+        left_out: whether the sample is not in the data set because of it.
+    """
+
+    key: str
+    kind: str
+    reason: str
+    left_out: bool = False

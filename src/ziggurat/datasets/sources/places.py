@@ -1,0 +1,94 @@
+"""Owns the folders of a cache: each is there whole or not at all, and only one process fills it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ziggurat.errors import DataError
+from ziggurat.records.atomic import storage_errors
+
+__all__ = ["CONTENT_NAME", "NOTE_NAME", "cached_folder", "member_path", "plain_name"]
+
+NOTE_NAME: Final = "ziggurat-source.json"
+"""File beside the content, which says what it is."""
+
+CONTENT_NAME: Final = "content"
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+
+
+def cached_folder(cache: Path, name: str, uri: str, fill: Callable[[Path], None], *, keep: bool = False) -> Path:
+    """Return the folder of a cache that holds a source's content; fill it first where it is not there.
+
+    Args:
+        cache: folder of the cache, made where it is not there.
+        name: of the content; the same name, the same content.
+        uri: where it comes from, without secrets; written beside it.
+        fill: puts the content into a folder. Where it is cut off, the folder is not taken for whole.
+        keep: whether the next try goes on with what a cut-off one left; otherwise it starts over.
+
+    Raises:
+        StorageError: where the cache cannot be written.
+    """
+    final, partial = cache / name, cache / f"{name}.partial"
+    with storage_errors(cache):
+        cache.mkdir(parents=True, exist_ok=True)
+        with _locked(cache / f"{name}.lock"):
+            if final.is_dir():
+                return final / CONTENT_NAME
+            if not keep and partial.exists():
+                shutil.rmtree(partial)
+            partial.joinpath(CONTENT_NAME).mkdir(parents=True, exist_ok=True)
+            try:
+                fill(partial / CONTENT_NAME)
+            except BaseException:
+                if not keep:
+                    shutil.rmtree(partial, ignore_errors=True)
+                raise
+            partial.joinpath(NOTE_NAME).write_text(json.dumps({"version": 1, "uri": uri}) + "\n", "utf-8")
+            partial.rename(final)
+    return final / CONTENT_NAME
+
+
+def member_path(name: str, source: str) -> str:
+    """Return the name of an archive's member, or of a remote file, as a path below a folder.
+
+    Raises:
+        DataError: where it would be somewhere else, or is no name at all.
+    """
+    plain = name.replace("\\", "/")
+    while plain.startswith("./"):
+        plain = plain[2:]
+    path = PurePosixPath(plain)
+    parts = path.parts
+    if not parts or path.is_absolute() or ".." in parts or "\0" in plain or _DRIVE.match(plain):
+        raise DataError(
+            "Every file of a source lies in its folder.",
+            received=f"{name!r} in `{source}`",
+            advice="It may be made to write elsewhere: do not use it, or unpack it yourself.",
+        )
+    return str(path)
+
+
+def plain_name(uri: str) -> str:
+    """Return the last part of an address as a name for a folder in the cache; a person may recognise it."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", uri.rstrip("/").rpartition("/")[2]).strip("-.")
+    return plain[:40] or "source"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait until no other process has the lock; the system frees it also where a process is killed."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,7 @@
+"""Owns how samples are divided into training, validation and test, and how a split that leaks is found out."""
+
+from ziggurat.datasets.splitting.assign import Assignment, assign_splits
+from ziggurat.datasets.splitting.leaks import LeakPair, LeakReport, find_leaks
+from ziggurat.datasets.splitting.rule import METHODS, SplitRule
+
+__all__ = ["METHODS", "Assignment", "LeakPair", "LeakReport", "SplitRule", "assign_splits", "find_leaks"]

@@ -1,0 +1,31 @@
+"""Owns the numbers that describe a data set: its splits, classes, pictures, objects, masks, columns and texts."""
+
+from ziggurat.datasets.statistics.collect import statistics_of
+from ziggurat.datasets.statistics.model import (
+    Bar,
+    ClassStatistics,
+    ColumnStatistics,
+    Histogram,
+    MaskStatistics,
+    NumberStatistics,
+    ObjectStatistics,
+    PictureStatistics,
+    Statistics,
+    TextStatistics,
+)
+from ziggurat.datasets.statistics.terminal import statistics_lines
+
+__all__ = [
+    "Bar",
+    "ClassStatistics",
+    "ColumnStatistics",
+    "Histogram",
+    "MaskStatistics",
+    "NumberStatistics",
+    "ObjectStatistics",
+    "PictureStatistics",
+    "Statistics",
+    "TextStatistics",
+    "statistics_lines",
+    "statistics_of",
+]

@@ -1,0 +1,259 @@
+"""Owns the form of a data set's statistics: plain values, ready for a chart, a table in a terminal, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = [
+    "Bar",
+    "ClassStatistics",
+    "ColumnStatistics",
+    "Histogram",
+    "MaskStatistics",
+    "NumberStatistics",
+    "ObjectStatistics",
+    "PictureStatistics",
+    "Statistics",
+    "TextStatistics",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One bar of a chart.
+
+    Args:
+        name: below it.
+        count: its height.
+    """
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """How numbers are distributed.
+
+    Args:
+        edges: of the bins, rising, one more than there are bins; the last bin includes its upper edge.
+        counts: numbers in each bin.
+        logarithmic: whether the bins grow by a factor, as sizes that differ by powers of ten need.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberStatistics:
+    """What is known of some numbers.
+
+    Args:
+        count: of them.
+        missing: places without one.
+        mean: their mean.
+        deviation: their standard deviation, divided by ``count``.
+        minimum: the smallest.
+        maximum: the largest.
+        quantiles: (share below, value), for 0.05, 0.25, 0.5, 0.75 and 0.95.
+        histogram: how they are distributed.
+    """
+
+    count: int
+    missing: int
+    mean: float
+    deviation: float
+    minimum: float
+    maximum: float
+    quantiles: tuple[tuple[float, float], ...]
+    histogram: Histogram
+
+    @property
+    def median(self) -> float:
+        """The value in the middle."""
+        return dict(self.quantiles)[0.5]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassStatistics:
+    """One class.
+
+    Args:
+        number: of the class.
+        name: its name.
+        counts: split → samples of it, or objects where samples have several.
+    """
+
+    number: int
+    name: str
+    counts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Those of all splits."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureStatistics:
+    """The pictures as they came; None where nobody has looked at their headers.
+
+    Args:
+        width_px: of the pictures.
+        height_px: of the pictures.
+        aspect: width divided by height.
+        sizes: the most frequent sizes, such as ``640 x 480``.
+        different_sizes: how many there are.
+    """
+
+    width_px: NumberStatistics
+    height_px: NumberStatistics
+    aspect: NumberStatistics
+    sizes: tuple[Bar, ...]
+    different_sizes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectStatistics:
+    """The objects of a detection set.
+
+    Args:
+        total: of them, in all pictures.
+        pictures_without: pictures that have none.
+        per_picture: number of objects in a picture.
+        width_px: of their boxes; None where there is no box.
+        height_px: likewise.
+        relative_width: of a box to its picture, from 0 to 1; None where the sizes of pictures are not known.
+        relative_height: likewise.
+        relative_area: likewise.
+        crowds: objects that stand for many, among those that were looked at.
+        difficult: objects that are hard to see, among those that were looked at.
+        looked_at: pictures whose boxes were read; a random choice where that is less than all.
+    """
+
+    total: int
+    pictures_without: int
+    per_picture: NumberStatistics | None
+    width_px: NumberStatistics | None
+    height_px: NumberStatistics | None
+    relative_width: NumberStatistics | None
+    relative_height: NumberStatistics | None
+    relative_area: NumberStatistics | None
+    crowds: int
+    difficult: int
+    looked_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskStatistics:
+    """The masks of a segmentation set.
+
+    Args:
+        shares: (number of the class, its name, share of all pixels, share of the pictures that have it).
+        looked_at: masks that were read; a random choice where that is less than all.
+        unreadable: masks that could not be.
+    """
+
+    shares: tuple[tuple[int, str, float, float], ...]
+    looked_at: int
+    unreadable: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnStatistics:
+    """One column of a table.
+
+    Args:
+        name: its heading.
+        type: of its values.
+        is_target: whether it is to be predicted.
+        count: rows with a value, among those that were looked at.
+        missing: rows without, likewise.
+        different: different values, likewise.
+        numbers: of numbers, of times (seconds since 1970), or of texts (their lengths in characters).
+        bars: the most frequent values of categories and booleans.
+        others: rows with a value that has no bar.
+    """
+
+    name: str
+    type: str
+    is_target: bool
+    count: int
+    missing: int
+    different: int
+    numbers: NumberStatistics | None = None
+    bars: tuple[Bar, ...] = ()
+    others: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextStatistics:
+    """The texts of a text set.
+
+    Args:
+        characters: of a text.
+        words: of a text.
+        frequent_words: class → the words that are in most of its texts, with the number of these.
+        telling_words: class → the words that tell most it from the others, with the number of its texts that have them.
+        looked_at: texts that were read; a random choice where that is less than all.
+    """
+
+    characters: NumberStatistics | None
+    words: NumberStatistics | None
+    frequent_words: Mapping[str, tuple[Bar, ...]]
+    telling_words: Mapping[str, tuple[Bar, ...]]
+    looked_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """What describes a data set.
+
+    Args:
+        kind: of the data set.
+        samples: split → samples; the split without a name has those that no split was chosen for.
+        classes: by class number; empty where there are none.
+        labels: of regression, the numbers that are to be predicted; None for others.
+        source_bytes: of the files that the samples came from; None where unknown.
+        stored_bytes: of the records; None where unknown.
+        groups: different groups; 0 where samples have none.
+        times: the earliest and the latest time of a sample, seconds since 1970; None where they have none.
+        problems: kind of problem → how many.
+        pictures: of sets with pictures.
+        objects: of detection sets.
+        masks: of segmentation sets.
+        columns: of tables.
+        texts: of text sets.
+        rows_looked_at: of a table, the rows that its columns' numbers rest on.
+        notes: what rests on a part of the samples only, one sentence each.
+    """
+
+    kind: str
+    samples: Mapping[str, int]
+    classes: tuple[ClassStatistics, ...] = ()
+    labels: tuple[NumberStatistics, ...] = ()
+    source_bytes: NumberStatistics | None = None
+    stored_bytes: NumberStatistics | None = None
+    groups: int = 0
+    times: tuple[float, float] | None = None
+    problems: Mapping[str, int] = field(default_factory=dict)
+    pictures: PictureStatistics | None = None
+    objects: ObjectStatistics | None = None
+    masks: MaskStatistics | None = None
+    columns: tuple[ColumnStatistics, ...] = ()
+    texts: TextStatistics | None = None
+    rows_looked_at: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The samples of all splits."""
+        return sum(self.samples.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form for JSON."""
+        return asdict(self)

@@ -1,0 +1,37 @@
+"""Owns versions of data sets: a data set never changes, and every change makes a new one that shares its records."""
+
+from ziggurat.datasets.versions.changes import (
+    Change,
+    DropClass,
+    Exclude,
+    KeepClasses,
+    MergeClasses,
+    Move,
+    Relabel,
+    RenameClass,
+    Resplit,
+)
+from ziggurat.datasets.versions.history import Differences, VersionNote, differences, history
+from ziggurat.datasets.versions.labels import checked_label, label_fault
+from ziggurat.datasets.versions.make import append, make_version, merge_datasets
+
+__all__ = [
+    "Change",
+    "Differences",
+    "DropClass",
+    "Exclude",
+    "KeepClasses",
+    "MergeClasses",
+    "Move",
+    "Relabel",
+    "RenameClass",
+    "Resplit",
+    "VersionNote",
+    "append",
+    "checked_label",
+    "differences",
+    "history",
+    "label_fault",
+    "make_version",
+    "merge_datasets",
+]

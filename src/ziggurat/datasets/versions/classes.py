@@ -1,0 +1,173 @@
+"""Owns how the classes in a schema change: names, colours, and whatever else a format keeps for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ziggurat.datasets.versions.details import changed_details, joined_details
+from ziggurat.datasets.versions.labels import DROPPED, has_one_class
+from ziggurat.errors import DataError, UnknownNameError, UsageError
+from ziggurat.records.schema import Schema
+
+__all__ = ["ClassEdit", "drop_classes", "join_classes", "keep_classes", "merge_classes", "rename_class"]
+
+
+@dataclass(frozen=True)
+class ClassEdit:
+    """A schema with other classes.
+
+    Args:
+        schema: the new one.
+        numbers: (K,) int32, the new number of each old class, -1 for one that is left out.
+    """
+
+    schema: Schema
+    numbers: np.ndarray
+
+
+def rename_class(schema: Schema, name: str, new_name: str) -> ClassEdit:
+    """Give a class another name; its number stays.
+
+    Raises:
+        UnknownNameError: where there is no such class.
+        UsageError: where the new name is empty or another class has it.
+    """
+    at = _numbers_of(schema, [name])[0]
+    if not new_name or new_name in schema.class_names:
+        raise UsageError(
+            "A class gets a name that no other class has.",
+            received=repr(new_name),
+            advice="Use MergeClasses to make one class of two.",
+        )
+
+    def renamed(values: Sequence[Any]) -> list[Any]:
+        return [_renamed(value, name, new_name) if place == at else value for place, value in enumerate(values)]
+
+    return ClassEdit(_mapped(schema, renamed), np.arange(len(schema.class_names), dtype=np.int32))
+
+
+def merge_classes(schema: Schema, names: Sequence[str], into: str) -> ClassEdit:
+    """Make one class of several; it stands where ``into`` stood, or else where the first of them stood.
+
+    Raises:
+        UnknownNameError: where there is no such class.
+        UsageError: where there is none to merge, or ``into`` is empty.
+        DataError: where classes are pixels of masks.
+    """
+    _refuse_without_numbers(schema)
+    merged = set(_numbers_of(schema, names))
+    if into in schema.class_names:
+        merged.add(schema.class_names.index(into))
+    if not names or not into:
+        raise UsageError("Some classes become one with a name.", received=f"{list(names)} into {into!r}")
+    stays = schema.class_names.index(into) if into in schema.class_names else min(merged)
+    old = schema.class_names[stays]
+    named = schema if old == into else rename_class(schema, old, into).schema
+    kept = [number for number in range(len(schema.class_names)) if number == stays or number not in merged]
+    edit = _selected(named, kept)
+    edit.numbers[list(merged)] = kept.index(stays)
+    return edit
+
+
+def drop_classes(schema: Schema, names: Sequence[str]) -> ClassEdit:
+    """Leave classes out; the others move up and keep their order.
+
+    Raises:
+        UnknownNameError: where there is no such class.
+        UsageError: where none would be left.
+        DataError: where classes are pixels of masks.
+    """
+    _refuse_without_numbers(schema)
+    dropped = set(_numbers_of(schema, names))
+    kept = [number for number in range(len(schema.class_names)) if number not in dropped]
+    if not kept:
+        raise UsageError("A data set keeps at least one class.", received=f"all {len(dropped)} are to be left out")
+    return _selected(schema, kept)
+
+
+def keep_classes(schema: Schema, names: Sequence[str]) -> ClassEdit:
+    """Leave all other classes out; those that stay keep their order.
+
+    Raises:
+        UnknownNameError: where there is no such class.
+        UsageError: where none would be left.
+        DataError: where classes are pixels of masks.
+    """
+    kept = set(_numbers_of(schema, names))
+    return drop_classes(schema, [name for number, name in enumerate(schema.class_names) if number not in kept])
+
+
+def join_classes(first: Schema, other: Schema) -> ClassEdit:
+    """Return the first schema with the classes of another behind its own, and the numbers of the other's classes.
+
+    Classes are the same where their names are. Nothing of the first gets another number.
+    """
+    ours, theirs_named = _told_apart(first.class_names), _told_apart(other.class_names)
+    known = set(ours)
+    from_other = [number for number, name in enumerate(theirs_named) if name not in known]
+    everything = [*ours, *(theirs_named[number] for number in from_other)]
+    colours: tuple[tuple[int, int, int], ...] = ()
+    if len(first.colours) == len(first.class_names) and len(other.colours) == len(other.class_names):
+        colours = (*first.colours, *(other.colours[number] for number in from_other))
+    details = joined_details(first, other, from_other)
+    places = {name: number for number, name in enumerate(everything)}
+    numbers = np.array([places[name] for name in theirs_named], np.int32)
+    names = tuple(name for name, _ in everything)
+    return ClassEdit(replace(first, class_names=names, colours=colours, details=details), numbers)
+
+
+def _selected(schema: Schema, kept: Sequence[int]) -> ClassEdit:
+    numbers = np.full(len(schema.class_names), DROPPED, np.int32)
+    numbers[list(kept)] = np.arange(len(kept))
+    return ClassEdit(_mapped(schema, lambda values: [values[number] for number in kept]), numbers)
+
+
+def _mapped(schema: Schema, change: Callable[[Sequence[Any]], list[Any]]) -> Schema:
+    """Change all that has one value a class: names, colours, the target's categories, and lists in the details."""
+    details = changed_details(schema, change)
+    columns = tuple(
+        replace(column, categories=tuple(change(column.categories)))
+        if column.name == schema.target and column.categories == schema.class_names
+        else column
+        for column in schema.columns
+    )
+    names = tuple(change(schema.class_names))
+    colours = tuple(change(schema.colours)) if len(schema.colours) == len(schema.class_names) else schema.colours
+    return replace(schema, class_names=names, colours=colours, columns=columns, details=details)
+
+
+def _renamed(value: Any, name: str, new_name: str) -> Any:
+    """Return what a format keeps of a class, with the class's new name where it held the old one."""
+    if isinstance(value, Mapping) and value.get("name") == name:
+        return {**value, "name": new_name}
+    return new_name if isinstance(value, str) else value
+
+
+def _told_apart(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with how often it came before: COCO has lists where two classes share one."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        found.append((name, seen.get(name, 0)))
+        seen[name] = found[-1][1] + 1
+    return found
+
+
+def _numbers_of(schema: Schema, names: Sequence[str]) -> list[int]:
+    for name in names:
+        if name not in schema.class_names:
+            raise UnknownNameError("class", name, schema.class_names)
+    return [schema.class_names.index(name) for name in names]
+
+
+def _refuse_without_numbers(schema: Schema) -> None:
+    if schema.kind != "detection" and not has_one_class(schema):
+        raise DataError(
+            "Classes are merged and left out where a sample or an object has one class as its label.",
+            received=f"kind {schema.kind}",
+            advice="Change them in the source, or in the importer's options, and create the data set anew.",
+        )

@@ -1,0 +1,139 @@
+"""Owns what must fit before data sets become one: kind, classes, columns, pictures, and places of referenced files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.versions.classes import join_classes
+from ziggurat.datasets.versions.draft import Draft, Origin
+from ziggurat.datasets.versions.labels import has_one_class
+from ziggurat.errors import DataError, UsageError
+from ziggurat.records.manifest import ImageForm, SourceNote
+from ziggurat.records.schema import Column, Schema
+
+__all__ = ["joined", "joined_image", "joined_source"]
+
+
+def joined(datasets: Sequence[Dataset]) -> Draft:
+    """Return the draft of data sets one after the other; their classes become one list, matched by name.
+
+    Raises:
+        UsageError: where there is none.
+        DataError: where they cannot be one data set; the message says why and what to do.
+    """
+    if not datasets:
+        raise UsageError("A version is made of at least one data set.", received="none")
+    schema = datasets[0].schema
+    origins: list[Origin] = []
+    for dataset in datasets:
+        origin = Origin.of(dataset, origins[-1].first + len(origins[-1]) if origins else 0)
+        if origins:
+            schema, origin.classes = _joined_schema(datasets[0], schema, dataset)
+        origins.append(origin)
+    joined_image(datasets)
+    joined_source(datasets)
+    return Draft(origins, schema)
+
+
+def joined_image(datasets: Sequence[Dataset]) -> ImageForm | None:
+    """Return how the pictures of all are stored; what differs is None, and encodings that differ are ``original``.
+
+    Raises:
+        DataError: where all pictures of one have a size or a number of channels that those of another have not.
+    """
+    first, *others = [dataset.manifest.image for dataset in datasets]
+    for other, dataset in zip(others, datasets[1:], strict=True):
+        if first is None or other is None:
+            continue
+        for name in ("height_px", "width_px", "channels"):
+            one, two = getattr(first, name), getattr(other, name)
+            if None not in (one, two) and one != two:
+                came = f"{name.removesuffix('_px')} {one} and {two}"
+                raise _unlike(datasets[0], dataset, came, "Create one of them anew like the other.")
+        first = ImageForm(
+            encoding=_same(first.encoding, other.encoding, "original"),
+            resize_mode=_same(first.resize_mode, other.resize_mode, "none"),
+            height_px=_same(first.height_px, other.height_px, None),
+            width_px=_same(first.width_px, other.width_px, None),
+            channels=_same(first.channels, other.channels, None),
+            quality=min(first.quality, other.quality),
+        )
+    return first
+
+
+def joined_source(datasets: Sequence[Dataset]) -> SourceNote | None:
+    """Return the source of all where it is one; else where their referenced files are, None where there are none.
+
+    Raises:
+        DataError: where the files that they refer to are below different folders.
+    """
+    sources = [dataset.manifest.source for dataset in datasets]
+    if all(source == sources[0] for source in sources):
+        return sources[0]
+    roots = sorted({source.root for source in sources if source is not None and source.root})
+    if len(roots) > 1:
+        raise DataError(
+            "Data sets that refer to files in place are joined where their files are below one folder.",
+            received=f"`{roots[0]}` and `{roots[1]}`",
+            advice="Create one of them anew with the pictures in its records, or both from a folder above the two.",
+        )
+    return SourceNote(uri="", format="", root=roots[0]) if roots else None
+
+
+def _joined_schema(oldest: Dataset, schema: Schema, dataset: Dataset) -> tuple[Schema, np.ndarray]:
+    other = dataset.schema
+    if (schema.kind, schema.parts) != (other.kind, other.parts):
+        came = f"{schema.kind} ({', '.join(schema.parts)}) and {other.kind} ({', '.join(other.parts)})"
+        raise _unlike(oldest, dataset, came, "Create one of them anew with the kind of the other.")
+    columns = _joined_columns(oldest, schema, dataset)
+    if schema.class_names != other.class_names and schema.kind != "detection" and not has_one_class(schema):
+        came = f"the classes {_shown(schema.class_names)} and {_shown(other.class_names)}"
+        raise _unlike(oldest, dataset, came, "Their labels hold the classes by place, so both need the same list.")
+    if schema.ignore_class != other.ignore_class:
+        came = f"the numbers {schema.ignore_class} and {other.ignore_class} for pixels that do not count"
+        raise _unlike(oldest, dataset, came, "Create one of them anew with the number of the other.")
+    if bool(schema.class_names) != bool(other.class_names):
+        raise _unlike(oldest, dataset, "labels with and without classes", "Create one of them anew like the other.")
+    edit = join_classes(schema, other)
+    return replace(edit.schema, columns=columns), edit.numbers
+
+
+def _joined_columns(oldest: Dataset, schema: Schema, dataset: Dataset) -> tuple[Column, ...]:
+    """Return the columns of both, which must mean the same; categories of either are categories of both."""
+    ours, theirs = _meaning(schema), _meaning(dataset.schema)
+    if ours != theirs:
+        differing = sorted(set(ours) ^ set(theirs)) or ["their order"]
+        raise _unlike(oldest, dataset, f"columns ({_shown(differing)})", "Create one anew with equal columns.")
+    return tuple(
+        replace(
+            one,
+            categories=tuple(dict.fromkeys((*one.categories, *two.categories))),
+            missing=one.missing + two.missing,
+        )
+        for one, two in zip(schema.columns, dataset.schema.columns, strict=True)
+    )
+
+
+def _meaning(schema: Schema) -> list[str]:
+    return [f"{column.name}: {column.type}" for column in schema.columns] + [f"target {schema.target}"]
+
+
+def _unlike(one: Dataset, other: Dataset, came: str, advice: str) -> DataError:
+    return DataError(
+        "Data sets become one where their samples mean the same.",
+        received=f"{one.name} and {other.name}, with {came}",
+        advice=advice,
+    )
+
+
+def _same(one: Any, other: Any, otherwise: Any) -> Any:
+    return one if one == other else otherwise
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f", … ({len(names)})" if len(names) > 5 else "")

@@ -1,0 +1,61 @@
+"""Owns what exists beside specs and events, as plain values: heartbeats, jobs, users, devices."""
+
+from ziggurat.entities.devices import Device, Needs, Resources
+from ziggurat.entities.heartbeat import (
+    EXIT_DONE,
+    EXIT_STOPPED,
+    Heartbeat,
+    Pulse,
+    judge_pulse,
+    read_heartbeat,
+    write_heartbeat,
+)
+from ziggurat.entities.jobs import (
+    ACTIVE_STATES,
+    ENDED_STATES,
+    JOB_KINDS,
+    JOB_STATES,
+    Attempt,
+    Checkpoint,
+    Curve,
+    Job,
+    JobChange,
+    JobFilter,
+    JobPage,
+    NewJob,
+    ScalarSummary,
+)
+from ziggurat.entities.people import ROLES, SCOPES, AuditEntry, Identity, Project, Token, User
+
+__all__ = [
+    "ACTIVE_STATES",
+    "ENDED_STATES",
+    "EXIT_DONE",
+    "EXIT_STOPPED",
+    "JOB_KINDS",
+    "JOB_STATES",
+    "ROLES",
+    "SCOPES",
+    "Attempt",
+    "AuditEntry",
+    "Checkpoint",
+    "Curve",
+    "Device",
+    "Heartbeat",
+    "Identity",
+    "Job",
+    "JobChange",
+    "JobFilter",
+    "JobPage",
+    "Needs",
+    "NewJob",
+    "Project",
+    "Pulse",
+    "Resources",
+    "ScalarSummary",
+    "Token",
+    "User",
+    "judge_pulse",
+    "read_heartbeat",
+    "write_heartbeat",
+]

@@ -1,0 +1,302 @@
+"""Owns jobs as the studio knows them: what was asked, how it is, its attempts, checkpoints and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ziggurat.entities.devices import Needs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "ACTIVE_STATES",
+    "ENDED_STATES",
+    "JOB_KINDS",
+    "JOB_STATES",
+    "Attempt",
+    "Checkpoint",
+    "Curve",
+    "Job",
+    "JobChange",
+    "JobFilter",
+    "JobPage",
+    "NewJob",
+    "ScalarSummary",
+]
+
+JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export")
+JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
+ACTIVE_STATES: Final = ("running", "stopping")
+ENDED_STATES: Final = ("done", "failed", "stopped")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalarSummary:
+    """What a curve came to.
+
+    Args:
+        tag: name of the curve.
+        last: newest value.
+        minimum: smallest value that was no NaN.
+        maximum: largest value that was no NaN.
+        count: number of points.
+        last_step: step of the newest value.
+    """
+
+    tag: str
+    last: float
+    minimum: float
+    maximum: float
+    count: int
+    last_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job.
+
+    Args:
+        id: ``YYYYMMDD-HHMMSS-xxxx`` (4 hexadecimal digits), also the name of its folder.
+        kind: a name in ``JOB_KINDS``.
+        name: what people call it.
+        state: a name in ``JOB_STATES``.
+        folder: absolute path.
+        spec: what was asked, as JSON values.
+        project: name of its project; empty for none.
+        owner: name of the user who made it; empty where there was none.
+        group: id of the sweep that it belongs to; empty for none.
+        parent: id of the job that it is a clone of; empty for none.
+        depends_on: ids of the jobs that must be done first, such as a data set.
+        needs: of the machine.
+        priority: higher is sooner; 0 is usual.
+        position: place in the queue among jobs of the same priority; smaller is sooner.
+        devices: indices of the accelerators that it has or had.
+        reason: why it waits or ended, one sentence.
+        paused: whether a stop was meant as a pause.
+        framework: backend that trains; empty for other kinds.
+        network: name or file of the network; empty for other kinds.
+        created: seconds since 1970.
+        started: of the newest attempt; None before the first.
+        ended: of the newest attempt; None while it is under way.
+        attempt: number of the newest attempt; 0 before the first.
+        epoch: epoch that it is in.
+        max_epoch: epochs that it has.
+        global_step: steps done (of a data set: samples).
+        total_steps: steps that it has; 0 while unknown.
+        stage: what is done at the moment, where a job has stages.
+        remaining_s: estimated time left; None while nobody can tell.
+        steps_per_s: recent rate.
+        data_wait_share: share of the step time spent waiting for data.
+        health: of the worker: ``alive``, ``hung``, ``silent``, ``lost`` or empty.
+        exit_code: of the newest attempt, once it ended.
+        error: that ended the newest attempt, as JSON values.
+        pid: process of the worker, None where there is none.
+        host: machine of the worker.
+        events_offset: bytes of ``events.jsonl`` that are in the store.
+        notes: free text.
+        tags: words that people gave it.
+        scalars: tag → what its curve came to.
+    """
+
+    id: str
+    kind: str
+    name: str
+    state: str
+    folder: str
+    spec: Mapping[str, Any]
+    project: str = ""
+    owner: str = ""
+    group: str = ""
+    parent: str = ""
+    depends_on: tuple[str, ...] = ()
+    needs: Needs = field(default_factory=Needs)
+    priority: int = 0
+    position: float = 0.0
+    devices: tuple[int, ...] = ()
+    reason: str = ""
+    paused: bool = False
+    framework: str = ""
+    network: str = ""
+    created: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    attempt: int = 0
+    epoch: int = 0
+    max_epoch: int = 0
+    global_step: int = 0
+    total_steps: int = 0
+    stage: str = ""
+    remaining_s: float | None = None
+    steps_per_s: float | None = None
+    data_wait_share: float | None = None
+    health: str = ""
+    exit_code: int | None = None
+    error: Mapping[str, Any] | None = None
+    pid: int | None = None
+    host: str = ""
+    events_offset: int = 0
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a worker is at it."""
+        return self.state in ACTIVE_STATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewJob:
+    """A job that is to be put into the store; see ``Job``."""
+
+    id: str
+    kind: str
+    name: str
+    folder: str
+    spec: Mapping[str, Any]
+    project: str = ""
+    owner: str = ""
+    group: str = ""
+    parent: str = ""
+    depends_on: tuple[str, ...] = ()
+    needs: Needs = field(default_factory=Needs)
+    priority: int = 0
+    framework: str = ""
+    network: str = ""
+    created: float = 0.0
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobChange:
+    """What a person may change of a job; None leaves it."""
+
+    name: str | None = None
+    notes: str | None = None
+    project: str | None = None
+    priority: int | None = None
+    tags: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFilter:
+    """Which jobs.
+
+    Args:
+        kinds: of these kinds; empty for all.
+        states: in these states; empty for all.
+        project: of this project; None for all.
+        text: with this in name, id, notes, network or tags.
+        tag: with this tag.
+        group: of this sweep.
+        owner: of this user.
+        conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= >, value), as in
+            ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``.
+        sort: ``created``, ``name``, ``state``, ``elapsed``, ``priority``, a spec's field or a curve.
+        descending: whether large values come first; jobs without a value always come last.
+        offset: how many to leave out first.
+        limit: how many to return at most.
+    """
+
+    kinds: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    project: str | None = None
+    text: str = ""
+    tag: str = ""
+    group: str = ""
+    owner: str = ""
+    conditions: tuple[tuple[str, str, Any], ...] = ()
+    sort: str = "created"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPage:
+    """Some of the jobs that a filter leaves.
+
+    Args:
+        total: jobs that it leaves.
+        jobs: of the page.
+    """
+
+    total: int
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One execution of a job.
+
+    Args:
+        number: from 1.
+        started: seconds since 1970.
+        ended: seconds since 1970; None while it is under way, or where it was lost.
+        outcome: ``done``, ``stopped``, ``failed``, ``lost`` or empty.
+        exit_code: None while there is none.
+        reason: one sentence.
+        pid: process.
+        host: machine.
+        first_step: step that it went on from.
+        last_step: step that it reached.
+    """
+
+    number: int
+    started: float
+    ended: float | None = None
+    outcome: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+    pid: int | None = None
+    host: str = ""
+    first_step: int = 0
+    last_step: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of a job.
+
+    Args:
+        name: of its folder.
+        step: that it holds.
+        epoch: that it holds.
+        reason: why it was made.
+        size_bytes: on disk.
+        created: seconds since 1970.
+        scalars: newest value of each tag at that moment.
+    """
+
+    name: str
+    step: int
+    epoch: int
+    reason: str = ""
+    size_bytes: int = 0
+    created: float = 0.0
+    scalars: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """Points of a curve, in the order of their steps.
+
+    Args:
+        tag: its name.
+        steps: (N,) int64.
+        values: (N,) float64; NaN and infinities are kept.
+        epochs: (N,) int32.
+        times: (N,) float64, seconds since 1970.
+        total: points that there are; N is smaller where the curve was thinned.
+    """
+
+    tag: str
+    steps: np.ndarray
+    values: np.ndarray
+    epochs: np.ndarray
+    times: np.ndarray
+    total: int

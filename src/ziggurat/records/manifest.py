@@ -1,0 +1,238 @@
+"""Owns ``manifest.json``: what a data set's folder holds, so that a reader needs nothing else to use it.
+
+The manifest has no times and no absolute places but that of the source, so that the same creation gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ziggurat.errors import DataError
+from ziggurat.records.atomic import PartialFile, storage_errors
+from ziggurat.records.schema import Schema
+
+__all__ = ["MANIFEST_NAME", "ImageForm", "Manifest", "Parent", "SourceNote", "SplitNote", "StoreNote"]
+
+MANIFEST_NAME: Final = "manifest.json"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreNote:
+    """One file of records.
+
+    Args:
+        path: relative to the folder of the data set.
+        record_format: ``lmdb``, ``hdf5`` or ``tfrecord``.
+        count: records in it.
+        size_bytes: size of the file.
+        sha256: checksum of the file, hexadecimal.
+    """
+
+    path: str
+    record_format: str
+    count: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitNote:
+    """One split.
+
+    Args:
+        count: its samples.
+        stores: its files; their records are numbered on from one to the next.
+        rows: file (``.npy``, int64) with the number of the record of each sample, where samples were left out, moved or
+            joined after creation; empty where sample and record have the same numbers.
+        labels: file (JSON lines, ``[row, label]``) with labels that were changed after creation; empty for none.
+        class_counts: samples by class number (of a detection set: objects).
+    """
+
+    count: int
+    stores: tuple[StoreNote, ...]
+    rows: str = ""
+    labels: str = ""
+    class_counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageForm:
+    """How pictures are stored.
+
+    Args:
+        encoding: ``png``, ``jpeg``, ``raw`` (an array), ``original`` (the bytes of the file), or ``reference`` (the
+            file itself, where it is).
+        resize_mode: ``squash``, ``crop``, ``fill``, ``half_crop``, or ``none``.
+        height_px: of every picture; None where sizes differ.
+        width_px: of every picture; None where sizes differ.
+        channels: 1 or 3; None where that differs.
+        quality: of JPEG, from 1 to 100.
+    """
+
+    encoding: str
+    resize_mode: str = "none"
+    height_px: int | None = None
+    width_px: int | None = None
+    channels: int | None = None
+    quality: int = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceNote:
+    """Where the samples came from.
+
+    Args:
+        uri: as a person gave it.
+        format: name of the importer.
+        root: folder that references are relative to; empty where nothing is referenced.
+        options: of the importer.
+    """
+
+    uri: str
+    format: str
+    root: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The version that this one was made of.
+
+    Args:
+        id: of the parent's manifest.
+        name: of the parent.
+        changes: what was done, one sentence each.
+    """
+
+    id: str
+    name: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a data set's folder holds.
+
+    Args:
+        name: what people call it.
+        schema: what its records mean.
+        splits: ``train``, ``val``, ``test`` → what is in it.
+        image: how pictures are stored; None for sets without pictures.
+        mean: file (``.npy``) with the mean picture of the training split, (H, W, C) float32; empty for none.
+        pixel_mean: mean of the training split's pixels, one number a channel; empty for none.
+        index: file (SQLite) for exploring; training does not need it.
+        source: where the samples came from; None for a version that was made of several.
+        spec: what was asked for.
+        problems: kind of problem → how many samples have it; the index lists them.
+        parents: the versions that this one was made of.
+        release: version of Ziggurat that made it.
+        id: SHA-256 of all the rest, hexadecimal.
+    """
+
+    name: str
+    schema: Schema
+    splits: Mapping[str, SplitNote]
+    image: ImageForm | None = None
+    mean: str = ""
+    pixel_mean: tuple[float, ...] = ()
+    index: str = ""
+    source: SourceNote | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    problems: Mapping[str, int] = field(default_factory=dict)
+    parents: tuple[Parent, ...] = ()
+    release: str = ""
+    id: str = ""
+
+    def save(self, folder: Path) -> Manifest:
+        """Write ``manifest.json`` whole or not at all; return it with its id.
+
+        Raises:
+            StorageError: where one is there already, or the disk refuses.
+        """
+        complete = replace(self, id=self.content_id())
+        target = PartialFile(folder / MANIFEST_NAME)
+        try:
+            with storage_errors(target.final):
+                target.path.write_text(json.dumps(complete.as_json(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+            target.publish()
+        except BaseException:
+            target.discard()
+            raise
+        return complete
+
+    def content_id(self) -> str:
+        """Return the SHA-256 of everything but the id itself."""
+        content = self.as_json() | {"id": ""}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form on disk."""
+        return {"version": _VERSION, **asdict(self)}
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return the manifest of a data set.
+
+        Raises:
+            DataError: where the folder holds no finished data set, or the manifest was changed.
+        """
+        path = folder / MANIFEST_NAME
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except OSError as error:
+            raise DataError(
+                "A data set is read from the folder that it was made in.",
+                received=f"`{folder}`: {error.strerror}",
+                advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
+            ) from None
+        except ValueError as error:
+            raise _damaged(path, error) from None
+        if not isinstance(content, dict) or content.get("version") != _VERSION:
+            version = content.get("version") if isinstance(content, dict) else None
+            raise DataError(
+                f"This release reads manifests of version {_VERSION}.", received=f"version {version} in `{path}`"
+            )
+        try:
+            manifest = cls._from_json(content)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _damaged(path, error) from None
+        if manifest.id != manifest.content_id():
+            raise _damaged(path, "its `id` does not belong to its content")
+        return manifest
+
+    @classmethod
+    def _from_json(cls, content: dict[str, Any]) -> Self:
+        given = {name: value for name, value in content.items() if name != "version"}
+        image, source = given["image"], given["source"]
+        return cls(
+            **given
+            | {
+                "schema": Schema.from_json(given["schema"]),
+                "splits": {name: _split(note) for name, note in given["splits"].items()},
+                "image": None if image is None else ImageForm(**image),
+                "source": None if source is None else SourceNote(**source),
+                "pixel_mean": tuple(given["pixel_mean"]),
+                "parents": tuple(
+                    Parent(**{**parent, "changes": tuple(parent["changes"])}) for parent in given["parents"]
+                ),
+            }
+        )
+
+
+def _split(note: dict[str, Any]) -> SplitNote:
+    stores = tuple(StoreNote(**store) for store in note["stores"])
+    return SplitNote(**note | {"stores": stores, "class_counts": tuple(note["class_counts"])})
+
+
+def _damaged(path: Path, reason: object) -> DataError:
+    return DataError(
+        "A manifest is read as it was written.",
+        received=f"`{path}`: {reason}",
+        advice="Manifests are never edited: make a new version with `ziggurat dataset`.",
+    )

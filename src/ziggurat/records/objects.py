@@ -1,0 +1,82 @@
+"""Owns the objects in a picture: a class, a box, and where there is one an outline or a mask; and their JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+__all__ = ["ImageObject", "objects_from_json", "objects_to_json"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageObject:
+    """One object in a picture, in pixels of the picture as it is stored; (0, 0) is its upper left corner.
+
+    Args:
+        class_number: from 0; -1 for a region that belongs to no class and is to be ignored (KITTI's ``DontCare``).
+        box: (left, top, right, bottom); right and bottom are where the object ends, so that width = right - left.
+        polygons: outlines, each as (x1, y1, x2, y2, …).
+        mask: COCO's compressed run lengths, ``{"size": [height, width], "counts": text}``; None for none.
+        crowd: whether it stands for many objects of its class.
+        difficult: whether it is hard to see and does not count in an evaluation.
+        details: what only its source's format knows, as JSON values: COCO's ``id`` and ``area``, VOC's ``pose`` and
+            ``truncated``, KITTI's further columns.
+    """
+
+    class_number: int
+    box: tuple[float, float, float, float]
+    polygons: tuple[tuple[float, ...], ...] = ()
+    mask: Mapping[str, Any] | None = None
+    crowd: bool = False
+    difficult: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def width_px(self) -> float:
+        """Width of the box."""
+        return self.box[2] - self.box[0]
+
+    @property
+    def height_px(self) -> float:
+        """Height of the box."""
+        return self.box[3] - self.box[1]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form in a record's label, without what is empty."""
+        content: dict[str, Any] = {"class": self.class_number, "box": list(self.box)}
+        if self.polygons:
+            content["polygons"] = [list(polygon) for polygon in self.polygons]
+        if self.mask is not None:
+            content["mask"] = dict(self.mask)
+        if self.crowd:
+            content["crowd"] = True
+        if self.difficult:
+            content["difficult"] = True
+        if self.details:
+            content["details"] = dict(self.details)
+        return content
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the object that ``as_json`` gave."""
+        left, top, right, bottom = content["box"]
+        return cls(
+            class_number=content["class"],
+            box=(left, top, right, bottom),
+            polygons=tuple(tuple(polygon) for polygon in content.get("polygons", ())),
+            mask=content.get("mask"),
+            crowd=content.get("crowd", False),
+            difficult=content.get("difficult", False),
+            details=content.get("details", {}),
+        )
+
+
+def objects_to_json(objects: Iterable[ImageObject]) -> list[dict[str, Any]]:
+    """Return the label of a picture with these objects."""
+    return [each.as_json() for each in objects]
+
+
+def objects_from_json(label: Iterable[Mapping[str, Any]]) -> list[ImageObject]:
+    """Return the objects of a label."""
+    return [ImageObject.from_json(content) for content in label]

@@ -1,0 +1,152 @@
+"""Owns reading one split of a data set: any sample by its row, whatever files its records are in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ziggurat.errors import DataError, DatapointError, UnknownNameError
+from ziggurat.records.base import RecordIndexError, RecordReader
+from ziggurat.records.manifest import Manifest
+from ziggurat.records.record import FileReference, Part, Record, unpack_record
+from ziggurat.records.stores import open_records
+
+__all__ = ["SplitReader"]
+
+
+class SplitReader:
+    """Reads the records of a split; memory does not grow with their number.
+
+    It may be used by several threads and be sent to another process, which opens the files by itself.
+
+    Args:
+        folder: of the data set.
+        split: ``train``, ``val`` or ``test``.
+        manifest: of the data set, where it was read already.
+
+    Raises:
+        UnknownNameError: where the data set has no such split.
+        DataError: where a file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, split: str, manifest: Manifest | None = None) -> None:
+        self.folder = Path(folder)
+        self.split = split
+        self.manifest = manifest or Manifest.load(self.folder)
+        if split not in self.manifest.splits:
+            raise UnknownNameError("split", split, self.manifest.splits)
+        self._open()
+
+    def __len__(self) -> int:
+        return self.manifest.splits[self.split].count
+
+    def key(self, row: int) -> str:
+        """Return the key of a sample."""
+        reader, number = self._place(row)
+        return reader.key(number)
+
+    def label(self, row: int) -> Any:
+        """Return the label of a sample."""
+        return self._labels[row] if row in self._labels else self.record(row).label
+
+    def record(self, row: int) -> Record:
+        """Return a sample's parts as they are stored, and its label.
+
+        Raises:
+            RecordIndexError: where the split has no such row.
+            DatapointError: where the record is damaged.
+        """
+        reader, number = self._place(row)
+        record = unpack_record(reader.get(number))
+        return record._replace(label=self._labels[row]) if row in self._labels else record
+
+    def sample(self, row: int) -> tuple[str, tuple[bytes | str | np.ndarray, ...], Any]:
+        """Return key, parts and label of a sample; parts that stand in files of the source are read.
+
+        Raises:
+            RecordIndexError: where the split has no such row.
+            DatapointError: where the record is damaged, or a file is gone or has changed.
+        """
+        reader, number = self._place(row)
+        key, value = reader.item(number)
+        parts, label = unpack_record(value)
+        if row in self._labels:
+            label = self._labels[row]
+        return key, tuple(self._content(part, key) for part in parts), label
+
+    def close(self) -> None:
+        """Close the files; the next read opens them again."""
+        for reader in self._readers:
+            reader.close()
+        self._readers = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder, "split": self.split, "manifest": self.manifest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
+
+    def _open(self) -> None:
+        note = self.manifest.splits[self.split]
+        self._readers: list[RecordReader] = []
+        self._ends = np.cumsum([store.count for store in note.stores], dtype=np.int64)
+        self._rows = np.load(self.folder / note.rows, mmap_mode="r", allow_pickle=False) if note.rows else None
+        self._labels: Mapping[int, Any] = _changed_labels(self.folder / note.labels) if note.labels else {}
+        source = self.manifest.source
+        self._root = Path(source.root) if source is not None and source.root else None
+
+    def _place(self, row: int) -> tuple[RecordReader, int]:
+        if not 0 <= row < len(self):
+            raise RecordIndexError(
+                "The samples of a split are numbered from 0.",
+                received=f"row {row} of {len(self)} in split {self.split} of `{self.folder}`",
+            )
+        if not self._readers:
+            self._readers = [self._store(store.path) for store in self.manifest.splits[self.split].stores]
+        number = int(row if self._rows is None else self._rows[row])
+        if len(self._readers) == 1:
+            return self._readers[0], number
+        at = int(np.searchsorted(self._ends, number, side="right"))
+        return self._readers[at], number - int(self._ends[at - 1] if at else 0)
+
+    def _store(self, name: str) -> RecordReader:
+        path = self.folder / name
+        if not path.exists():
+            raise DataError(
+                "A data set has all the files that its manifest names.",
+                received=f"`{path}`, which is not there",
+                advice="Bring it back, or make the data set again.",
+            )
+        return open_records(path)
+
+    def _content(self, part: Part, key: str) -> bytes | str | np.ndarray:
+        if not isinstance(part, FileReference):
+            return part
+        path = Path(part.path) if self._root is None else self._root / part.path
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DatapointError(key, f"the file `{path}` that the data set refers to: {error.strerror}.") from error
+        if len(content) != part.size_bytes:
+            raise DatapointError(
+                key, f"the file `{path}` had {part.size_bytes} bytes when the data set was made, now {len(content)}."
+            )
+        return content
+
+
+def _changed_labels(path: Path) -> dict[int, Any]:
+    try:
+        return dict(json.loads(line) for line in path.read_text("utf-8").splitlines())
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError("The changed labels of a split are read as written.", received=f"`{path}`: {error}") from None

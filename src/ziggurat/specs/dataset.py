@@ -1,0 +1,164 @@
+"""Owns the spec of a data set, version 1: where its samples come from, how they are split, stored and fitted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, model_validator
+from pydantic_core import PydanticCustomError
+
+from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
+from ziggurat.specs.pictures import picture_size
+
+__all__ = ["DatasetSpec", "Split"]
+
+_SOURCE, _SPLITS, _PICTURES, _STORING = "Source", "Splits", "Pictures", "Storing"
+
+
+class Split(SpecModel):
+    """How samples are divided into training, validation and test."""
+
+    method: Literal["source", "share", "group", "stem", "time", "cluster", "list"] = spec_field(
+        "source",
+        title="Method",
+        help="`source` keeps the source's own splits and takes missing ones by share; `group`, `stem` and `cluster` "
+        "keep together what belongs together; `time` tests on the newest.",
+        group=_SPLITS,
+    )
+    val_share: float = spec_field(
+        0.25, title="Validation share", help="Share of the samples for validation; usually 0.1 to 0.25.", group=_SPLITS,
+        ge=0, lt=1,
+    )  # fmt: skip
+    test_share: float = spec_field(
+        0.0, title="Test share", help="Share of the samples for the test; usually 0.1 to 0.2.", group=_SPLITS,
+        ge=0, lt=1,
+    )  # fmt: skip
+    stratify: bool = spec_field(
+        True, title="Stratify", help="Whether every class has the same share in every split.", group=_SPLITS
+    )
+    pattern: str = spec_field(
+        "",
+        title="Pattern",
+        help="For `stem`: regular expression whose first group names what belongs together, as in `(.+)_[0-9]+`.",
+        group=_SPLITS,
+    )
+    lists: dict[str, str] = spec_field(
+        factory=dict,
+        title="Lists",
+        help="For `list`: split and the text file with the names of its samples, one a line.",
+        group=_SPLITS,
+    )
+    max_distance: int = spec_field(
+        6, title="Largest distance", help="For `cluster`: bits in which the hashes of pictures that look alike differ; "
+        "usually 4 to 8.", unit="bits", group=_SPLITS, ge=0, le=16,
+    )  # fmt: skip
+    min_per_class: int = spec_field(
+        0, title="Least samples of a class", help="Smaller classes are left out and listed; 0 keeps all.",
+        group=_SPLITS, ge=0,
+    )  # fmt: skip
+    max_per_class: int | None = spec_field(
+        None, title="Most samples of a class", help="A random choice of so many; left out, all.", group=_SPLITS, ge=1
+    )
+
+    @model_validator(mode="after")
+    def _leave_something(self) -> Split:
+        if self.val_share + self.test_share >= 1:
+            raise PydanticCustomError(
+                "rule",
+                "rule",
+                {
+                    "field": "splits.test_share",
+                    "rule": "and `val_share` must leave something for training",
+                    "received": f"{self.val_share} and {self.test_share}",
+                    "advice": "Make them smaller.",
+                },
+            )
+        return self
+
+
+class DatasetSpec(SpecModel):
+    """What a data set was asked to become."""
+
+    kind: Literal["dataset"] = "dataset"
+    version: Literal[1] = 1
+
+    name: str = spec_field(
+        "", title="Name", help="What people call the data set; any text.", group="Data set", max_length=200
+    )
+    seed: int = spec_field(
+        0, title="Seed", help="Decides which sample gets into which split.", group="Data set", ge=0, lt=2**32
+    )
+    heartbeat_s: float = spec_field(
+        1.0, title="Heartbeat", help="Seconds between two signs of life; usually 1 to 5.", unit="s", group="Data set",
+        gt=0, le=10,
+    )  # fmt: skip
+    hung_after_s: float = spec_field(
+        600.0, title="Hung after", help="Longest time without progress before it is reported.", unit="s",
+        group="Data set", gt=0,
+    )  # fmt: skip
+
+    source: str = spec_field(
+        title="Source", help="Folder, file, archive (zip, tar) or address (http, s3, …).", group=_SOURCE, min_length=1
+    )
+    format: str = spec_field(
+        "", title="Format", help="What the source is written in; left out, it is guessed and shown.", group=_SOURCE
+    )
+    options: Options = spec_field(
+        factory=dict, title="Options", help="What only this format knows, as NAME=VALUE.", group=_SOURCE
+    )
+
+    splits: Annotated[Split, bare_text("method")] = spec_field(
+        factory=Split, title="Splits", short_form="method", help="How samples are divided.", group=_SPLITS
+    )
+
+    size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
+        None,
+        title="Size",
+        help="Height and width that pictures get, as in 256 or 240x320; left out, they keep theirs.",
+        unit="px",
+        group=_PICTURES,
+        min_length=2,
+        max_length=2,
+    )
+    resize_mode: Literal["squash", "crop", "fill", "half_crop"] = spec_field(
+        "squash",
+        title="Resize mode",
+        help="How pictures get there: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
+        group=_PICTURES,
+    )
+    channels: Literal[1, 3] | None = spec_field(
+        None, title="Channels", help="1 for grey, 3 for colour; left out, each picture keeps its own.", group=_PICTURES
+    )
+    encoding: Literal["auto", "original", "png", "jpeg", "raw", "reference"] = spec_field(
+        "auto",
+        title="Encoding",
+        help="`original` keeps the bytes of the files, `reference` leaves the files where they are; `auto` is "
+        "`original` where nothing is changed, else `png`.",
+        group=_PICTURES,
+    )
+    quality: int = spec_field(
+        90, title="JPEG quality", help="From 1 to 100; usually 85 to 95.", group=_PICTURES, ge=1, le=100
+    )
+    check: Literal["auto", "decode", "header", "none"] = spec_field(
+        "auto",
+        title="Check",
+        help="How unchanged pictures are looked at: `decode` finds every damaged one, `header` most, `none` none; "
+        "`auto` is `decode`, or `header` for references.",
+        group=_PICTURES,
+    )
+    near_duplicates: bool = spec_field(
+        True,
+        title="Near-duplicates",
+        help="Whether pictures that look alike are found, to warn of leaks between splits.",
+        group=_PICTURES,
+    )
+
+    store: Literal["lmdb", "hdf5", "tfrecord"] = spec_field(
+        "lmdb", title="Store", help="Kind of file that holds the records; `lmdb` is the fastest.", group=_STORING
+    )
+    mean: bool = spec_field(
+        True, title="Mean picture", help="Whether the mean of the training pictures is computed.", group=_STORING
+    )
+    workers: int | None = spec_field(
+        None, title="Workers", help="Processes that read pictures; left out, one a processor.", group=_STORING, ge=0
+    )

@@ -1,0 +1,180 @@
+"""Owns what a person can change about a data set: every change makes a new one, and the old one stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.datasets.catalogue import SampleFilter
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.splitting import SplitRule, assign_splits
+from ziggurat.datasets.versions import (
+    Change,
+    Differences,
+    DropClass,
+    Exclude,
+    KeepClasses,
+    MergeClasses,
+    Move,
+    Relabel,
+    RenameClass,
+    Resplit,
+    VersionNote,
+    append,
+    differences,
+    history,
+    make_version,
+    merge_datasets,
+)
+from ziggurat.errors import UsageError
+from ziggurat.records.manifest import Manifest
+
+__all__ = [
+    "ClassChanges",
+    "add",
+    "change_classes",
+    "exclude",
+    "merge",
+    "move",
+    "relabel",
+    "split_anew",
+    "versions",
+    "what_differs",
+]
+
+_DUPLICATES: Final[Mapping[bool, Any]] = {True: "leave-out", False: "keep"}
+
+ClassChanges = Mapping[str, Any]
+"""``rename``: pairs of names; ``merge``: pairs of names and the name that they become; ``drop`` and ``keep``: names."""
+
+
+def relabel(folder: Path, samples: Sequence[str], label: Any, target: Path, name: str = "") -> Manifest:
+    """Make a version in which samples have another label.
+
+    Args:
+        folder: of the data set.
+        samples: as ``SPLIT/ROW`` or by key.
+        label: in the form that the kind says; a class also by its name.
+        target: folder to be made.
+        name: of the new version.
+    """
+    return _changed(folder, target, name, lambda dataset: _by_split(dataset, samples, Relabel, label))
+
+
+def exclude(
+    folder: Path, samples: Sequence[str], target: Path, *, problem: str = "", reason: str = "", name: str = ""
+) -> Manifest:
+    """Make a version without some samples.
+
+    Args:
+        folder: of the data set.
+        samples: as ``SPLIT/ROW`` or by key.
+        target: folder to be made.
+        problem: kind of problem; all samples that have it are left out as well.
+        reason: one sentence.
+        name: of the new version.
+    """
+    return _changed(folder, target, name, lambda dataset: _exclusions(dataset, samples, problem, reason))
+
+
+def move(folder: Path, samples: Sequence[str], to: str, target: Path, name: str = "") -> Manifest:
+    """Make a version in which samples, as ``SPLIT/ROW`` or by key, are in the split ``to``."""
+    return _changed(folder, target, name, lambda dataset: _by_split(dataset, samples, Move, to))
+
+
+def change_classes(folder: Path, changes: ClassChanges, target: Path, name: str = "") -> Manifest:
+    """Make a version with other classes."""
+    made: list[Change] = [RenameClass(old, new) for old, new in changes.get("rename", ())]
+    made += [MergeClasses(tuple(names), into) for names, into in changes.get("merge", ())]
+    made += [DropClass(each) for each in changes.get("drop", ())]
+    if changes.get("keep"):
+        made.append(KeepClasses(tuple(changes["keep"])))
+    if not made:
+        raise UsageError("A change of classes renames, merges, drops or keeps some.", received="none of these")
+    return _changed(folder, target, name, lambda _dataset: made)
+
+
+def split_anew(folder: Path, rule: Mapping[str, Any], target: Path, name: str = "") -> tuple[Manifest, list[str]]:
+    """Make a version that is divided anew; return it, and what a person should know of the splits.
+
+    Args:
+        folder: of the data set.
+        rule: values of ``ziggurat.datasets.splitting.SplitRule``.
+        target: folder to be made.
+        name: of the new version.
+    """
+    chosen = SplitRule(**rule)
+    with Dataset(folder) as dataset:
+        catalogue = dataset.catalogue
+        hashes = catalogue.column("picture_hash") if chosen.method == "cluster" else None
+        found = assign_splits(catalogue, chosen, hashes, class_names=dataset.schema.class_names)
+        return make_version(dataset, Resplit(found.splits), target, name=name), found.warnings
+
+
+def merge(folders: Sequence[Path], target: Path, *, name: str = "", leave_out_duplicates: bool = False) -> Manifest:
+    """Make one data set of several; classes are matched by their names."""
+    with ExitStack() as stack:
+        datasets = [stack.enter_context(Dataset(folder)) for folder in folders]
+        return merge_datasets(datasets, target, name=name, duplicates=_DUPLICATES[leave_out_duplicates])
+
+
+def add(folder: Path, other: Path, target: Path, *, name: str = "", leave_out_duplicates: bool = False) -> Manifest:
+    """Make a version with the samples of another data set added."""
+    with Dataset(folder) as dataset, Dataset(other) as added:
+        return append(dataset, added, target, name=name, duplicates=_DUPLICATES[leave_out_duplicates])
+
+
+def versions(folder: Path) -> list[VersionNote]:
+    """Return a version and all that it came from, newest first."""
+    return history(folder)
+
+
+def what_differs(folder: Path, other: Path) -> Differences:
+    """Return what differs between two data sets, by key."""
+    with Dataset(folder) as one, Dataset(other) as two:
+        return differences(one, two)
+
+
+def _changed(folder: Path, target: Path, name: str, changes: Any) -> Manifest:
+    with Dataset(folder) as dataset:
+        return make_version(dataset, changes(dataset), target, name=name)
+
+
+def _by_split(dataset: Dataset, samples: Sequence[str], change: type, *values: Any) -> list[Change]:
+    return [change(split, rows, *values) for split, rows in _rows(dataset, samples).items()]
+
+
+def _exclusions(dataset: Dataset, samples: Sequence[str], problem: str, reason: str) -> list[Change]:
+    rows = _rows(dataset, samples)
+    if problem:
+        for entry in dataset.catalogue.walk(SampleFilter(problem=problem)):
+            rows.setdefault(entry.split, []).append(entry.row or 0)
+    if not rows:
+        raise UsageError(
+            "An exclusion names samples, or a kind of problem that some have.",
+            received=f"problem {problem}, which no sample has" if problem else "neither",
+            advice="`ziggurat dataset explore` shows samples, `ziggurat dataset show` the kinds of problems.",
+        )
+    why = reason or (f"It has the problem {problem}." if problem else "")
+    return [Exclude(split, sorted(set(chosen)), why) for split, chosen in rows.items()]
+
+
+def _rows(dataset: Dataset, samples: Iterable[str]) -> dict[str, list[int]]:
+    """Return split → rows of samples that are named as ``SPLIT/ROW`` or by key."""
+    found: dict[str, list[int]] = {}
+    for name in samples:
+        split, _, row = name.partition("/")
+        if split in dataset.splits and row.isdigit() and int(row) < dataset.size(split):
+            found.setdefault(split, []).append(int(row))
+            continue
+        entry = dataset.catalogue.find(name)
+        if entry is None or entry.row is None:
+            raise UsageError(
+                "A sample is named as SPLIT/ROW or by its key.",
+                received=f"`{name}`",
+                advice="`ziggurat dataset explore FOLDER --text …` finds samples by a part of their key.",
+            )
+        found.setdefault(entry.split, []).append(entry.row)
+    return found

@@ -1,0 +1,331 @@
+"""Owns what a person can do with data sets: recognise a source, look, check, export, and find versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.datasets.catalogue import Entry, SampleFilter
+from ziggurat.datasets.checks import CheckReport, check_dataset
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.export import export_dataset
+from ziggurat.datasets.exporters.report import ExportReport
+from ziggurat.datasets.formats import guesses, importer, importers
+from ziggurat.datasets.importer import Guess, Importer
+from ziggurat.datasets.samples import Problem
+from ziggurat.datasets.sources import is_remote
+from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
+from ziggurat.errors import DataError, SpecError, UnknownNameError
+from ziggurat.records.atomic import storage_errors
+from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
+from ziggurat.settings import Settings
+from ziggurat.specs import DatasetSpec, read_content
+
+__all__ = ["DatasetRow", "Datasets", "Page"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRow:
+    """One data set in a list.
+
+    Args:
+        folder: where it is.
+        id: of its manifest; empty while it is not finished.
+        name: what people call it.
+        kind: its kind; empty while it is not finished.
+        state: ``done``, or the state of the job that makes it.
+        splits: split → samples.
+        classes: number of its classes.
+        problems: number of problems that were found.
+        parents: names of the versions that it was made of.
+    """
+
+    folder: str
+    id: str
+    name: str
+    kind: str
+    state: str
+    splits: Mapping[str, int]
+    classes: int
+    problems: int
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Some of the samples that a filter leaves.
+
+    Args:
+        total: samples that it leaves.
+        offset: how many came before.
+        entries: what the catalogue knows of them.
+        problems: key → problems, of those that have some.
+    """
+
+    total: int
+    offset: int
+    entries: list[Entry]
+    problems: Mapping[str, list[Problem]]
+
+    def as_json(self, class_names: Sequence[str]) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "total": self.total,
+            "offset": self.offset,
+            "samples": [self._sample(entry, class_names) for entry in self.entries],
+        }
+
+    def _sample(self, entry: Entry, class_names: Sequence[str]) -> dict[str, Any]:
+        number = entry.class_number
+        known = number is not None and 0 <= number < len(class_names)
+        return {
+            "split": entry.split,
+            "row": entry.row,
+            "key": entry.key,
+            "label": entry.label,
+            "class_name": class_names[number] if known and number is not None else None,
+            "group": entry.group,
+            "time": entry.time,
+            "source_bytes": entry.source_bytes,
+            "stored_bytes": entry.stored_bytes,
+            "width_px": entry.width_px,
+            "height_px": entry.height_px,
+            "objects": entry.objects,
+            "problems": [asdict(problem) for problem in self.problems.get(entry.key, ())],
+        }
+
+
+class Datasets:
+    """Data sets in folders.
+
+    Args:
+        settings: of this process.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    # ---- before one is made
+
+    def guesses(self, source: str) -> list[Guess]:
+        """Return what every importer thinks of a local source, the surest first.
+
+        Raises:
+            DataError: where the source is not there, or is not local.
+        """
+        if is_remote(source):
+            raise DataError(
+                "Only a local source is recognised before it is fetched.",
+                received=source,
+                advice="Make the data set: the format is guessed when the source is here.",
+            )
+        return guesses(Path(source))
+
+    def formats(self) -> list[dict[str, Any]]:
+        """Return every format that can be read: name, title, kinds and options."""
+        return [_format(each) for each in importers()]
+
+    def format(self, name: str) -> dict[str, Any]:
+        """Return one format that can be read.
+
+        Raises:
+            UnknownNameError: where there is none of that name.
+        """
+        return _format(importer(name))
+
+    def check_spec(self, spec: DatasetSpec) -> None:
+        """Find out early what cannot be: a source that is not there, a format or an option that is unknown.
+
+        Raises:
+                UnknownNameError: where format or option are unknown.
+            ConfigurationError: where an option is of the wrong type.
+        """
+        if not is_remote(spec.source) and not Path(spec.source).exists():
+            raise DataError(
+                "A source is a folder or a file that exists.", received=f"`{spec.source}`", advice="Check the path."
+            )
+        if spec.format:
+            importer(spec.format).checked_options(spec.options)
+
+    # ---- looking
+
+    def rows(self, folder: Path | None = None) -> Iterator[DatasetRow]:
+        """Yield the data sets below a folder, by name.
+
+        Args:
+            folder: where to look; the workspace's ``datasets`` where it is not given.
+        """
+        place = folder or self._settings.workspace / "datasets"
+        if not place.is_dir():
+            return
+        for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
+            if (path / MANIFEST_NAME).is_file():
+                yield _row(path, Manifest.load(path))
+            elif _is_creation(path / "spec.json"):
+                yield _unfinished(path)
+
+    def open(self, folder: Path) -> Dataset:
+        """Return a data set; use it in a ``with`` statement.
+
+        Raises:
+            DataError: where there is no finished one.
+        """
+        return Dataset(folder)
+
+    def describe(self, folder: Path) -> dict[str, Any]:
+        """Return what a data set is, as JSON values."""
+        with Dataset(folder) as dataset:
+            manifest, names = dataset.manifest, dataset.schema.class_names
+            splits = manifest.splits
+            content = manifest.as_json()
+            return {
+                "folder": str(folder),
+                **{name: content[name] for name in ("id", "name", "image", "source", "problems", "parents", "mean")},
+                "pixel_mean": content["pixel_mean"],
+                "kind": dataset.kind,
+                "splits": {split: note.count for split, note in splits.items()},
+                "classes": [{"number": at, "name": name, **_counts(splits, at)} for at, name in enumerate(names)],
+                "columns": content["schema"]["columns"],
+                "target": dataset.schema.target,
+                "warnings": dataset.catalogue.note("warnings") or [],
+                "test_openings": len(dataset.openings()),
+            }
+
+    def explore(
+        self, folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
+    ) -> tuple[Page, Sequence[str]]:
+        """Return some of the samples that a filter leaves, and the names of the classes; no picture is read.
+
+        Args:
+            folder: of the data set.
+            chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
+                ``class_number``, and the problem ``any`` for any.
+            offset: how many to leave out first.
+            limit: how many to return at most.
+
+        Raises:
+            UnknownNameError: where there is no such class or split.
+        """
+        with Dataset(folder) as dataset:
+            wanted = _filter(dataset, chosen)
+            entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
+            page = Page(
+                total=dataset.catalogue.count(wanted),
+                offset=offset,
+                entries=entries,
+                problems=dataset.catalogue.problems_of([entry.key for entry in entries]),
+            )
+            return page, dataset.schema.class_names
+
+    def problems(self, folder: Path, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
+        """Return some of the problems that were found when the data set was made."""
+        with Dataset(folder) as dataset:
+            return dataset.catalogue.problems(kind, offset=offset, limit=limit)
+
+    def picture(self, folder: Path, split: str, row: int, part: int = 0) -> bytes:
+        """Return a picture of a sample as PNG.
+
+        Raises:
+            DataError: where the sample has no such picture, or it cannot be read.
+        """
+        with Dataset(folder) as dataset:
+            picture = dataset.picture(split, row, part)
+            return encode_image(picture if picture.ndim == 3 else picture[:, :, None].astype(np.uint8), "png")
+
+    def save_pictures(self, folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
+        """Write pictures as ``SPLIT-ROW.png`` into a folder; return the files."""
+        written = []
+        with storage_errors(target):
+            target.mkdir(parents=True, exist_ok=True)
+            for split, row in samples:
+                path = target / f"{split}-{row}.png"
+                path.write_bytes(self.picture(folder, split, row))
+                written.append(path)
+        return written
+
+    # ---- checking, statistics, export
+
+    def check(self, folder: Path, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
+        """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
+        with Dataset(folder) as dataset:
+            return check_dataset(dataset, verify=verify, predictions=predictions)
+
+    def statistics(self, folder: Path) -> tuple[Statistics, str]:
+        """Return the statistics of a data set, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
+        with Dataset(folder) as dataset:
+            found = statistics_of(dataset)
+            return found, "\n".join(statistics_lines(found))
+
+    def export(self, folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
+        """Write a data set in a format of others, see ``ziggurat.datasets.export``."""
+        with Dataset(folder) as dataset:
+            return export_dataset(dataset, format, target, options)
+
+
+def _format(each: Importer) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "title": each.title,
+        "kinds": list(each.kinds),
+        "options": [{**vars(option), "type": option.type.__name__} for option in each.options],
+    }
+
+
+def _filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
+    values = {name: value for name, value in chosen.items() if name != "class_name" and value is not None}
+    name = chosen.get("class_name")
+    if name is not None:
+        names = dataset.schema.class_names
+        if name not in names and not str(name).isdigit():
+            raise UnknownNameError("class", str(name), names)
+        values["class_number"] = names.index(name) if name in names else int(name)
+    if "split" in values and values["split"] not in dataset.splits:
+        raise UnknownNameError("split", values["split"], dataset.splits)
+    if values.get("problem") == "any":
+        values["problem"] = ""
+    return SampleFilter(**values)
+
+
+def _counts(splits: Mapping[str, SplitNote], number: int) -> dict[str, int]:
+    """Return split → samples or objects of a class."""
+    return {name: (*note.class_counts, *[0] * (number + 1))[number] for name, note in splits.items()}
+
+
+def _row(path: Path, manifest: Manifest) -> DatasetRow:
+    return DatasetRow(
+        folder=str(path),
+        id=manifest.id,
+        name=manifest.name,
+        kind=manifest.schema.kind,
+        state="done",
+        splits={split: note.count for split, note in manifest.splits.items()},
+        classes=len(manifest.schema.class_names),
+        problems=sum(manifest.problems.values()),
+        parents=tuple(parent.name for parent in manifest.parents),
+    )
+
+
+def _is_creation(path: Path) -> bool:
+    try:
+        return read_content(path).get("kind") == "dataset"
+    except SpecError:
+        return False
+
+
+def _unfinished(path: Path) -> DatasetRow:
+    return DatasetRow(
+        folder=str(path),
+        id="",
+        name=path.name,
+        kind="",
+        state="unfinished",
+        splits={},
+        classes=0,
+        problems=0,
+        parents=(),
+    )

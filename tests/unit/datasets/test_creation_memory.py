@@ -1,0 +1,50 @@
+"""A creation that refers to its pictures needs hardly more memory for more of them."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+PROGRAM = """
+    import resource, sys
+    from pathlib import Path
+    from ziggurat.datasets.creation import CreationRequest, create_dataset
+    from ziggurat.records.manifest import ImageForm
+    source, folder, check = sys.argv[1:]
+    form = ImageForm(encoding="reference")
+    create_dataset(CreationRequest(name="tiny", source=source, image=form, check=check, workers=0), Path(folder))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+FEW, MANY = 5_000, 20_000
+MB = 1024
+MOST_MB_FOR_10_000 = 8
+
+
+@pytest.mark.parametrize("check", ["none", "header"])
+def test_memory_hardly_grows_with_the_number_of_pictures(tmp_path: Path, check: str) -> None:
+    few, many = (peak_kb(tiny_pictures(tmp_path / str(count), count), tmp_path, check) for count in (FEW, MANY))
+    assert few < 300 * MB
+    assert many - few < MOST_MB_FOR_10_000 * MB * (MANY - FEW) / 10_000
+
+
+def tiny_pictures(folder: Path, count: int) -> Path:
+    """Write class folders of 500 tiny pictures, each with bytes of its own behind its end."""
+    encoded = cv2.imencode(".png", np.zeros((5, 7, 3), np.uint8))[1].tobytes()
+    for number in range(count):
+        place = folder / f"class {number // 500:02d}"
+        if number % 500 == 0:
+            place.mkdir(parents=True)
+        (place / f"{number:06d}.png").write_bytes(encoded + number.to_bytes(4, "little"))
+    return folder
+
+
+def peak_kb(source: Path, place: Path, check: str) -> int:
+    """Return the highest resident memory of a process that makes a data set, in KiB."""
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), source, place / f"set {source.name}", check]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[-1])

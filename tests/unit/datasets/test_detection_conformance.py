@@ -1,0 +1,64 @@
+"""The importers of detection formats hold the contract of importers; their sources are what the exporters write."""
+
+import math
+
+from detection_sources import box, dataset
+
+from ziggurat.datasets.exporters.coco import export_coco
+from ziggurat.datasets.exporters.kitti import export_kitti
+from ziggurat.datasets.exporters.voc import export_voc
+from ziggurat.datasets.exporters.yolo import export_yolo
+from ziggurat.datasets.importers.coco import CocoImporter
+from ziggurat.datasets.importers.kitti import KittiImporter
+from ziggurat.datasets.importers.voc import VocImporter
+from ziggurat.datasets.importers.yolo import YoloImporter
+from ziggurat.testing.importer import ImporterConformance
+
+
+def pets(count):
+    """Return a data set of two splits; each picture has a cat, every third a dog too."""
+    pictures = {"train": {}, "val": {}}
+    for number in range(count):
+        objects = [box(0, 1.0, 2.0, 9.0, 8.0)] + [box(1, 3.0, 3.0, 5.5, 6.5)] * (number % 3 == 0)
+        pictures["val" if number % 4 == 3 else "train"][f"ä {number:03d}.png"] = ((10, 12), objects)
+    return dataset(["cat", "dog"], pictures)
+
+
+class TestCoco(ImporterConformance):
+    def importer(self):
+        return CocoImporter()
+
+    def write_source(self, folder, count):
+        export_coco(pets(count), folder)
+        return folder
+
+
+class TestVoc(ImporterConformance):
+    def importer(self):
+        return VocImporter()
+
+    def write_source(self, folder, count):
+        export_voc(pets(count), folder)
+        (folder / "classes.txt").unlink()  # so that classes are found
+        return folder
+
+
+class TestYolo(ImporterConformance):
+    most_pictures_opened = math.inf
+
+    def importer(self):
+        return YoloImporter()
+
+    def write_source(self, folder, count):
+        export_yolo(pets(count), folder)
+        return folder
+
+
+class TestKitti(ImporterConformance):
+    def importer(self):
+        return KittiImporter()
+
+    def write_source(self, folder, count):
+        export_kitti(pets(count), folder)
+        (folder / "classes.txt").unlink()
+        return folder

@@ -1,0 +1,271 @@
+"""Pictures with masks: how masks are drawn, which files belong together, and what is wrong with some."""
+
+import io
+
+import cv2
+import numpy as np
+import pytest
+from exported_datasets import guessed, kinds_of, read_back, shared_folder
+from PIL import Image
+
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.datasets.importers.masks import MasksImporter
+from ziggurat.errors import ConfigurationError, DataError, DatapointError
+
+CLASSES = np.array([[0, 1, 2], [2, 2, 1]], np.uint8)
+COLOURS = [(0, 0, 0), (255, 0, 0), (0, 128, 255)]
+PICTURE = encode_image(np.full((2, 3, 3), 90, np.uint8), "png")
+
+
+def png(mask):
+    return cv2.imencode(".png", mask)[1].tobytes()
+
+
+def palette_png(mask, colours=COLOURS):
+    image = Image.frombytes("P", (mask.shape[1], mask.shape[0]), mask.tobytes())
+    image.putpalette([value for colour in colours for value in colour])
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def colour_png(mask, colours=COLOURS):
+    return encode_image(np.array(colours, np.uint8)[mask], "png")
+
+
+def put(folder, files):
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def numbers(part):
+    return cv2.imdecode(np.frombuffer(part, np.uint8), cv2.IMREAD_UNCHANGED)
+
+
+def masks_of(found):
+    return {key: numbers(parts[1]).tolist() for key, (_split, parts, _label) in found.samples.items()}
+
+
+# ---- how a mask is drawn
+
+
+def test_grey_values_are_class_numbers_and_the_file_is_kept(tmp_path):
+    mask = png(CLASSES)
+    put(tmp_path, {"images/a.jpg": PICTURE, "masks/a.png": mask})
+    found = read_back(MasksImporter(), tmp_path)
+    assert found.samples == {"images/a.jpg": ("", (PICTURE, mask), None)}
+    assert found.schema.parts == ("image", "mask")
+
+
+def test_palette_numbers_are_class_numbers(tmp_path):
+    put(tmp_path, {"JPEGImages/a.jpg": PICTURE, "SegmentationClass/a.png": palette_png(CLASSES)})
+    found = read_back(MasksImporter(), tmp_path)
+    assert masks_of(found) == {"JPEGImages/a.jpg": CLASSES.tolist()}
+    assert found.schema.colours[:3] == tuple(COLOURS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 0 0\n255 0 0\n0 128 255\n0 0 0\n",  # DIGITS: class i is line i; it fills the rest up with black
+        "void 0 0 0\r\nroad 255 0 0\r\ncar 0 128 255\r\n",
+        "0 0 0\tvoid\n255 0 0\troad\n0 128 255\tcar\n",
+        "name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,128,255\n",
+    ],
+)
+def test_a_colour_map_gives_the_classes_of_colours(tmp_path, text):
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES), "map.txt": text})
+    found = read_back(MasksImporter(), tmp_path, colour_file="map.txt", mode="rgb")
+    assert masks_of(found) == {"images/a.png": CLASSES.tolist()}
+    assert found.schema.colours[:3] == tuple(COLOURS)
+    assert found.schema.class_names in ((), ("void", "road", "car"))
+
+
+def test_colours_may_be_an_option_and_names_a_file(tmp_path):
+    put(
+        tmp_path,
+        {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES), "names.txt": "void\nStraße\ncar\n"},
+    )
+    colours = [list(colour) for colour in COLOURS]
+    found = read_back(MasksImporter(), tmp_path, colours=colours, classes="names.txt", ignore_class=0)
+    assert masks_of(found) == {"images/a.png": CLASSES.tolist()}
+    assert found.schema.class_names == ("void", "Straße", "car")
+    assert found.schema.ignore_class == 0
+
+
+def test_black_and_white_and_few_bits_are_class_numbers_too(tmp_path):
+    light = np.array([[0, 255], [254, 3]], np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(light >= 128).save(file, "PNG")  # one bit a pixel
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(light), "images/b.png": PICTURE})
+    put(tmp_path, {"masks/b.png": file.getvalue()})
+    assert masks_of(read_back(MasksImporter(), tmp_path, mode="binary"))["images/a.png"] == [[0, 1], [1, 0]]
+    assert masks_of(read_back(MasksImporter(), tmp_path))["images/b.png"] == [[0, 1], [1, 0]]
+
+
+def test_black_and_white_is_seen_by_a_guess(tmp_path):
+    for number in range(3):
+        put(tmp_path, {f"images/{number}.png": PICTURE, f"masks/{number}.png": png(CLASSES // 2 * 255)})
+    assert MasksImporter().guess(tmp_path).options == {"mode": "binary"}
+    put(tmp_path, {"masks/2.png": png(CLASSES)})
+    assert MasksImporter().guess(tmp_path).options == {}
+
+
+def test_more_than_256_classes_have_16_bits(tmp_path):
+    mask = np.array([[0, 300], [65535, 7]], np.uint16)
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(mask)})
+    assert masks_of(read_back(MasksImporter(), tmp_path)) == {"images/a.png": mask.tolist()}
+
+
+# ---- what is wrong with a mask
+
+
+def read_error(tmp_path, **options):
+    with pytest.raises(DatapointError) as error:
+        read_back(MasksImporter(), tmp_path, **options)
+    return str(error.value)
+
+
+def test_a_colour_without_a_class_is_named(tmp_path):
+    mask = colour_png(CLASSES, [*COLOURS[:2], (9, 9, 9)])
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": mask, "colormap.txt": "0 0 0\n255 0 0\n"})
+    text = read_error(tmp_path)
+    assert "its colour 9 9 9 at row 0, column 2 is in no line of the colour map (3 such pixels)" in text
+
+
+def test_masks_share_one_palette(tmp_path):
+    other = [(0, 0, 0), (1, 2, 3), (0, 128, 255)]
+    put(tmp_path, {f"images/{name}.png": PICTURE for name in "ab"})
+    put(tmp_path, {"masks/a.png": palette_png(CLASSES), "masks/b.png": palette_png(CLASSES, other)})
+    assert "its colour 1 is (1, 2, 3) instead of (255, 0, 0)" in read_error(tmp_path)
+
+
+def test_colours_without_a_map_and_colours_where_numbers_should_be_are_refused(tmp_path):
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES)})
+    assert "nobody said which class each stands for" in read_error(tmp_path)
+    assert "a mask in the mode index has one channel, and it is RGB" in read_error(tmp_path, mode="index")
+    assert "it has no palette" in read_error(tmp_path, mode="palette")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n", b"<html>", png(np.zeros((50, 50), np.uint8))[:60]])
+def test_a_damaged_mask_is_refused(tmp_path, content):
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": content})
+    assert "masks/a.png" in read_error(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["1 2", "1 2 256", "red green blue", "-1 0 0"])
+def test_a_bad_line_of_a_colour_map_is_named(tmp_path, line):
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(CLASSES), "map.txt": f"0 0 0\n{line}\n"})
+    with pytest.raises(DataError, match=r"A line of a colour map is .* line 2"):
+        read_back(MasksImporter(), tmp_path, colour_file="map.txt")
+
+
+def test_an_option_that_is_no_list_of_colours_is_refused(tmp_path):
+    put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(CLASSES)})
+    with pytest.raises(ConfigurationError, match=r"list of \[R, G, B\]"):
+        read_back(MasksImporter(), tmp_path, colours=[[1, 2, 999]])
+
+
+# ---- which files belong together
+
+
+@pytest.mark.parametrize(
+    ("pictures", "masks"),
+    [
+        ("train", "trainannot"),
+        ("images/train", "masks/train"),
+        ("training/images", "training/labels"),
+        ("train", "train_masks"),
+    ],
+)
+def test_layouts_with_a_split(tmp_path, pictures, masks):
+    put(tmp_path, {f"{pictures}/ä b.jpg": PICTURE, f"{masks}/ä b.png": png(CLASSES)})
+    found = read_back(MasksImporter(), tmp_path)
+    assert list(found.samples) == [f"{pictures}/ä b.jpg"]
+    assert found.samples[f"{pictures}/ä b.jpg"][0] == "train"
+    assert found.problems == []
+    assert MasksImporter().guess(tmp_path).confidence > 0.9
+
+
+def test_files_without_a_partner_are_listed(tmp_path):
+    put(tmp_path, {"images/deep/a.jpg": PICTURE, "images/deep/b.jpg": PICTURE})
+    put(tmp_path, {"masks/deep/a_mask.png": png(CLASSES), "masks/deep/c_mask.png": png(CLASSES)})
+    (tmp_path / "images/gone.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    found = read_back(MasksImporter(), tmp_path, mask_suffix="_mask")
+    assert list(found.samples) == ["images/deep/a.jpg"]
+    assert kinds_of(found.problems) == {
+        "images/gone.jpg": "unreadable",
+        "images/deep/b.jpg": "no-label",
+        "masks/deep/c_mask.png": "no-picture",
+    }
+    assert all(problem.left_out for problem in found.problems)
+
+
+def test_a_link_to_a_folder_above_ends(tmp_path):
+    put(tmp_path, {"images/a.jpg": PICTURE, "masks/a.png": png(CLASSES)})
+    (tmp_path / "images/again").symlink_to(tmp_path / "images")
+    keys = list(read_back(MasksImporter(), tmp_path).samples)
+    assert keys == ["images/a.jpg"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_a_list_of_pairs_in_any_encoding(tmp_path, encoding):
+    lines = [
+        "x/ö.jpg y/ö.png",
+        "x/b c.jpg\ty/b c.png\tname of its own",
+        "nonsense",
+        "../out.jpg y/ö.png",
+        "x/ö.jpg y/z.png",
+    ]
+    put(tmp_path, {f"x/{name}.jpg": PICTURE for name in ("ö", "b c")})
+    put(tmp_path, {f"y/{name}.png": png(CLASSES) for name in ("ö", "b c")})
+    (tmp_path / "val.txt").write_bytes("\r\n".join(lines).encode(encoding))
+    found = read_back(MasksImporter(), tmp_path)
+    assert {key: split for key, (split, _parts, _label) in found.samples.items()} == {
+        "x/ö.jpg": "val",
+        "name of its own": "val",
+    }
+    assert kinds_of(found.problems) == {"val.txt:3": "bad-line", "val.txt:4": "bad-line", "x/ö.jpg": "duplicate-key"}
+
+
+def test_voc_lists_give_the_splits(tmp_path):
+    files = {f"JPEGImages/{name}.jpg": PICTURE for name in "abc"} | {
+        f"SegmentationClass/{name}.png": palette_png(CLASSES) for name in "abc"
+    }
+    put(tmp_path, files | {"ImageSets/Segmentation/train.txt": "a\nb\n", "ImageSets/Segmentation/val.txt": "c\n"})
+    found = read_back(MasksImporter(), tmp_path)
+    assert [split for split, _parts, _label in found.samples.values()] == ["train", "train", "val"]
+
+
+def test_folders_for_validation_may_be_named_as_digits_asked_for_them(tmp_path):
+    put(tmp_path, {"one/a.jpg": PICTURE, "two/a.png": png(CLASSES), "three/b.jpg": PICTURE, "four/b.png": png(CLASSES)})
+    folders = {"images": "one", "masks": "two", "val_images": "three", "val_masks": "four"}
+    found = read_back(MasksImporter(), tmp_path, **folders)
+    assert {key: each[0] for key, each in found.samples.items()} == {"one/a.jpg": "train", "three/b.jpg": "val"}
+
+
+def test_a_source_without_any_pair_says_what_to_do(tmp_path):
+    put(tmp_path, {"a.jpg": PICTURE})
+    assert MasksImporter().guess(tmp_path) is None
+    with pytest.raises(DataError, match="Name the folders with the options `images` and `masks`"):
+        read_back(MasksImporter(), tmp_path)
+
+
+def test_yolo_labels_and_folders_of_classes_are_not_taken_for_masks(tmp_path):
+    put(tmp_path / "yolo", {"images/train/a.jpg": PICTURE, "labels/train/a.txt": "0 0.5 0.5 1 1\n"})
+    put(tmp_path / "classes", {"cat/a.jpg": PICTURE, "dog/a.jpg": PICTURE})
+    assert MasksImporter().guess(tmp_path / "yolo") is None
+    assert MasksImporter().guess(tmp_path / "classes") is None
+
+
+def test_camvid_is_found_as_its_page_says():
+    source = shared_folder("camvid")
+    assert guessed(source) == ("masks", "segmentation")
+    complete = MasksImporter().checked_options({"ignore_class": 11})
+    scan = MasksImporter().scan(source, complete)
+    splits = [each.split for each in scan]
+    assert (splits.count("train"), splits.count("val"), len(splits)) == (100, 40, 140)
+    assert scan.schema.ignore_class == 11
