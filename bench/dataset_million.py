@@ -35,9 +35,7 @@ def run(options: Options) -> Report:
         f"Class folders -> data set of {_COUNT} pictures, referenced in place",
         "picture",
         f"check {_CHECKS[0]}",
-        [
-            f"{_CLASSES} folders; one creation each in a process of its own with 2 workers, page cache warm where it fits"
-        ],
+        [f"{_CLASSES} folders; one creation each, in a process of its own with 2 workers, page cache as it is"],
     )
     tree = class_tree(_COUNT, _CLASSES)
     with tempfile.TemporaryDirectory(prefix="ziggurat-bench-million-") as place:

@@ -92,9 +92,9 @@ on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md);
 class UserModel(Tower):
     @model_property
     def inference(self):
-        net = slim.conv2d(self.x / 255.0, 32, [3, 3], scope='conv1')
-        net = slim.flatten(slim.max_pool2d(net, [2, 2], scope='pool1'))
-        return slim.fully_connected(net, self.nclasses, activation_fn=None, scope='fc1')
+        net = slim.conv2d(self.x / 255.0, 32, [3, 3], scope="conv1")
+        net = slim.flatten(slim.max_pool2d(net, [2, 2], scope="pool1"))
+        return slim.fully_connected(net, self.nclasses, activation_fn=None, scope="fc1")
 
     @model_property
     def loss(self):

@@ -5,6 +5,7 @@ All read one record after the other in one thread, from the page cache; pictures
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import random
@@ -43,15 +44,14 @@ def lmdb_gets(folder: str, decoded: bool) -> Iterator[None]:
     def values() -> Iterator[Any]:
         for number in _random_numbers(count):
             with environment.begin() as transaction:
-                yield _pixels(transaction.get(b"%08d" % number), decoded)
+                yield _pixels(transaction.get(b"%08d" % number) or b"", decoded)
 
     yield from _taken(values())
 
 
 def webdataset_shards(folder: str, decoded: bool) -> Iterator[None]:
     """WebDataset: tar files one after the other, in a shuffle buffer of 1000 records."""
-    import webdataset
-
+    webdataset: Any = importlib.import_module("webdataset")
     shards = sorted(str(path) for path in Path(folder, "shards").glob("*.tar"))
     records = webdataset.WebDataset(shards, shardshuffle=len(shards), empty_check=False).shuffle(_BUFFER)
     pairs = records.to_tuple("jpg", "cls").map(lambda pair: (_pixels(pair[0], decoded), int(pair[1])))
@@ -113,6 +113,7 @@ def make_copies(folder: Path) -> None:
 
 
 def _taken(values: Iterator[Any]) -> Iterator[None]:
+    cv2.setNumThreads(1)
     while True:
         for _ in range(TAKE):
             next(values)

@@ -242,7 +242,7 @@ class MissingDependencyError(ZigguratError):
 
     Args:
         package: the name under which it is installed.
-        extra: the extra of Ziggurat that brings it.
+        extra: the extra of Ziggurat that brings it; empty where none does.
         purpose: what it is needed for, to end the sentence "… is needed for …".
     """
 
@@ -250,9 +250,10 @@ class MissingDependencyError(ZigguratError):
     exit_code = 8
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        wanted = f"'ziggurat[{extra}]'" if extra else package
         super().__init__(
             f"The package `{package}` is needed for {purpose}, and it is not installed.",
-            advice=f"Install it with: pip install 'ziggurat[{extra}]'.",
+            advice=f"Install it with: pip install {wanted}.",
             details={"package": package, "extra": extra},
         )
 

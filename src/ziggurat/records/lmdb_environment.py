@@ -26,7 +26,7 @@ class _OpenFiles:
     """The environments that one process has open, and who uses them."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a lost reader may be collected, and give its file back, while it is held
         self.environments: dict[_Identity, Any] = {}
         self.users: dict[_Identity, set[int]] = {}
 
@@ -35,9 +35,14 @@ class _OpenFiles:
         with self.lock:
             status = path.stat()
             identity = (status.st_dev, status.st_ino)
-            if identity not in self.environments:
-                self.environments[identity] = _open(path)
-            self.users.setdefault(identity, set()).add(user)
+            users = self.users.setdefault(identity, set())
+            users.add(user)  # first, so that a reader that is collected now does not close what is asked for
+            try:
+                if identity not in self.environments:
+                    self.environments[identity] = _open(path)
+            except BaseException:
+                users.discard(user)
+                raise
             return identity, self.environments[identity]
 
     def release(self, identity: _Identity, user: int) -> None:
@@ -45,7 +50,7 @@ class _OpenFiles:
             users = self.users.get(identity, set())
             users.discard(user)
             if not users and identity in self.environments:
-                del self.users[identity]
+                self.users.pop(identity, None)
                 self.environments.pop(identity).close()
 
 

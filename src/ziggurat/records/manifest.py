@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.schema import Schema
 
@@ -20,6 +21,7 @@ __all__ = ["MANIFEST_NAME", "ImageForm", "Manifest", "Parent", "SourceNote", "Sp
 
 MANIFEST_NAME: Final = "manifest.json"
 _VERSION: Final = 1
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,7 @@ class Manifest:
         target = PartialFile(folder / MANIFEST_NAME)
         try:
             with storage_errors(target.final):
-                target.path.write_text(json.dumps(complete.as_json(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+                target.path.write_text(_text(complete.as_json()) + "\n", "utf-8")
             target.publish()
         except BaseException:
             target.discard()
@@ -168,7 +170,7 @@ class Manifest:
 
     def content_id(self) -> str:
         """Return the SHA-256 of everything but the id itself."""
-        content = self.as_json() | {"id": ""}
+        content = json.loads(json.dumps(self.as_json() | {"id": ""}))  # as it is read again: keys become texts
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -191,7 +193,7 @@ class Manifest:
                 received=f"`{folder}`: {error.strerror}",
                 advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(path, error) from None
         if not isinstance(content, dict) or content.get("version") != _VERSION:
             version = content.get("version") if isinstance(content, dict) else None
@@ -200,7 +202,7 @@ class Manifest:
             )
         try:
             manifest = cls._from_json(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
             raise _damaged(path, error) from None
         if manifest.id != manifest.content_id():
             raise _damaged(path, "its `id` does not belong to its content")
@@ -223,6 +225,12 @@ class Manifest:
                 ),
             }
         )
+
+
+def _text(content: dict[str, Any]) -> str:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    # A path that is not UTF-8 has half characters in Python, which no file may hold but as an escape.
+    return text if text.isascii() or not _HALF.search(text) else json.dumps(content, indent=1)
 
 
 def _split(note: dict[str, Any]) -> SplitNote:

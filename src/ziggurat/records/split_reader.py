@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +10,7 @@ import numpy as np
 
 from ziggurat.errors import DataError, DatapointError, UnknownNameError
 from ziggurat.records.base import RecordIndexError, RecordReader
+from ziggurat.records.changed_labels import ChangedLabels
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.record import FileReference, Part, Record, unpack_record
 from ziggurat.records.stores import open_records
@@ -101,8 +101,8 @@ class SplitReader:
         note = self.manifest.splits[self.split]
         self._readers: list[RecordReader] = []
         self._ends = np.cumsum([store.count for store in note.stores], dtype=np.int64)
-        self._rows = np.load(self.folder / note.rows, mmap_mode="r", allow_pickle=False) if note.rows else None
-        self._labels: Mapping[int, Any] = _changed_labels(self.folder / note.labels) if note.labels else {}
+        self._rows = _chosen_rows(self.folder / note.rows) if note.rows else None
+        self._labels: Mapping[int, Any] = ChangedLabels(self.folder / note.labels) if note.labels else {}
         source = self.manifest.source
         self._root = Path(source.root) if source is not None and source.root else None
 
@@ -145,8 +145,8 @@ class SplitReader:
         return content
 
 
-def _changed_labels(path: Path) -> dict[int, Any]:
+def _chosen_rows(path: Path) -> np.ndarray:
     try:
-        return dict(json.loads(line) for line in path.read_text("utf-8").splitlines())
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError("The changed labels of a split are read as written.", received=f"`{path}`: {error}") from None
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError("The chosen rows of a split are read as written.", received=f"`{path}`: {error}") from None

@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -87,18 +88,11 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         for number in range(20_000):
             split, row = ("train", number) if number < 15_000 else ("val", number - 15_000)
             objects = [{"class": each % 50, "box": [0, 0, 1, 1]} for each in (number, number + 7)]
-            only = request.param == "classes"
-            facts = {"label": number % 50, "class_number": number % 50} if only else {"label": objects, "objects": 2}
-            entry = Entry(
-                number=number,
-                split=split,
-                row=row,
-                key=f"{number:05d}",
-                parts=("x",),
-                group=f"g{number // 20}",
-                **facts,
-            )
-            catalogue.add(entry)
+            facts: dict[str, Any] = {"label": number % 50, "class_number": number % 50}
+            if request.param == "objects":
+                facts = {"label": objects, "objects": 2}
+            facts |= {"split": split, "row": row, "group": f"g{number // 20}"}
+            catalogue.add(Entry(number=number, key=f"{number:05d}", parts=("x",), **facts))
     return path
 
 

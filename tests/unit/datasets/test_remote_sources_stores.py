@@ -73,11 +73,18 @@ def test_a_name_of_a_file_and_of_a_folder(tmp_path, store):
         copied(tmp_path, "memory://bucket")
 
 
-@pytest.mark.parametrize(("uri", "package"), [("s3://bucket/x", "s3fs"), ("gs://bucket/x", "gcsfs")])
-def test_the_package_for_a_store_is_named(tmp_path, uri, package):
+@pytest.mark.parametrize(
+    ("uri", "package", "install"),
+    [
+        ("s3://bucket/x", "s3fs", r"'ziggurat\[s3\]'"),
+        ("gs://bucket/x", "gcsfs", r"'ziggurat\[gcs\]'"),
+        ("az://bucket/x", "adlfs", "adlfs"),
+    ],
+)
+def test_the_package_for_a_store_is_named(tmp_path, uri, package, install):
     if __import__("importlib.util").util.find_spec(package):
         pytest.skip(f"{package} is installed")
-    with pytest.raises(MissingDependencyError, match=rf"`{package}` is needed for sources at .*ziggurat\[remote\]"):
+    with pytest.raises(MissingDependencyError, match=rf"`{package}` is needed for sources at .* pip install {install}"):
         copied(tmp_path, uri)
 
 

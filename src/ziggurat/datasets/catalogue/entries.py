@@ -114,7 +114,8 @@ def where(chosen: SampleFilter, *, object_classes: bool) -> tuple[str, list[Any]
         any_kind = "key IN (SELECT key FROM problems WHERE ? = '')"
         conditions.append((any_kind if not chosen.problem else _OF_KIND, chosen.problem))
     if chosen.text:
-        conditions.append(("key LIKE ? ESCAPE '\\'", f"%{_escaped(chosen.text)}%"))
+        key = "key" if chosen.text.isascii() else "folded(key)"
+        conditions.append((f"{key} LIKE ? ESCAPE '\\'", f"%{_escaped(chosen.text.casefold())}%"))
     # SQLite uses the index of samples with a group only where the condition says that there is one.
     group = "sample_group = ? AND sample_group != ''" if chosen.group else "sample_group = ?"
     plain = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ziggurat.datasets.catalogue.entries import COLUMNS, Entry, SampleFilter, entry_of_row, where
-from ziggurat.datasets.catalogue.tables import connect_for_reading
+from ziggurat.datasets.catalogue.tables import connect_for_reading, damaged_catalogue
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError, UnknownNameError
 
@@ -205,8 +206,11 @@ class Catalogue:
         return where(chosen or SampleFilter(), object_classes=self._has_objects)
 
     def _all(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise damaged_catalogue(self.path, error) from None
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> int:
         return self._all(query, values)[0][0]
@@ -216,6 +220,8 @@ class Catalogue:
         connection = connect_for_reading(self.path)
         try:
             yield from connection.execute(query, values)
+        except sqlite3.DatabaseError as error:
+            raise damaged_catalogue(self.path, error) from None
         finally:
             connection.close()
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from ziggurat.errors import DataError, StorageError
 
-__all__ = ["INDEXES", "TABLES", "connect_for_reading", "connect_for_writing", "sql_errors"]
+__all__ = ["INDEXES", "TABLES", "connect_for_reading", "connect_for_writing", "damaged_catalogue", "sql_errors"]
 
 TABLES: Final = """
 CREATE TABLE samples (
@@ -80,8 +80,23 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT number, picture_hash FROM samples LIMIT 1")
     except sqlite3.Error as error:
         connection.close()
-        raise DataError("A catalogue is read as it was written.", received=f"`{path}`: {error}") from None
+        raise damaged_catalogue(path, error) from None
+    connection.create_function("folded", 1, _folded, deterministic=True)
     return connection
+
+
+def damaged_catalogue(path: Path, reason: object) -> DataError:
+    """Return the error for a file that is no catalogue, or a damaged one."""
+    return DataError(
+        "A catalogue is read as it was written.",
+        received=f"`{path}`: {reason}",
+        advice="It is damaged; the records are not. Make the data set, or a new version of it, again.",
+    )
+
+
+def _folded(text: object) -> str:
+    """Return a text without the difference of upper and lower case in any script; SQLite knows ASCII only."""
+    return str(text).casefold()
 
 
 @contextmanager

@@ -67,7 +67,13 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
         (work / "chunks").mkdir(parents=True, exist_ok=True)
     for leftover in work.rglob(".*.partial"):
         leftover.unlink()
-    source = open_source(request.source, work / "source")
+    source = open_source(request.source, work / "source", unpack_archives=request.format != "webdataset")
+    if request.encoding == "reference" and source.is_relative_to(work):
+        raise DataError(
+            "Pictures can stay where they are in a local folder only.",
+            received=f"`{public_uri(request.source)}`, which had to be fetched or unpacked",
+            advice="Choose another encoding, or unpack it into a folder that stays.",
+        )
     scan = _scanned(request, source, work / "scan.sqlite", watch)
     workers = (os.cpu_count() or 1) if request.workers is None else request.workers
     splits, problems, warnings = _split(request, source, scan, work, workers, watch)
@@ -194,7 +200,7 @@ def _manifest(
             root=str(root.resolve()) if request.encoding == "reference" else "",
             options=scan.options,
         ),
-        spec=request.spec,
+        spec=dict(request.spec) | ({"source": public_uri(request.source)} if "source" in request.spec else {}),
         problems=assembled.problems,
         release=__version__,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,9 @@ def _mask(run_lengths: Mapping[str, Any], transform: Transform) -> dict[str, Any
         raise MissingDependencyError("pycocotools", extra="coco", purpose="resizing masks in run lengths") from error
     counts = run_lengths["counts"]
     encoded = {"size": run_lengths["size"], "counts": counts.encode() if isinstance(counts, str) else counts}
-    moved = transform.apply_mask(coco_mask.decode(encoded))  # pyright: ignore[reportArgumentType]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, about the inside of pycocotools
+        pixels = coco_mask.decode(encoded)  # pyright: ignore[reportArgumentType]
+    moved = transform.apply_mask(pixels)
     again: Any = coco_mask.encode(np.asfortranarray(moved))
     return {"size": [int(side) for side in again["size"]], "counts": again["counts"].decode()}

@@ -27,6 +27,7 @@ PACKAGES: Final[Mapping[str, str]] = {
 }
 """Scheme → package that fsspec needs for it. Schemes that are not here could reach this machine's own files."""
 
+_EXTRAS: Final = {"s3": "s3", "gs": "gcs", "gcs": "gcs", "memory": "remote"}
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _VERSIONS: Final = ("ETag", "etag", "md5Hash", "mtime", "created")
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {"s3": ("key", "secret"), "sftp": ("username", "password")}
@@ -99,7 +100,8 @@ class StoredPlace(RemotePlace):
 
             return url_to_fs(uri, use_listings_cache=False, skip_instance_cache=True, **options)
         except ImportError:
-            raise MissingDependencyError(PACKAGES[scheme], extra="remote", purpose=f"sources at {scheme}://") from None
+            extra, purpose = _EXTRAS.get(scheme, ""), f"sources at {scheme}://"
+            raise MissingDependencyError(PACKAGES[scheme], extra=extra, purpose=purpose) from None
         except Exception as error:  # a stranger's constructor
             raise self._named(error) from None
 

@@ -11,10 +11,12 @@ import numpy as np
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
 from ziggurat.worker.data import fitted_flow
+from ziggurat.worker.dataset_source import is_dataset
 from ziggurat.worker.sources import ImageSource, open_source
-from ziggurat.worker.tasks.trained import open_network, open_trained_job
+from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = ["Confusion", "evaluate"]
 
@@ -32,10 +34,11 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``split``, ``samples``, ``skipped`` (how many files could not
-        be read), ``unreadable`` (file and reason of the first 20 of them), ``scalars`` (means over all samples:
-        ``cost`` and what the user summarises), ``classifier``; and of a classifier ``accuracy``, ``top_5`` (with more
-        than five classes), ``confusion`` (row: the label, column: what was predicted) and ``classes`` (class, samples,
-        predicted, precision and recall, None where there is none).
+        be read), ``unreadable`` (file and reason of the first 20 of them), ``test_openings`` (how often the test split
+        of a data set was measured on, this time included; None for other splits and other data), ``scalars`` (means
+        over all samples: ``cost`` and what the user summarises), ``classifier``; and of a classifier ``accuracy``,
+        ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what was predicted) and
+        ``classes`` (class, samples, predicted, precision and recall, None where there is none).
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     split = request.get("split") or "val"
@@ -43,6 +46,7 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     samples = _samples(source, split, job.preprocessing)
     means, confusion = _Means(), Confusion(job.class_names)
     with open_network(job) as network:
+        openings = _note_opening(job, split)
         for pictures, numbers in samples:
             labels = np.asarray(numbers, np.int64)
             values = network.evaluate(job.preprocessing.finish(np.asarray(pictures)), labels)
@@ -56,6 +60,7 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         "samples": means.samples,
         "skipped": bad.total,
         "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
+        "test_openings": openings,
         "scalars": means.values(),
         "classifier": confusion.samples > 0,
         **(confusion.figures() if confusion.samples else {}),
@@ -68,6 +73,15 @@ def _samples(source: ImageSource, split: str, preprocessing: Preprocessing) -> D
         raise UnknownNameError("split of this data", split, source.splits)
     source.policy.remember = _NAMED_FILES
     return BatchData(fitted_flow(source.splits[split], source, preprocessing), _BATCH_SIZE, remainder=True)
+
+
+def _note_opening(job: TrainedJob, split: str) -> int | None:
+    """Note in a data set that its test split is measured on; return how often that was done."""
+    folder = Path(job.spec.data.source)
+    if split != "test" or not is_dataset(folder):
+        return None
+    with Dataset(folder) as dataset:
+        return dataset.count_opening(f"Evaluation of {job.checkpoint} of the job {job.folder.resolve()}.")
 
 
 class _Means:

@@ -1,0 +1,12 @@
+"""Owns the command line of warm processes: ``python -m ziggurat.worker.inference FOLDER``."""
+
+import os
+import sys
+
+from ziggurat.worker.inference.process import main
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of the user's file must not keep a process that nobody asks any more

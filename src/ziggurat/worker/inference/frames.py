@@ -1,0 +1,44 @@
+"""Owns the messages of a warm process: each is its length (uint64, little-endian) and a packed value, never a pickle."""
+
+from __future__ import annotations
+
+import struct
+from typing import IO, Any, Final
+
+from ziggurat.records.codec import DecodingError, pack_parts, unpack
+
+__all__ = ["MAX_BYTES", "read_frame", "write_frame"]
+
+MAX_BYTES: Final = 1 << 30
+"""A longer message is a mistake: nothing of it is read."""
+
+_LENGTH: Final = struct.Struct("<Q")
+
+
+def read_frame(source: IO[bytes]) -> Any:
+    """Return the next value; None at the end, also where that comes in the middle of a message.
+
+    Raises:
+        DecodingError: where it is too long, or no packed value.
+    """
+    header = source.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(header)
+    if length > MAX_BYTES:
+        raise DecodingError(f"A message has at most {MAX_BYTES} bytes.", received=length)
+    content = source.read(length)
+    return unpack(content) if len(content) == length else None
+
+
+def write_frame(target: IO[bytes], value: Any) -> None:
+    """Write a value and flush.
+
+    Raises:
+        EncodingError: where it is no plain value; nothing is written then.
+    """
+    parts = [memoryview(part).cast("B") for part in pack_parts(value)]
+    target.write(_LENGTH.pack(sum(part.nbytes for part in parts)))
+    for part in parts:
+        target.write(part)
+    target.flush()
