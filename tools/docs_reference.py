@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,18 @@ PAGES = [
         "datasets",
         "ziggurat.datasets",
         lambda: door_page("Data sets", "ziggurat.datasets", "Every name of `ziggurat.datasets`, by what it is for."),
+    ),
+    Page(
+        "dataset-folder",
+        "ziggurat.records.manifest",
+        lambda: _fenced_tables(
+            modules_page(
+                "The folder of a data set",
+                [f"ziggurat.records.{name}" for name in ("manifest", "schema", "objects")],
+                "What `manifest.json` says, what the records mean, and the objects in the labels of a detection set. "
+                "The other files of the folder stand on the page of the [job folder](job-folder.md).",
+            )
+        ),
     ),
     Page(
         "imgaug",
@@ -135,6 +148,11 @@ def _made(page: Page) -> str:
     except Exception as error:
         error.add_note(f"while the page `{page.name}` of the reference was made")
         raise
+
+
+def _fenced_tables(text: str) -> str:
+    """Return a page whose tables of columns, which Markdown takes for headings, stand as they are."""
+    return re.sub(r"^=+ =+\n.*?^=+ =+\n.*?^=+ =+$", r"```text\n\g<0>\n```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _complain(path: Path, before: str, now: str) -> None:

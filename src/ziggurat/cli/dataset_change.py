@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ __all__ = ["append", "classes", "exclude", "merge", "move", "relabel", "split"]
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _SAMPLES = click.argument("samples", nargs=-1, metavar="SAMPLE...")
+_SOME_SAMPLES = click.argument("samples", nargs=-1, required=True, metavar="SAMPLE...")
 _OUT = click.option(
     "--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="Folder of the new version."
 )
@@ -26,14 +26,14 @@ _DUPLICATES = click.option("--leave-out-duplicates", is_flag=True, help="Take a 
 
 @click.command(cls=Command)
 @_FOLDER
-@_SAMPLES
-@click.option("--label", required=True, help="The right label: name or number of a class, or JSON.")
+@_SOME_SAMPLES
+@click.option("--label", required=True, help="The right label: name, else number of a class; or JSON.")
 @_OUT
 @_NAME
 @click.pass_obj
 def relabel(application: Application, folder: Path, samples: tuple[str, ...], label: str, out: Path, name: str) -> None:
     """Give SAMPLEs (SPLIT/ROW or key) of FOLDER another label."""
-    _say(application, out, dataset_versions.relabel(folder, samples, _value(label), out, name))
+    _say(application, out, dataset_versions.relabel(folder, samples, label, out, name))
 
 
 @click.command(cls=Command)
@@ -60,7 +60,7 @@ def exclude(
 
 @click.command(cls=Command)
 @_FOLDER
-@_SAMPLES
+@_SOME_SAMPLES
 @click.option("--to", required=True, metavar="SPLIT", help="train, val or test.")
 @_OUT
 @_NAME
@@ -105,12 +105,16 @@ def classes(
 @click.option("--val-share", type=float, default=0.25, show_default=True, help="Share for validation.")
 @click.option("--test-share", type=float, default=0.0, show_default=True, help="Share for the test.")
 @click.option("--pattern", default="", help="For stem: regular expression of what belongs together.")
+@click.option("--list", "lists", multiple=True, metavar="SPLIT=FILE", help="For list: names of samples, one a line.")
+@click.option("--min-per-class", type=click.IntRange(min=0), default=0, help="Smaller classes are left out.")
+@click.option("--max-per-class", type=click.IntRange(min=1), help="Of larger classes, so many by chance.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the choice.")
 @_OUT
 @_NAME
 @click.pass_obj
-def split(application: Application, folder: Path, out: Path, name: str, **rule: Any) -> None:
+def split(application: Application, folder: Path, out: Path, name: str, lists: tuple[str, ...], **rule: Any) -> None:
     """Divide the samples of FOLDER anew."""
+    rule["lists"] = dict(_pair(text, "--list") for text in lists)
     made, warnings = dataset_versions.split_anew(folder, rule, out, name)
     for warning in warnings:
         application.output.note(f"Warning: {warning}")
@@ -153,18 +157,13 @@ def _say(application: Application, folder: Path, manifest: Any) -> None:
     changes = [change for parent in manifest.parents for change in parent.changes]
     content = {"folder": str(folder), "id": manifest.id, "name": manifest.name, "splits": counts, "changes": changes}
     said = ", ".join(f"{split} {count}" for split, count in counts.items())
-    application.output.document(content, f"{folder}: {said}. {' '.join(dict.fromkeys(changes))}")
+    application.output.document(content, f"{folder}: {said}. {' '.join(dict.fromkeys(changes))}".rstrip())
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
     first, equals, second = text.partition("=")
     if not equals or not first or not second:
-        raise UsageError(f"`{option}` takes two names with = between them.", received=text)
+        raise UsageError(
+            f"`{option}` takes two names with = between them.", received=text, advice=f"As in: {option} OLD=NEW."
+        )
     return first, second
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -11,14 +11,14 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.cli.dataset_text import guess_text
-from ziggurat.cli.output import table
+from ziggurat.cli.dataset_text import format_text, formats_text, guess_text
 from ziggurat.cli.spec_flags import DatasetFlagsCommand
 from ziggurat.cli.studio import open_workspace
 from ziggurat.cli.training import execute
 from ziggurat.errors import UsageError
 from ziggurat.specs import dataset_spec_from_flags, spec_json
 from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace.new_dataset import source_name, stored_source
 
 __all__ = ["create", "format_options", "formats", "guess"]
 
@@ -55,16 +55,16 @@ def create(
     stopped.
     """
     given = {name: text for name, text in flags.items() if text is not None}
-    given["source"] = source if "://" in source else str(Path(source).absolute())
-    given.setdefault("name", out.name if out is not None else Path(source).name)
+    given["source"] = stored_source(source)
+    given.setdefault("name", source_name(given["source"]) if out is None else out.absolute().name)
     shares = {"val_share": val_share, "test_share": test_share}
     parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     spec = dataset_spec_from_flags(given, assignments=parts, base=base)
+    Datasets(application.settings).check_new(spec, out)
     if dry_run:
         click.echo(spec_json(spec), nl=False)
         return 0
-    Datasets(application.settings).check_spec(spec)
     folder = open_workspace(application).start_dataset(spec, out)
     return execute(application, folder, detach=detach)
 
@@ -82,16 +82,14 @@ def guess(application: Application, source: str) -> None:
 @click.argument("name", required=False)
 @click.pass_obj
 def formats(application: Application, name: str | None) -> None:
-    """List the formats that data sets are made from, or the options of the format NAME."""
+    """List the formats that data sets are made from and written in, or the options of the format NAME."""
     datasets = Datasets(application.settings)
     if name is None:
         found = datasets.formats()
-        rows = [(each["name"], each["title"], ", ".join(each["kinds"])) for each in found]
-        application.output.document(found, table(rows, ("format", "title", "kinds of data set")))
+        application.output.document(found, formats_text(found))
         return
     one = datasets.format(name)
-    rows = [(each["name"], each["type"], json.dumps(each["default"]), each["help"]) for each in one["options"]]
-    application.output.document(one, f"{one['title']}\n\n{table(rows, ('option', 'type', 'default', 'help'))}")
+    application.output.document(one, format_text(one))
 
 
 def format_options(texts: Sequence[str]) -> dict[str, Any]:

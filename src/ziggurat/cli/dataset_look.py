@@ -11,7 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_create import format_options
-from ziggurat.cli.dataset_text import page_text, rows_text, show_text
+from ziggurat.cli.dataset_text import problems_text, rows_text, samples_text, show_text
 from ziggurat.cli.output import table
 from ziggurat.workspace import dataset_versions
 from ziggurat.workspace.datasets import Datasets
@@ -69,10 +69,10 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
     """Show samples of the data set in FOLDER, page by page."""
     datasets = Datasets(application.settings)
     found, names = datasets.explore(folder, chosen, offset=offset, limit=limit)
-    text = page_text(found, names)
+    text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
         files = datasets.save_pictures(folder, [(entry.split, entry.row or 0) for entry in found.entries], save)
-        text = f"{text}\n{len(files)} pictures written to {save}"
+        text = f"{text}\n{len(files)} picture{'' if len(files) == 1 else 's'} written to {save}"
     application.output.document(found.as_json(names), text)
 
 
@@ -84,9 +84,10 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
     """List what was wrong with the source of the data set in FOLDER, each with its reason."""
-    found = Datasets(application.settings).problems(folder, kind, offset=offset, limit=limit)
-    rows = [(each.kind, each.key, "left out" if each.left_out else "", each.reason) for each in found]
-    application.output.document([asdict(each) for each in found], table(rows, ("kind", "key", "", "reason")))
+    datasets = Datasets(application.settings)
+    found = datasets.problems(folder, kind, offset=offset, limit=limit)
+    text = problems_text(found, datasets.problem_counts(folder), kind, offset)
+    application.output.document([asdict(each) for each in found], text)
 
 
 @click.command(cls=Command)

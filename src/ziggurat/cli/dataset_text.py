@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ziggurat.cli.output import table
 from ziggurat.workspace.datasets import DatasetRow, Page
 
-__all__ = ["guess_text", "page_text", "rows_text", "show_text"]
+__all__ = [
+    "format_text",
+    "formats_text",
+    "guess_text",
+    "page_text",
+    "problems_text",
+    "rows_text",
+    "samples_text",
+    "show_text",
+]
 
 
 def guess_text(found: Sequence[Any]) -> str:
@@ -17,6 +27,22 @@ def guess_text(found: Sequence[Any]) -> str:
         return "No format is recognised; `ziggurat dataset formats` lists those that can be read."
     rows = [(each.format, each.kind, f"{each.confidence:.0%}", each.reason) for each in found]
     return table(rows, ("format", "kind", "sure", "why"))
+
+
+def formats_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the formats that can be read and written."""
+    rows = [
+        (each["name"], each["title"], ", ".join(each["kinds"]), ", ".join(each["exports"]) or "-") for each in found
+    ]
+    return table(rows, ("format", "title", "kinds that are read", "kinds that are written"))
+
+
+def format_text(one: Mapping[str, Any]) -> str:
+    """Return one format with its options."""
+    rows = [(each["name"], each["type"], json.dumps(each["default"]), each["help"]) for each in one["options"]]
+    text = f"{one['title']}\n\n{table(rows, ('option', 'type', 'default', 'help'))}"
+    names = ", ".join(one["export_options"])
+    return f"{text}\n\nOptions of `ziggurat dataset export --format {one['name']}`: {names}." if names else text
 
 
 def rows_text(rows: Sequence[DatasetRow]) -> str:
@@ -35,17 +61,20 @@ def show_text(content: Mapping[str, Any]) -> str:
         f"{content['name']}: {content['kind']}, {_splits(content['splits'])}",
         f"  folder     {content['folder']}",
         f"  id         {content['id'][:16]}",
+        f"  stored in  {', '.join(content['stores'])}",
     ]
     if content["source"]:
         lines.append(f"  source     {content['source']['uri']} ({content['source']['format']})")
     if image:
-        size = f"{image['height_px']} x {image['width_px']}" if image["height_px"] else "of their own sizes"
+        one_size = image["height_px"] and image["width_px"]
+        size = f"{image['height_px']} x {image['width_px']}" if one_size else "of their own sizes"
         colour = {1: "grey", 3: "colour"}.get(image["channels"], "grey and colour")
         lines.append(f"  pictures   {size}, {colour}, {image['encoding']}")
     lines += [f"  made of    {parent['name']}: {' '.join(parent['changes'])}" for parent in content["parents"]]
     lines += [f"  warning    {text}" for text in content["warnings"]]
     if content["test_openings"]:
-        lines.append(f"  test       opened {content['test_openings']} times")
+        times = "once" if content["test_openings"] == 1 else f"{content['test_openings']} times"
+        lines.append(f"  test       opened {times}")
     if content["problems"]:
         lines += ["", table([(kind, str(count)) for kind, count in content["problems"].items()], ("problem", "count"))]
     if content["classes"]:
@@ -63,11 +92,25 @@ def page_text(page: Page, class_names: Sequence[str]) -> str:
         size = f"{entry.height_px} x {entry.width_px}" if entry.height_px else ""
         kinds = ", ".join(sorted({problem.kind for problem in page.problems.get(entry.key, ())}))
         rows.append((f"{entry.split}/{entry.row}", entry.key, _label(entry, class_names), size, kinds))
-    first = page.offset + 1 if page.entries else 0
-    return (
-        table(rows, ("sample", "key", "label", "size", "problems"))
-        + f"\n{first} to {page.offset + len(page.entries)} of {page.total}"
-    )
+    shown = table(rows, ("sample", "key", "label", "size", "problems"))
+    return f"{shown}\n{_place(page.offset, len(rows), page.total)}"
+
+
+def problems_text(found: Sequence[Any], counts: Mapping[str, int], kind: str | None, offset: int) -> str:
+    """Return some of the problems of a source, and how many there are."""
+    rows = [(each.kind, each.key, "left out" if each.left_out else "", each.reason) for each in found]
+    total = sum(counts.values()) if kind is None else counts.get(kind, 0)
+    text = f"{table(rows, ('kind', 'key', '', 'reason'))}\n{_place(offset, len(rows), total)}"
+    kinds = ", ".join(counts)
+    return text if total or not kinds else f"{text}\nKinds of problems here: {kinds}."
+
+
+def samples_text(page: Page, class_names: Sequence[str], *, by_problem: bool) -> str:
+    """Return a page of samples, and where those are that a problem kept out."""
+    text = page_text(page, class_names)
+    if page.total or not by_problem:
+        return text
+    return f"{text}\nSamples that were left out are listed by: ziggurat dataset problems FOLDER"
 
 
 def _label(entry: Any, class_names: Sequence[str]) -> str:
@@ -77,6 +120,10 @@ def _label(entry: Any, class_names: Sequence[str]) -> str:
         return f"{entry.objects} object{'' if entry.objects == 1 else 's'}"
     text = "" if entry.label is None else str(entry.label)
     return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _place(offset: int, shown: int, total: int) -> str:
+    return f"{offset + 1} to {offset + shown} of {total}" if shown else f"none of {total}"
 
 
 def _splits(counts: Mapping[str, int]) -> str:

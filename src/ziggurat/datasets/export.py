@@ -63,7 +63,7 @@ def export_dataset(
         options: of the exporter.
 
     Raises:
-        UnknownNameError: where there is no such format, or no such option.
+        UnknownNameError: where there is no such format.
         ConfigurationError: where the format cannot hold a data set of this kind.
         StorageError: where the folder is not empty, or the disk is full or refuses.
     """

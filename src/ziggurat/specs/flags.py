@@ -73,6 +73,8 @@ def _value(text: str, field: FieldDescription | None) -> Any:
     if field is not None and field.kind in ("text", "choice"):
         # A field that may be left out has no value by default, and `null` says so; elsewhere it is a name like others.
         may_be_empty = not field.required and field.default is None
+        if field.choices and all(choice.isdigit() for choice in field.choices):
+            return _json_or_text(text)
         return None if text == "null" and may_be_empty else text
     if field is not None and field.kind == "list" and not text.startswith("["):
         return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]

@@ -193,7 +193,8 @@ class _EventWatch(Watch):
 def _summary(manifest: Manifest) -> str:
     counts = ", ".join(f"{split} {note.count}" for split, note in manifest.splits.items())
     problems = sum(manifest.problems.values())
-    return f"{counts} samples; {problems} problems" if problems else f"{counts} samples; no problems"
+    said = "no problems" if not problems else "1 problem" if problems == 1 else f"{problems} problems"
+    return f"{counts} samples; {said}"
 
 
 def _end(events: EventFile, watch: _EventWatch, outcome: str, code: int, reason: str) -> int:

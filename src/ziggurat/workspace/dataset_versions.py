@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,11 +57,11 @@ def relabel(folder: Path, samples: Sequence[str], label: Any, target: Path, name
     Args:
         folder: of the data set.
         samples: as ``SPLIT/ROW`` or by key.
-        label: in the form that the kind says; a class also by its name.
+        label: in the form that the kind says; a text is the name of a class, where one has it, else JSON.
         target: folder to be made.
         name: of the new version.
     """
-    return _changed(folder, target, name, lambda dataset: _by_split(dataset, samples, Relabel, label))
+    return _changed(folder, target, name, lambda dataset: _relabels(dataset, samples, label))
 
 
 def exclude(
@@ -146,6 +147,13 @@ def _by_split(dataset: Dataset, samples: Sequence[str], change: type, *values: A
     return [change(split, rows, *values) for split, rows in _rows(dataset, samples).items()]
 
 
+def _relabels(dataset: Dataset, samples: Sequence[str], label: Any) -> list[Change]:
+    if isinstance(label, str) and label not in dataset.schema.class_names:  # the class `5` need not be number 5
+        with suppress(ValueError):
+            label = json.loads(label)
+    return _by_split(dataset, samples, Relabel, label)
+
+
 def _exclusions(dataset: Dataset, samples: Sequence[str], problem: str, reason: str) -> list[Change]:
     rows = _rows(dataset, samples)
     if problem:
@@ -173,8 +181,14 @@ def _rows(dataset: Dataset, samples: Iterable[str]) -> dict[str, list[int]]:
         if entry is None or entry.row is None:
             raise UsageError(
                 "A sample is named as SPLIT/ROW or by its key.",
-                received=f"`{name}`",
+                received=f"`{name}`{_rows_of(dataset, split)}",
                 advice="`ziggurat dataset explore FOLDER --text …` finds samples by a part of their key.",
             )
         found.setdefault(entry.split, []).append(entry.row)
     return found
+
+
+def _rows_of(dataset: Dataset, split: str) -> str:
+    if split not in dataset.splits:
+        return f"; the splits are {', '.join(dataset.splits)}"
+    return f"; {split} has the rows 0 to {dataset.size(split) - 1}"

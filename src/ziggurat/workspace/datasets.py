@@ -13,18 +13,19 @@ from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalogue import Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.export import export_dataset
+from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
 from ziggurat.datasets.exporters.report import ExportReport
 from ziggurat.datasets.formats import guesses, importer, importers
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import Problem
-from ziggurat.datasets.sources import is_remote
+from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
 from ziggurat.errors import DataError, SpecError, UnknownNameError
 from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, read_content
+from ziggurat.workspace.new_dataset import check_export_options, check_new_dataset, export_options, stored_source
 
 __all__ = ["DatasetRow", "Datasets", "Page"]
 
@@ -121,13 +122,13 @@ class Datasets:
         if is_remote(source):
             raise DataError(
                 "Only a local source is recognised before it is fetched.",
-                received=source,
+                received=public_uri(source),
                 advice="Make the data set: the format is guessed when the source is here.",
             )
-        return guesses(Path(source))
+        return guesses(Path(stored_source(source)))
 
     def formats(self) -> list[dict[str, Any]]:
-        """Return every format that can be read: name, title, kinds and options."""
+        """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""
         return [_format(each) for each in importers()]
 
     def format(self, name: str) -> dict[str, Any]:
@@ -138,19 +139,9 @@ class Datasets:
         """
         return _format(importer(name))
 
-    def check_spec(self, spec: DatasetSpec) -> None:
-        """Find out early what cannot be: a source that is not there, a format or an option that is unknown.
-
-        Raises:
-                UnknownNameError: where format or option are unknown.
-            ConfigurationError: where an option is of the wrong type.
-        """
-        if not is_remote(spec.source) and not Path(spec.source).exists():
-            raise DataError(
-                "A source is a folder or a file that exists.", received=f"`{spec.source}`", advice="Check the path."
-            )
-        if spec.format:
-            importer(spec.format).checked_options(spec.options)
+    def check_new(self, spec: DatasetSpec, folder: Path | None = None) -> None:
+        """Find out early what cannot be, see ``ziggurat.workspace.new_dataset``."""
+        check_new_dataset(spec, folder)
 
     # ---- looking
 
@@ -159,9 +150,16 @@ class Datasets:
 
         Args:
             folder: where to look; the workspace's ``datasets`` where it is not given.
+
+        Raises:
+            DataError: where the folder that is given is not there.
         """
         place = folder or self._settings.workspace / "datasets"
         if not place.is_dir():
+            if folder is not None:
+                raise DataError(
+                    "Data sets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
+                )
             return
         for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
             if (path / MANIFEST_NAME).is_file():
@@ -188,6 +186,7 @@ class Datasets:
                 **{name: content[name] for name in ("id", "name", "image", "source", "problems", "parents", "mean")},
                 "pixel_mean": content["pixel_mean"],
                 "kind": dataset.kind,
+                "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
                 "splits": {split: note.count for split, note in splits.items()},
                 "classes": [{"number": at, "name": name, **_counts(splits, at)} for at, name in enumerate(names)],
                 "columns": content["schema"]["columns"],
@@ -227,6 +226,11 @@ class Datasets:
         with Dataset(folder) as dataset:
             return dataset.catalogue.problems(kind, offset=offset, limit=limit)
 
+    def problem_counts(self, folder: Path) -> Mapping[str, int]:
+        """Return kind → number of the problems that were found when the data set was made."""
+        with Dataset(folder) as dataset:
+            return dict(dataset.manifest.problems)
+
     def picture(self, folder: Path, split: str, row: int, part: int = 0) -> bytes:
         """Return a picture of a sample as PNG.
 
@@ -234,17 +238,21 @@ class Datasets:
             DataError: where the sample has no such picture, or it cannot be read.
         """
         with Dataset(folder) as dataset:
-            picture = dataset.picture(split, row, part)
-            return encode_image(picture if picture.ndim == 3 else picture[:, :, None].astype(np.uint8), "png")
+            return _as_png(dataset, split, row, part)
 
     def save_pictures(self, folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
-        """Write pictures as ``SPLIT-ROW.png`` into a folder; return the files."""
+        """Write pictures as ``SPLIT-ROW.png`` into a folder; return the files.
+
+        Raises:
+            DataError: where the samples have no pictures; nothing is written then.
+        """
         written = []
-        with storage_errors(target):
-            target.mkdir(parents=True, exist_ok=True)
+        with Dataset(folder) as dataset, storage_errors(target):
             for split, row in samples:
+                content = _as_png(dataset, split, row)
+                target.mkdir(parents=True, exist_ok=True)
                 path = target / f"{split}-{row}.png"
-                path.write_bytes(self.picture(folder, split, row))
+                path.write_bytes(content)
                 written.append(path)
         return written
 
@@ -263,8 +271,14 @@ class Datasets:
 
     def export(self, folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
         """Write a data set in a format of others, see ``ziggurat.datasets.export``."""
+        check_export_options(format, options)
         with Dataset(folder) as dataset:
             return export_dataset(dataset, format, target, options)
+
+
+def _as_png(dataset: Dataset, split: str, row: int, part: int = 0) -> bytes:
+    picture = dataset.picture(split, row, part)
+    return encode_image(picture if picture.ndim == 3 else picture[:, :, None].astype(np.uint8), "png")
 
 
 def _format(each: Importer) -> dict[str, Any]:
@@ -273,6 +287,8 @@ def _format(each: Importer) -> dict[str, Any]:
         "title": each.title,
         "kinds": list(each.kinds),
         "options": [{**vars(option), "type": option.type.__name__} for option in each.options],
+        "exports": list(EXPORT_FORMATS.get(each.name, ())),
+        "export_options": list(export_options(each.name)) if each.name in EXPORT_FORMATS else [],
     }
 
 

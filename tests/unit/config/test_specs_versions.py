@@ -3,7 +3,7 @@
 import pytest
 
 from ziggurat.errors import SpecError
-from ziggurat.specs import SPEC_KINDS, TrainSpec, parse_spec, upgrade
+from ziggurat.specs import SPEC_KINDS, DatasetSpec, TrainSpec, parse_spec, upgrade
 
 
 def rename_max_epoch(content):
@@ -46,7 +46,7 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`."),
+        ({}, "A spec must say its `kind`. Known: `train`, `dataset`."),
         (
             {"kind": "trian"},
             "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
@@ -63,4 +63,5 @@ def test_kind_and_version_are_checked_first(content, text):
 
 def test_a_spec_without_version_is_of_the_first():
     assert parse_spec({"kind": "train", "network": "mlp", "data": "digits"}).version == 1
-    assert {"train": TrainSpec} == SPEC_KINDS
+    assert parse_spec({"kind": "dataset", "source": "pictures"}).version == 1
+    assert {"train": TrainSpec, "dataset": DatasetSpec} == SPEC_KINDS

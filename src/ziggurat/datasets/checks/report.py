@@ -129,10 +129,13 @@ class CheckReport:
             finding["cases"] = list(finding["cases"])
         return {**content, "findings": list(content["findings"]), "counts": self.counts}
 
+    def _count(self) -> str:
+        return "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+
     def as_text(self) -> str:
         """Return it for a terminal."""
         how = "every record was read" if self.verified else "records were not read; ask for it to find damaged ones"
-        lines = [f"{self.dataset}: {self.samples} samples, {len(self.findings)} findings ({how})."]
+        lines = [f"{self.dataset}: {self.samples} samples, {self._count()} ({how})."]
         for finding in self.findings:
             lines.append(f"{finding.severity}: {finding.kind} ({finding.count}): {finding.text}")
             lines += [f"  {each}" for each in finding.cases[:3]]

@@ -7,9 +7,10 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.importers.image_pairs_folders import Match, Pairing, folders_of, matches, split_of
 from ziggurat.datasets.importers.image_pairs_lists import Line, Seen, below_source, lines_of, two_paths
@@ -43,7 +44,8 @@ class SiamesePairsImporter(Importer):
         """Claim lists of ``path path 0|1``; class folders only where a person says so."""
         for path, _split in _lists(source):
             first = next(lines_of(path), Line(1, ""))
-            if isinstance(_pair_of(first, path, ""), Sample):
+            pair = _pair_of(first, path, "")
+            if isinstance(pair, Sample) and all(_is_picture(str(part)) for part in pair.parts):
                 return Guess(
                     format=self.name,
                     confidence=0.9,
@@ -174,6 +176,11 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
         reason = f"A line is two paths and 0 or 1. Received: {line.text[:200]!r}."
         return Problem(key=f"{path.name}:{line.number}", kind="bad-line", reason=reason, left_out=True)
     return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
+
+
+def _is_picture(name: str) -> bool:
+    """Whether a name ends as a picture's does: one path with a blank in it is not taken for two."""
+    return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 
 
 def _paths(text: str) -> tuple[str, ...] | None:

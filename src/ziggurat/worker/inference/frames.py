@@ -1,4 +1,4 @@
-"""Owns the messages of a warm process: each is its length (uint64, little-endian) and a packed value, never a pickle."""
+"""Owns the messages of a warm process: a length (uint64, little-endian) and a packed value, never a pickle."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""A data set is made by a job: watched, stopped, killed and gone on with like any other."""
+
+import os
+import signal
+import time
+
+import pytest
+from dataset_shell import class_folders
+
+from ziggurat.datasets.dataset import Dataset
+
+RULE = ("--set", "splits.method=share")
+
+
+def wait_for(condition, at_most_s=60.0):
+    """Wait until something holds."""
+    until = time.monotonic() + at_most_s
+    while not condition():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.02)
+
+
+def content_of(folder):
+    """Return id, and everything that training reads."""
+    with Dataset(folder) as dataset:
+        return dataset.manifest.id, [(sample.key, sample.parts, sample.label) for sample in dataset.samples()]
+
+
+def test_create_says_the_format_the_counts_and_the_problems(ziggurat, pets, tmp_path):
+    (pets / "cat/broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert ziggurat("dataset", "create", pets, "--out", tmp_path / "set", "--val-share", 0.25) == 0
+    assert "The format is taken to be class_folders: 2 folders with pictures" in ziggurat.said
+    assert "train 18, val 6 samples; 1 problems" in ziggurat.said
+    events = ziggurat("events", tmp_path / "set", "--json")
+    assert events == 0
+    assert '"stage": "read"' in ziggurat.said
+    status = ziggurat.json("status", tmp_path / "set")
+    assert (status["kind"], status["state"], status["attempt"]) == ("dataset", "done", 1)
+
+
+def test_a_data_set_without_a_folder_goes_to_the_workspace(ziggurat, pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "studio"))
+    status = ziggurat.json("dataset", "create", pets)
+    assert status["folder"].startswith(str(tmp_path / "studio/datasets/"))
+    (row,) = ziggurat.json("dataset", "list")
+    assert (row["name"], row["state"], row["folder"]) == (pets.name, "done", status["folder"])
+
+
+def test_a_failure_is_said_and_listed_as_unfinished(ziggurat, pets, tmp_path):
+    for path in pets.rglob("*.png"):
+        path.write_bytes(b"no picture")
+    assert ziggurat("dataset", "create", pets, "--out", tmp_path / "sets/bad") == 4
+    assert ziggurat.json("status", tmp_path / "sets/bad")["state"] == "failed"
+    assert ziggurat.json("dataset", "list", tmp_path / "sets")[0]["state"] == "unfinished"
+    assert ziggurat("dataset", "show", tmp_path / "sets/bad") == 4
+    assert "An unfinished one goes on by: ziggurat resume FOLDER." in ziggurat.said
+
+
+@pytest.fixture
+def under_way(ziggurat, tmp_path):
+    """A creation of three thousand pictures that has begun to read them; its folder."""
+    source = class_folders(tmp_path / "many", 3000)
+    started = ziggurat.json("dataset", "create", source, "--out", tmp_path / "set", *RULE, "--workers", 0, "--detach")
+    chunks = tmp_path / "set/work/chunks"
+    wait_for(lambda: chunks.is_dir() and any(path.name[0] != "." for path in chunks.iterdir()))
+    yield tmp_path / "set", started["pid"]
+    if ziggurat.json("status", tmp_path / "set")["state"] == "running":
+        os.kill(started["pid"], signal.SIGKILL)
+
+
+def test_stop_and_resume_give_the_same_data_set(ziggurat, under_way, tmp_path):
+    folder, _ = under_way
+    assert ziggurat("stop", folder) == 0, ziggurat.said
+    wait_for(lambda: ziggurat.json("status", folder)["state"] == "stopped")
+    assert not (folder / "manifest.json").exists()
+    assert ziggurat("resume", folder) == 0, ziggurat.said
+    status = ziggurat.json("status", folder)
+    assert (status["state"], status["attempt"]) == ("done", 2)
+    assert not (folder / "work").exists()
+    ziggurat.create(tmp_path / "many", tmp_path / "whole", *RULE, "--name", "set")
+    assert content_of(folder) == content_of(tmp_path / "whole")
+
+
+def test_resume_goes_on_with_a_creation_that_was_killed(ziggurat, under_way, tmp_path):
+    folder, pid = under_way
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)  # else it stays this process's dead child, whose number is still taken
+    wait_for(lambda: ziggurat.json("status", folder)["health"] == "lost")
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "work/chunks").iterdir()}
+    assert before
+    assert ziggurat("resume", folder) == 0, ziggurat.said
+    assert ziggurat.json("status", folder)["attempt"] == 2
+    assert ziggurat.json("dataset", "show", folder)["splits"] == {"train": 2250, "val": 750}
+    assert ziggurat("resume", folder) == 10
+    assert "is done" in ziggurat.said
