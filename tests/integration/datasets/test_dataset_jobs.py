@@ -30,7 +30,7 @@ def test_create_says_the_format_the_counts_and_the_problems(ziggurat, pets, tmp_
     (pets / "cat/broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     assert ziggurat("dataset", "create", pets, "--out", tmp_path / "set", "--val-share", 0.25) == 0
     assert "The format is taken to be class_folders: 2 folders with pictures" in ziggurat.said
-    assert "train 18, val 6 samples; 1 problems" in ziggurat.said
+    assert "train 18, val 6 samples; 1 problem" in ziggurat.said
     events = ziggurat("events", tmp_path / "set", "--json")
     assert events == 0
     assert '"stage": "read"' in ziggurat.said
