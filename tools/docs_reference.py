@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.docs_contract import contract_page
+from tools.docs_rest import rest_page
 from tools.reference.names import door_page, modules_page
 from tools.reference.pages import (
     commands_page,
@@ -95,6 +96,7 @@ PAGES = [
         "ziggurat.engine.schedules",
         lambda: modules_page("Schedules", ["ziggurat.engine.schedules"], "How a hyperparameter changes over time."),
     ),
+    Page("rest", "ziggurat.api.app", rest_page),
     Page("network-contract", "ziggurat.backends.tensorflow.tower", contract_page),
     Page(
         "engine",

@@ -322,27 +322,24 @@ def decode_event(line: str | bytes) -> Event:
     """Return the event of one line; a type or version that this release does not know becomes ``UnknownEvent``.
 
     Raises:
-        JobError: where the line is no event at all.
+        JobError: where the line is no event at all, or lacks what its type has.
     """
     try:
         content = json.loads(line)
         kind = EVENT_TYPES.get(content["type"])
         moment = float(content["time"])
-    except (ValueError, KeyError, TypeError) as error:
+        if kind is None or content.get("version", 1) > kind.version:
+            return UnknownEvent(time=moment, content=content)
+        known = {name: content[name] for name in _FIELD_NAMES[kind.type] if name in content}
+        if kind is ScalarLogged:
+            known["value"] = float(known["value"])
+        return kind(**known)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise JobError(
-            "Each line of events.jsonl is a JSON object with `type`, `version` and `time`.",
+            "Each line of events.jsonl is a JSON object with `type`, `version` and `time`, and what its type has.",
             received=repr(line[:200]),
             advice="The line was damaged after it was written; the others can still be read.",
         ) from error
-    if kind is None or content.get("version", 1) > kind.version:
-        return UnknownEvent(time=moment, content=content)
-    known = {name: content[name] for name in _FIELD_NAMES[kind.type] if name in content}
-    if kind is ScalarLogged:
-        known["value"] = float(known["value"])
-    try:
-        return kind(**known)
-    except TypeError:
-        return UnknownEvent(time=moment, content=content)
 
 
 class EventFile:

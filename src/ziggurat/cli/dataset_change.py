@@ -79,22 +79,13 @@ def move(application: Application, folder: Path, samples: tuple[str, ...], to: s
 @_OUT
 @_NAME
 @click.pass_obj
-def classes(
-    application: Application,
-    folder: Path,
-    rename: tuple[str, ...],
-    merged: tuple[str, ...],
-    drop: tuple[str, ...],
-    keep: tuple[str, ...],
-    out: Path,
-    name: str,
-) -> None:
+def classes(application: Application, folder: Path, out: Path, name: str, **asked: tuple[str, ...]) -> None:
     """Rename, merge, drop or keep classes of FOLDER."""
     changes = {
-        "rename": [_pair(text, "--rename") for text in rename],
-        "merge": [(names.split(","), into) for names, into in (_pair(text, "--merge") for text in merged)],
-        "drop": drop,
-        "keep": keep,
+        "rename": [_pair(text, "--rename") for text in asked["rename"]],
+        "merge": [(names.split(","), into) for names, into in (_pair(text, "--merge") for text in asked["merged"])],
+        "drop": asked["drop"],
+        "keep": asked["keep"],
     }
     _say(application, out, dataset_versions.change_classes(folder, changes, out, name))
 

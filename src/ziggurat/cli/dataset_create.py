@@ -42,8 +42,6 @@ def create(
     source: str,
     out: Path | None,
     options: tuple[str, ...],
-    val_share: str | None,
-    test_share: str | None,
     assignments: tuple[str, ...],
     dry_run: bool,
     detach: bool,
@@ -54,10 +52,10 @@ def create(
     The format is guessed and shown where --format does not name it. `ziggurat resume FOLDER` goes on with one that was
     stopped.
     """
+    shares = {name: flags.pop(name) for name in ("val_share", "test_share")}
     given = {name: text for name, text in flags.items() if text is not None}
     given["source"] = stored_source(source)
     given.setdefault("name", source_name(given["source"]) if out is None else out.absolute().name)
-    shares = {"val_share": val_share, "test_share": test_share}
     parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     spec = dataset_spec_from_flags(given, assignments=parts, base=base)

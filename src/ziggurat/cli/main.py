@@ -25,7 +25,7 @@ __all__ = ["LATER", "VERBS", "main", "root"]
 EXIT_INTERRUPTED: Final = 130
 
 _TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and models", "This installation"
-_DATA = "Data sets"
+_DATA, _STUDIO = "Data sets", "The studio"
 
 VERBS: Final = (
     Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
@@ -33,7 +33,13 @@ VERBS: Final = (
     Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
     Verb("demo", "ziggurat.cli.demo:demo", "Train on small digits and watch it in TensorBoard.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export data sets.", _DATA),
-    Verb("status", "ziggurat.cli.jobs:status", "Show how jobs are.", _LOOK),
+    Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
+    Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
+    Verb("job", "ziggurat.cli.job:job", "List, show, stop and resume jobs of the studio, ask models.", _STUDIO),
+    Verb("user", "ziggurat.cli.people:user", "Make, list and change the users of the studio.", _STUDIO),
+    Verb("token", "ziggurat.cli.people:token", "Make, list and revoke tokens for programs.", _STUDIO),
+    Verb("reindex", "ziggurat.cli.people:reindex", "Rebuild the studio's list of jobs from their folders.", _STUDIO),
+    Verb("status", "ziggurat.cli.server:status", "Show how the studio is, or how jobs are.", _LOOK),
     Verb("events", "ziggurat.cli.jobs:events", "Show what happened in a job, also while it happens.", _LOOK),
     Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
@@ -51,13 +57,7 @@ VERBS: Final = (
 )
 
 LATER: Final = {
-    "up": "the web studio",
-    "down": "the web studio",
-    "user": "users of the web studio",
-    "token": "tokens of the REST API",
     "serve": "serving models",
-    "reindex": "the studio's index of jobs",
-    "job": "the studio's queue of jobs",
     "run-tensorpack": "running Tensorpack programs",
 }
 """Words of the design that this release does not have yet."""

@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psutil
 
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import Settings
+from ziggurat.workspace.accelerators import Accelerators
+from ziggurat.workspace.disk_reserve import disk_reserve_bytes
+from ziggurat.workspace.doctor_finding import Finding
+from ziggurat.workspace.doctor_studio import examine_studio
+from ziggurat.workspace.frameworks import why_backend_does_not_work
 
 __all__ = ["Finding", "examine"]
 
-_BACKEND_WITHIN_S: Final = 120
 _LITTLE_DISK_BYTES: Final = 2 << 30
 _LITTLE_MEMORY_BYTES: Final = 1 << 30
 
 _NOT_SHOWN: Final = ("all", "dev", "docs")
 """Extras that are sums of others, or for those who work on Ziggurat itself."""
-
-_ASK_BACKEND: Final = """
-import sys
-from ziggurat.errors import ZigguratError
-from ziggurat.plugins import load
-try:
-    backend = load("backends", sys.argv[1])
-    print((backend() if isinstance(backend, type) else backend).why_not())
-except ZigguratError as error:
-    print(error)
-"""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    Args:
-        section: ``python``, ``packages``, ``extras``, ``backends``, ``plugins``, ``machine`` or ``workspace``.
-        name: what it is.
-        level: ``ok``, ``note`` (something optional is not there) or ``problem``.
-        text: what was found.
-        advice: how to mend it; empty where nothing has to be.
-    """
-
-    section: str
-    name: str
-    level: str
-    text: str
-    advice: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
@@ -72,6 +39,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _plugins()
     yield from _machine()
     yield _workspace(settings.workspace)
+    yield from examine_studio(settings.workspace)
 
 
 def _python() -> Finding:
@@ -122,26 +90,12 @@ def _version(package: str) -> str:
 
 def _backends() -> Iterator[Finding]:
     for plugin in available("backends"):
-        why_not = _why_backend_does_not_work(plugin.name)
+        why_not = why_backend_does_not_work(plugin.name)
         owner = f"{plugin.distribution} {plugin.version}"
         if why_not:
             yield Finding("backends", plugin.name, "note", f"does not work ({owner})", why_not)
         else:
             yield Finding("backends", plugin.name, "ok", f"works ({owner})")
-
-
-def _why_backend_does_not_work(name: str) -> str:
-    command = [sys.executable, "-c", _ASK_BACKEND, name]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_BACKEND_WITHIN_S
-        )
-    except subprocess.TimeoutExpired:
-        return f"It did not load within {_BACKEND_WITHIN_S} s."
-    if done.returncode:
-        words = done.stderr.strip().splitlines()
-        return f"It ended the process that loaded it (exit code {done.returncode}): {words[-1] if words else 'no word'}"
-    return done.stdout.strip()
 
 
 def _plugins() -> Iterator[Finding]:
@@ -161,37 +115,39 @@ def _machine() -> Iterator[Finding]:
         yield Finding("machine", "memory", "problem", text, "End other programs; training needs 1 GB and more.")
     else:
         yield Finding("machine", "memory", "ok", text)
-    yield _devices()
+    yield from _devices()
 
 
-def _devices() -> Finding:
-    try:
-        nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-    except ImportError:
-        if not Path("/dev/nvidiactl").exists():
-            return Finding("machine", "GPUs", "ok", "none: networks are trained on the processor")
-        advice = "To see their load: pip install 'ziggurat[gpu]'"
-        return Finding("machine", "GPUs", "note", "there are some, and nvidia-ml-py is not installed", advice)
-    except Exception as error:  # the driver's library raises errors of its own
-        return Finding("machine", "GPUs", "ok", f"none: {error}")
-    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-    names = [
-        f"{nvml.nvmlDeviceGetName(each)} {_gigabytes(nvml.nvmlDeviceGetMemoryInfo(each).total)}" for each in handles
-    ]
-    nvml.nvmlShutdown()
-    return Finding("machine", "GPUs", "ok", ", ".join(names) or "none")
+def _devices() -> Iterator[Finding]:
+    accelerators = Accelerators(os.environ)
+    found = accelerators.read()
+    for each in found:
+        device = each.device
+        name, text = f"GPU {device.index}", f"{device.name}, {_gigabytes(device.free_bytes)} free"
+        if device.usable:
+            yield Finding("machine", name, "ok", f"{text} of {_gigabytes(device.memory_bytes)}")
+        else:
+            yield Finding("machine", name, "problem", each.error, "Restart the driver or the machine.")
+    if found:
+        return
+    if Path("/dev/nvidiactl").exists():
+        text = f"there are some, and none can be used: {accelerators.why_none}"
+        yield Finding("machine", "GPUs", "note", text, "Mend that; until then networks are trained on the processor.")
+    else:
+        yield Finding("machine", "GPUs", "ok", f"none ({accelerators.why_none}): the processor trains networks")
 
 
 def _workspace(path: Path) -> Finding:
     there = next(each for each in (path, *path.resolve().parents) if each.is_dir())
-    free = shutil.disk_usage(there).free
+    disk = shutil.disk_usage(there)
+    free, least = disk.free, max(_LITTLE_DISK_BYTES, disk_reserve_bytes(disk.total))
     text = f"{path}, {_gigabytes(free)} free"
     if not os.access(there, os.W_OK):
         advice = "Mend its rights, or choose another with --workspace or ZIGGURAT_WORKSPACE."
         return Finding("workspace", "folder", "problem", f"{path} cannot be written", advice)
-    if free < _LITTLE_DISK_BYTES:
+    if free < least:
         advice = "Free some, or choose another disk with --workspace or ZIGGURAT_WORKSPACE."
+        text = f"{text}, and {_gigabytes(least)} are needed to start a job"
         return Finding("workspace", "folder", "problem", text, advice)
     return Finding("workspace", "folder", "ok", text)
 

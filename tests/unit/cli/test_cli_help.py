@@ -86,7 +86,7 @@ def test_python_m_ziggurat_is_the_same():
             "`--learning-rat` is not an option of `ziggurat train`. Did you mean `--learn",
         ),
         (("--colour", "never", "version"), "`--colour` is not an option of `ziggurat`. Did you mean `--color`?"),
-        (("status",), "Missing argument 'FOLDER...'. See: ziggurat status --help"),
+        (("events",), "Missing argument 'FOLDER'. See: ziggurat events --help"),
         (("version", "now"), "Got unexpected extra argument (now). See: ziggurat version --help"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.backend import session_config
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
+from ziggurat.backends.tensorflow.export.layers import layers_behind
 from ziggurat.backends.tensorflow.export.serving import give_weights, named_outputs
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.network_file import load_network
@@ -44,6 +45,7 @@ class TrainedTower:
             self._y = _labels(request)
             validation = build_tower(shared, self._x, self._y, stage="val")
             inference = build_tower(shared, self._x, None, stage="inf")
+            self._layers = layers_behind(inference.outputs, "inf/model/")
             self._outputs = named_outputs(inference, request.classes)
             cost = tf.add_n([loss.value for loss in validation.losses])
             self._values = {**named_outputs(validation, request.classes), **validation.scalars, "cost": cost}
@@ -59,6 +61,10 @@ class TrainedTower:
     def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return the outputs of the inference tower."""
         return self._run(self._outputs, {self._x: x})
+
+    def layer_outputs(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Return what each layer of the inference tower gives, in the order of the graph; the outputs come last."""
+        return self._run({**self._layers, **self._outputs}, {self._x: x})
 
     def close(self) -> None:
         """Close the session; closing twice does nothing."""

@@ -1,0 +1,89 @@
+"""Owns DIGITS's routes for making classification data sets and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fastapi import Response
+
+from ziggurat.api.digits.dataset_form import dataset_spec
+from ziggurat.api.digits.fields import Fields, FormError
+from ziggurat.api.digits.forms import Form, Posted
+from ziggurat.api.digits.model_form import model_request
+from ziggurat.api.digits.shapes import dataset_shape, model_shape
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.shapes import Json
+from ziggurat.entities import Job
+from ziggurat.errors import ConfigurationError, DataError, UsageError
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.new_jobs import JobRequest
+
+__all__ = ["router"]
+
+router = new_router(tags=["digits"])
+
+_LISTS: Final = ("train_images", "val_images", "test_images", "labels_file")
+
+
+@router.post("/datasets/images/classification.json", response_model=Json)
+def create_dataset(studio: Held, who: Trainer, form: Posted) -> Response:
+    """Make a classification data set of DIGITS's fields; a wrong one is answered by 400 and ``errors`` by field."""
+
+    def make() -> Any:
+        fields = Fields({**form.values, **_uploaded(studio, form)})
+        spec = dataset_spec(fields, studio.paths)
+        fields.check()
+        job = studio.datasets.create(JobRequest(spec=spec, project=fields.text("group_name")), owner=who.name)
+        studio.people.note(who, "dataset.create", job.id)
+        return dataset_shape(studio, job)
+
+    return _made(make)
+
+
+@router.post("/models/images/classification.json", response_model=Json)
+def create_model(studio: Held, who: Trainer, form: Posted) -> Response:
+    """Make a classification model of DIGITS's fields, or ``jobs`` where lists of values make several."""
+
+    def make() -> Any:
+        fields = Fields(form.values)
+        request = model_request(fields, studio)
+        fields.check()
+        jobs = studio.training.create(request, owner=who.name)
+        shapes = [_noted(studio, who, job) for job in jobs]
+        return shapes[0] if len(shapes) == 1 else {"jobs": shapes}
+
+    return _made(make)
+
+
+def _made(make: Callable[[], Any]) -> Response:
+    try:
+        return answer(make())
+    except FormError as error:
+        return answer({"errors": error.errors}, 400)
+    except (ConfigurationError, DataError, UsageError) as error:
+        return answer({"errors": {str(error.details.get("field", "form")): [str(error)]}}, 400)
+
+
+def _noted(studio: Studio, who: Any, job: Job) -> dict[str, Any]:
+    studio.people.note(who, "training.create", job.id)
+    return model_shape(studio, job)
+
+
+def _uploaded(studio: Studio, form: Form) -> dict[str, str]:
+    """Keep lists that came with the form, and return the fields that name them as files of the server."""
+    values: dict[str, str] = {}
+    upload = ""
+    for name in _LISTS:
+        content = form.content(f"textfile_{name}")
+        if content is None:
+            continue
+        with studio.uploads.add(f"{name}.txt", upload) as incoming:
+            incoming.write(content)
+        result = incoming.result()
+        upload = result.id
+        values[f"textfile_local_{name}"] = str(PurePosixPath(result.source) / f"{name}.txt")
+    return {**values, "textfile_use_local_files": "y"} if values else {}

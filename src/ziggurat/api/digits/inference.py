@@ -1,0 +1,126 @@
+"""Owns DIGITS's routes for predicting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fastapi import Response
+
+from ziggurat.api.digits.forms import Form, Posted
+from ziggurat.api.digits.model_form import checkpoint_of_epoch
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Looker
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.shapes import Json
+from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.pictures import read_pictures
+
+__all__ = ["router"]
+
+router = new_router(tags=["digits"])
+
+_TOP: Final = 5
+_ALL: Final = 1_000_000
+_AT_ONCE: Final = 64
+_LINE: Final = re.compile(r"(.*\S)\s+(-?\d+)")
+_Row = tuple[str, dict[str, Any]]
+
+
+@router.post("/models/images/classification/classify_one.json", response_model=Json)
+def classify_one(studio: Held, _who: Looker, form: Posted) -> Response:
+    """Return ``predictions``: the five likeliest classes of ``image_file`` or ``image_path``, with percentages."""
+    return answer({"predictions": _percent(_one(studio, form, _TOP))})
+
+
+@router.post("/models/images/classification/classify_many.json", response_model=Json)
+def classify_many(studio: Held, _who: Looker, form: Posted) -> Response:
+    """Return ``classifications``: path → the five likeliest classes, of the pictures in ``image_list``."""
+    return answer({"classifications": {name: _percent(row) for name, row in _many(studio, form, _TOP)}})
+
+
+@router.post("/models/images/classification/top_n.json", response_model=Json)
+def top_n(studio: Held, _who: Looker, form: Posted) -> Response:
+    """Return ``top_n``: class → the ``top_n`` (9) paths of ``image_list`` with the highest percentages."""
+    count = form.values.get("top_n", "") or "9"
+    if not count.isdecimal() or not 1 <= int(count) <= 1000:
+        raise UsageError("`top_n` is a number from 1 to 1000.", received=count[:40])
+    found: dict[str, list[tuple[float, str]]] = {}
+    for name, row in _many(studio, form, _ALL):
+        for label, share in _percent(row):
+            found.setdefault(label, []).append((share, name))
+    best = {label: sorted(each, reverse=True)[: int(count)] for label, each in sorted(found.items())}
+    return answer({"top_n": {label: [[name, share] for share, name in each] for label, each in best.items()}})
+
+
+@router.post("/models/images/generic/infer_one.json", response_model=Json)
+def infer_one(studio: Held, _who: Looker, form: Posted) -> Response:
+    """Return ``outputs``: name → numbers, of ``image_file`` or ``image_path``."""
+    return answer({"outputs": _numbers(_one(studio, form, _ALL))})
+
+
+@router.post("/models/images/generic/infer_many.json", response_model=Json)
+def infer_many(studio: Held, _who: Looker, form: Posted) -> Response:
+    """Return ``outputs``: path → name → numbers, of the pictures in ``image_list``."""
+    return answer({"outputs": {name: _numbers(row) for name, row in _many(studio, form, _ALL)}})
+
+
+def _one(studio: Studio, form: Form, top: int) -> dict[str, Any]:
+    job_id, checkpoint = _model(studio, form)
+    content, path = form.content("image_file"), form.values.get("image_path", "")
+    if not content and not path:
+        raise UsageError("A request has `image_file` or `image_path`.", received="neither")
+    pictures = [("image_file", content)] if content else read_pictures(studio.paths, [path])
+    found = studio.training.predict(job_id, pictures, top=top, checkpoint=checkpoint)
+    if found["failures"]:
+        raise UsageError(found["failures"][0]["message"])
+    return found["predictions"][0]
+
+
+def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:
+    """Yield path and prediction of each picture of the list; those that cannot be read are left out."""
+    job_id, checkpoint = _model(studio, form)
+    names = _listed(form)
+    for start in range(0, len(names), _AT_ONCE):
+        pictures = [each for name in names[start : start + _AT_ONCE] for each in _readable(studio, form, name)]
+        if pictures:
+            found = studio.training.predict(job_id, pictures, top=top, checkpoint=checkpoint)
+            yield from ((each["file"], each) for each in found["predictions"])
+
+
+def _listed(form: Form) -> list[str]:
+    content = form.content("image_list")
+    if content is None:
+        raise UsageError("A request has the file `image_list`.", received="none")
+    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
+    names = [found[1] if (found := _LINE.fullmatch(line)) else line for line in lines]
+    limit = form.values.get("num_test_images", "")
+    return list(dict.fromkeys(names[: int(limit)] if limit.isdecimal() and len(limit) < 10 else names))
+
+
+def _readable(studio: Studio, form: Form, name: str) -> list[tuple[str, bytes]]:
+    folder = form.values.get("image_folder", "").rstrip("/")
+    path = name if name.startswith("/") or not folder else f"{folder}/{name}"
+    try:
+        return [(name, content) for _, content in read_pictures(studio.paths, [path])]
+    except ZigguratError:
+        return []
+
+
+def _model(studio: Studio, form: Form) -> tuple[str, str]:
+    job_id = studio.jobs.get(form.values.get("job_id", "")).id
+    return job_id, checkpoint_of_epoch(studio, job_id, form.values.get("snapshot_epoch", ""))
+
+
+def _percent(row: dict[str, Any]) -> list[tuple[str, float]]:
+    if "classes" not in row:
+        raise UsageError("Only a classifier classifies.", advice="Use the routes below /models/images/generic.")
+    return [(each["class"], round(100 * each["probability"], 2)) for each in row["classes"]]
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    if "classes" in row:
+        return {"softmax": [each["probability"] for each in sorted(row["classes"], key=lambda each: each["number"])]}
+    return {name: each["values"] for name, each in row["outputs"].items()}

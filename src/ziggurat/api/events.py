@@ -1,0 +1,213 @@
+"""Owns the event stream: one connection a page for all topics, which ends when its reader is logged out."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import Annotated, Any, Final, Protocol
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from ziggurat.api.guard import needs, new_router
+from ziggurat.api.refusals import Refusal
+from ziggurat.entities import Identity
+from ziggurat.errors import UsageError
+from ziggurat.workspace.passwords import TooBusyError
+
+__all__ = ["NoticeHub", "Streams", "router"]
+
+_TOPIC: Final = re.compile(r"[a-z][a-z0-9_-]*(:[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_MOST_TOPICS: Final = 64
+_LONGEST: Final = 8192
+
+router = new_router(prefix="/api/v1", tags=["events"])
+
+
+class NoticeHub(Protocol):
+    """What passes notices on, such as ``ziggurat.jobs.notices.Hub``."""
+
+    @property
+    def number(self) -> int:
+        """Number of the newest notice."""
+        ...
+
+    def subscribe(
+        self, topics: Collection[str] = (), *, since: int | None = None, ready: Callable[[], None] | None = None
+    ) -> Any:
+        """Return a subscription with ``take() -> list of notices`` and ``close()``; a notice has ``encoded`` bytes."""
+        ...
+
+
+class Streams:
+    """The event streams that are open.
+
+    Args:
+        heartbeat_s: silence after which a comment is sent: proxies keep the connection then, and a dead one is noticed.
+        recheck_s: after which it is asked again who reads; a logout through this server asks at once.
+        most: streams at a time.
+    """
+
+    def __init__(self, *, heartbeat_s: float = 15.0, recheck_s: float = 5.0, most: int = 1000) -> None:
+        self.heartbeat_s = heartbeat_s
+        self.recheck_s = recheck_s
+        self.most = most
+        self.server = secrets.token_hex(8)
+        """Name of this life of the server: a page that sees another one asks for everything again."""
+        self._open: set[_Stream] = set()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """Return how many are open."""
+        return len(self._open)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server is ending."""
+        return self._is_closed
+
+    def check_room(self) -> None:
+        """Raise where no further stream can be opened.
+
+        Raises:
+            TooBusyError: where too many are open, or the server is ending.
+        """
+        if len(self._open) >= self.most or self._is_closed:
+            raise TooBusyError(
+                f"At most {self.most} event streams are open at a time.",
+                advice="Close some pages, or try again later.",
+                details={"retry_after_s": 10},
+            )
+
+    def add(self, stream: _Stream) -> None:
+        """Note that a stream is open."""
+        self._open.add(stream)
+
+    def remove(self, stream: _Stream) -> None:
+        """Note that a stream has ended."""
+        self._open.discard(stream)
+
+    def recheck(self) -> None:
+        """Make every stream ask at once whether its reader may still read; call it in the event loop."""
+        for stream in self._open:
+            stream.must_recheck = True
+            stream.wake()
+
+    def close(self) -> None:
+        """End all streams and take no more: the server is ending; call it in the event loop."""
+        self._is_closed = True
+        for stream in self._open:
+            stream.wake()
+
+
+class _Stream:
+    """One stream: sleeps until there is something to send, to check or to end."""
+
+    def __init__(
+        self, streams: Streams, request: Request, hub: NoticeHub, topics: list[str], since: int | None
+    ) -> None:
+        self.must_recheck = False
+        self._streams = streams
+        self._request = request
+        self._awake = asyncio.Event()
+        self._hub = hub
+        self._topics = topics
+        self._since = since
+        self._loop = asyncio.get_running_loop()
+        self._checked = self._sent = self._loop.time()
+
+    def wake(self) -> None:
+        self._awake.set()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        number = self._hub.number  # before subscribing: a notice may come twice then, but none is lost
+        subscription = self._hub.subscribe(self._topics, since=self._since, ready=self._wake_from_any_thread)
+        self._streams.add(self)
+        try:
+            yield self._hello(number if self._since is None else None)
+            while not self._streams.is_closed and await self._may_read():
+                notices = subscription.take()
+                if notices:
+                    self._sent = self._loop.time()
+                    yield b"".join(notice.encoded for notice in notices)
+                elif self._loop.time() - self._sent >= self._streams.heartbeat_s:
+                    self._sent = self._loop.time()
+                    yield b": still here\n\n"
+                else:
+                    await self._sleep()
+        finally:
+            subscription.close()
+            self._streams.remove(self)
+
+    def _hello(self, number: int | None) -> bytes:
+        # The id lets a reader resume that goes away before the first notice. The browser comes back after two seconds.
+        place = "" if number is None else f"id: {number}\n"
+        return f'retry: 2000\n{place}event: hello\ndata: {{"server":"{self._streams.server}"}}\n\n'.encode()
+
+    async def _sleep(self) -> None:
+        now = self._loop.time()
+        until = min(self._sent + self._streams.heartbeat_s, self._checked + self._streams.recheck_s)
+        try:
+            async with asyncio.timeout(max(0.0, until - now)):
+                await self._awake.wait()
+        except TimeoutError:
+            return
+        self._awake.clear()
+
+    async def _may_read(self) -> bool:
+        if not self.must_recheck and self._loop.time() - self._checked < self._streams.recheck_s:
+            return True
+        self.must_recheck, self._checked = False, self._loop.time()
+        try:
+            await self._request.app.state.gate.admit(self._request, "viewer", "read")
+        except Refusal:
+            return False
+        return True
+
+    def _wake_from_any_thread(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._awake.set)
+        except RuntimeError:  # the server has ended, and the hub still speaks
+            return
+
+
+@router.get("/events", response_class=StreamingResponse, summary="What is new, as server-sent events")
+async def stream_events(
+    request: Request,
+    identity: Annotated[Identity, needs("viewer", "read")],
+    topics: Annotated[str, Query(max_length=_LONGEST, description="Names with commas between; all where empty.")] = "",
+    last_event_id: Annotated[str, Query(max_length=40, description="As the header Last-Event-ID.")] = "",
+) -> StreamingResponse:
+    """Send a notice for whatever is new; it carries no data, one asks for them elsewhere.
+
+    The first event is `hello` with the name of this life of the server: another name than before means that everything
+    must be asked for again. An event `reload` means the same.
+    """
+    state = request.app.state
+    state.streams.check_room()
+    since = _number(request.headers.get("last-event-id", "") or last_event_id)
+    stream = _Stream(state.streams, request, state.studio.notices, _checked_topics(topics), since)
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+    return StreamingResponse(stream.parts(), media_type="text/event-stream", headers=headers)
+
+
+def _checked_topics(text: str) -> list[str]:
+    topics = [part for part in text.split(",") if part]
+    wrong = [topic for topic in topics if not _TOPIC.fullmatch(topic)]
+    if wrong or len(topics) > _MOST_TOPICS:
+        raise UsageError(
+            f"Topics must be up to {_MOST_TOPICS} names such as `jobs` or `job:20260101-120000-ab12`.",
+            received=repr(wrong[0][:100]) if wrong else f"{len(topics)} of them",
+            advice="Put commas between them.",
+        )
+    return topics
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    # What is no number of ours is answered like one that was forgotten: by `reload`.
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1

@@ -1,0 +1,73 @@
+"""Owns the OpenAPI document: what FastAPI knows of the routes, with who may use them and what errors look like."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from ziggurat.api.guard import Requirement, requirements
+from ziggurat.entities import ROLES, SCOPES
+
+__all__ = ["openapi_of"]
+
+_ERROR: Final = {
+    "title": "Error",
+    "description": "Every error: the rule, what came, and what to do.",
+    "type": "object",
+    "required": ["error", "message", "rule"],
+    "properties": {
+        "error": {"type": "string", "description": "The family, such as `usage`, `validation`, `forbidden`, `job`."},
+        "message": {"type": "string", "description": "All of it in words."},
+        "rule": {"type": "string"},
+        "received": {"type": "string"},
+        "advice": {"type": "string"},
+        "details": {"type": "object", "description": "Values for programs."},
+    },
+}
+_FORMS: Final = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token: `Authorization: Bearer zig_…`."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "ziggurat_session",
+        "description": "The cookie of a login; its name goes on with the port, and begins with `__Host-` under HTTPS.",
+    },
+}
+_REFERENCE: Final = {"$ref": "#/components/schemas/Error"}
+
+
+def openapi_of(app: FastAPI) -> dict[str, Any]:
+    """Return the document of an app as JSON values; it says of every operation in ``x-needs`` who may use it."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary="A studio for training deep networks.",
+        description="Roles: " + " < ".join(ROLES) + ". Scopes of tokens: " + " < ".join(SCOPES) + ".",
+        routes=app.router.routes,
+    )
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Error"] = _ERROR
+    components["securitySchemes"] = _FORMS
+    for route, requirement in requirements(app.router.routes):
+        for method in route.methods or ():
+            operation = document["paths"].get(route.path_format, {}).get(method.lower())
+            if operation is not None:
+                _complete(operation, requirement)
+    return document
+
+
+def _complete(operation: dict[str, Any], requirement: Requirement) -> None:
+    responses = operation["responses"]
+    responses.pop("422", None)
+    responses["default"] = {"description": "An error.", "content": {"application/json": {"schema": _REFERENCE}}}
+    if requirement.role:
+        operation["x-needs"] = {"role": requirement.role, "scope": requirement.scope}
+        operation["security"] = [{"token": []}, {"session": []}]
+    else:
+        operation["x-needs"] = {"role": "", "scope": ""}
+        operation["security"] = []

@@ -1,0 +1,18 @@
+"""Owns the routes of ``/api/v1`` over the studio: each does what a method of the studio does, by the same name."""
+
+from typing import Final
+
+__all__ = ["ROUTERS"]
+
+ROUTERS: Final = (
+    "ziggurat.api.routes.jobs:router",
+    "ziggurat.api.routes.job_files:router",
+    "ziggurat.api.routes.curves:router",
+    "ziggurat.api.routes.datasets:router",
+    "ziggurat.api.routes.dataset_versions:router",
+    "ziggurat.api.routes.uploads:router",
+    "ziggurat.api.routes.training:router",
+    "ziggurat.api.routes.models:router",
+    "ziggurat.api.routes.studio:router",
+)
+"""Where the application finds the routers."""

@@ -1,0 +1,82 @@
+"""Owns how values of the studio become JSON answers and downloads."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+
+from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS
+
+__all__ = ["answer", "download", "job_values", "plain"]
+
+
+def plain(value: Any) -> Any:
+    """Return JSON values: dataclasses and mappings as objects, NaN and infinities as the texts that events have,
+    bytes in base64.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _not_finite(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    parts: Any = value
+    return [plain(part) for part in parts]
+
+
+def answer(value: Any, status: int = 200) -> Response:
+    """Return a value as JSON."""
+    text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Lone surrogates come from file names that are no UTF-8; JSON may write them as escapes.
+    content = text.encode("utf-8", "surrogatepass") if text.isascii() else _encoded(text)
+    return Response(content, status, media_type="application/json")
+
+
+def download(parts: Iterator[bytes], name: str, archive_format: str) -> Response:
+    """Return an archive that is made while it is sent.
+
+    Args:
+        parts: of the archive.
+        name: what people call what is in it.
+        archive_format: a name in ``ARCHIVE_FORMATS``.
+    """
+    word = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "download"
+    whole = quote(f"{name}.{archive_format}".replace("/", "-").encode("utf-8", "replace"))
+    shown = f"attachment; filename=\"{word}.{archive_format}\"; filename*=UTF-8''{whole}"
+    return StreamingResponse(parts, media_type=ARCHIVE_FORMATS[archive_format], headers={"Content-Disposition": shown})
+
+
+def job_values(job: Any) -> dict[str, Any]:
+    """Return what ``info.json`` of an archive says of a job."""
+    names = ("id", "name", "kind", "state", "framework", "network", "epoch", "global_step", "created", "notes", "tags")
+    return plain({name: getattr(job, name) for name in (*names, "scalars", "spec")})
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text), separators=(",", ":")).encode()

@@ -1,0 +1,40 @@
+"""Owns the routes of a job's curves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.shapes import CurveShape
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["curves"])
+
+_Since = Annotated[int, Query(ge=-1, lt=2**63, description="Only points after this step.")]
+_Most = Annotated[int, Query(ge=4, le=100_000, description="Points of each at most; minima and maxima stay.")]
+
+
+@router.get("/jobs/{job_id}/tags", response_model=list[str])
+def tags(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return the names of a job's curves."""
+    return answer(studio.jobs.tags(job_id))
+
+
+@router.get("/jobs/{job_id}/curves", response_model=list[CurveShape])
+def curves(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    tag: Annotated[list[str], Query(description="Names of curves; none for all.")] = [],  # noqa: B006 - never changed
+    since_step: _Since = -1,
+    max_points: _Most = 2000,
+) -> Response:
+    """Return curves of a job."""
+    names = tag or studio.jobs.tags(job_id)
+    found = [studio.jobs.curve(job_id, name, since_step=since_step, max_points=max_points) for name in names]
+    return answer(found)

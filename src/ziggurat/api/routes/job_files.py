@@ -1,0 +1,75 @@
+"""Owns the routes of what a job wrote: log, messages, attempts, checkpoints, and its files as an archive."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Response
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer, download, job_values
+from ziggurat.api.routes.shapes import CheckpointShape, MessageShape, TextShape
+from ziggurat.entities import Attempt
+from ziggurat.workspace.studio.archives import archive
+
+__all__ = ["ArchiveFormat", "router"]
+
+router = new_router(prefix="/api/v1", tags=["jobs"])
+
+ArchiveFormat = Literal["tar", "tar.gz", "tar.bz2", "zip"]
+
+
+@router.get("/jobs/{job_id}/log", response_model=TextShape)
+def log(
+    studio: Held, _who: Viewer, job_id: str, at_most_bytes: Annotated[int, Query(ge=1, le=16 << 20)] = 64 << 10
+) -> Response:
+    """Return the end of the worker's log."""
+    return answer({"text": studio.jobs.log(job_id, at_most_bytes=at_most_bytes)})
+
+
+@router.get("/jobs/{job_id}/messages", response_model=MessageShape)
+def messages(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    level: Annotated[list[Literal["info", "warning", "error"]], Query()] = [],  # noqa: B006 - never changed
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Return the newest of what the worker said to people, the oldest of them first."""
+    return answer({"messages": studio.jobs.messages(job_id, levels=level, limit=limit)})
+
+
+@router.get("/jobs/{job_id}/attempts", response_model=list[Attempt])
+def attempts(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return the attempts of a job, the oldest first."""
+    return answer(studio.jobs.attempts(job_id))
+
+
+@router.get("/jobs/{job_id}/checkpoints", response_model=list[CheckpointShape])
+def checkpoints(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return the checkpoints of a job, the oldest step first."""
+    return answer(studio.jobs.checkpoints(job_id))
+
+
+@router.delete("/jobs/{job_id}/checkpoints/{name}", status_code=204)
+def remove_checkpoint(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
+    """Remove a checkpoint of a job that is not running."""
+    studio.jobs.remove_checkpoint(job_id, name)
+    studio.people.note(who, "checkpoint.delete", job_id, name=name)
+    return Response(status_code=204)
+
+
+@router.get("/jobs/{job_id}/download", response_class=Response)
+def download_job(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    format: Annotated[ArchiveFormat, Query()] = "tar.gz",  # noqa: A002 - the word that people use
+    checkpoint: str = "",
+) -> Response:
+    """Return a job's files as an archive with an ``info.json``, of all its checkpoints or of one."""
+    job = studio.jobs.get(job_id)
+    files = list(studio.training.files(job_id, checkpoint))
+    info = {**job_values(job), "checkpoint": checkpoint}
+    return download(archive(format, files, info, now=studio.clock()), job.name or job.id, format)

@@ -1,0 +1,146 @@
+"""Owns the routes of jobs: find, look, change, stop, pause, resume, delete, and the same with many."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.asked import BulkBody, ChangeBody, JobQuery, RequestBody
+from ziggurat.api.routes.shapes import ActionShape, JobPageShape, JobShape, JobsShape, Json, RequestShape
+from ziggurat.errors import UsageError
+from ziggurat.workspace.studio.bulk import act_on_jobs
+from ziggurat.workspace.studio.clones import clone_request
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["jobs"])
+
+
+class _Reorder(RequestBody):
+    before: str | None = Field(None, description="Id of the job that comes after it; null: last of the queue.")
+
+
+class _Hyperparameter(RequestBody):
+    name: str = Field(max_length=200, description="Such as `learning_rate`.")
+    value: float = Field(allow_inf_nan=False)
+
+
+@router.get("/jobs", response_model=JobPageShape)
+def list_jobs(studio: Held, _who: Viewer, query: Annotated[JobQuery, Query()]) -> Response:
+    """Return some of the jobs that a filter leaves."""
+    return answer(studio.jobs.page(query.chosen()))
+
+
+@router.get("/queue", response_model=JobsShape)
+def queue(studio: Held, _who: Viewer) -> Response:
+    """Return the jobs that wait, the next one first; ``reason`` of each says why it waits."""
+    return answer({"jobs": studio.jobs.queue()})
+
+
+@router.get("/counts", response_model=dict[str, int])
+def counts(studio: Held, _who: Viewer) -> Response:
+    """Return state → number of jobs."""
+    return answer(studio.jobs.counts())
+
+
+@router.get("/compare", response_model=Json)
+def compare(
+    studio: Held, _who: Viewer, job: Annotated[list[str], Query(min_length=1, max_length=100, description="Ids.")]
+) -> Response:
+    """Return where the specs of jobs differ (``differences``), and what their curves came to (``scalars``)."""
+    return answer(studio.jobs.compare(job))
+
+
+@router.post("/jobs/actions", response_model=ActionShape)
+def act(studio: Held, who: Trainer, body: BulkBody) -> Response:
+    """Do the same with many jobs: with those of ``ids``, or with all that ``filter`` leaves."""
+    if (body.ids is None) == (body.filter is None):
+        raise UsageError("Jobs are chosen by `ids` or by `filter`.", received="both or neither")
+    chosen = body.filter.chosen() if body.filter else body.ids or []
+    change = body.change.change() if body.change else None
+    results = act_on_jobs(studio.jobs, body.action, chosen, change=change, force=body.force, who=who.name)
+    done = [each["id"] for each in results if each["done"]]
+    studio.people.note(who, f"jobs.{body.action}", count=len(done), ids=done[:100])
+    return answer({"results": results})
+
+
+@router.get("/jobs/{job_id}", response_model=JobShape)
+def get_job(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return a job."""
+    return answer(studio.jobs.get(job_id))
+
+
+@router.patch("/jobs/{job_id}", response_model=JobShape)
+def change_job(studio: Held, who: Trainer, job_id: str, body: ChangeBody) -> Response:
+    """Change name, notes, project, tags or priority."""
+    job = studio.jobs.change(job_id, body.change())
+    studio.people.note(who, "job.change", job_id, fields=sorted(body.model_fields_set))
+    return answer(job)
+
+
+@router.delete("/jobs/{job_id}", status_code=204)
+def delete_job(studio: Held, who: Trainer, job_id: str, force: bool = False) -> Response:
+    """Delete a job and its folder; ``force`` ends it first where it runs."""
+    studio.jobs.delete(job_id, force=force)
+    studio.people.note(who, "job.delete", job_id, force=force)
+    return Response(status_code=204)
+
+
+@router.post("/jobs/{job_id}/stop", response_model=JobShape)
+def stop_job(studio: Held, who: Trainer, job_id: str) -> Response:
+    """Ask the worker to save and end, or take the job out of the queue."""
+    job = studio.jobs.stop(job_id, who=who.name)
+    studio.people.note(who, "job.stop", job_id)
+    return answer(job)
+
+
+@router.post("/jobs/{job_id}/pause", response_model=JobShape)
+def pause_job(studio: Held, who: Trainer, job_id: str) -> Response:
+    """Save, and free the device; ``resume`` goes on at the exact step."""
+    job = studio.jobs.pause(job_id, who=who.name)
+    studio.people.note(who, "job.pause", job_id)
+    return answer(job)
+
+
+@router.post("/jobs/{job_id}/resume", response_model=JobShape)
+def resume_job(studio: Held, who: Trainer, job_id: str) -> Response:
+    """Put a job that was stopped, paused or failed back into the queue."""
+    job = studio.jobs.resume(job_id)
+    studio.people.note(who, "job.resume", job_id)
+    return answer(job)
+
+
+@router.post("/jobs/{job_id}/retry", response_model=JobShape)
+def retry_job(studio: Held, who: Trainer, job_id: str) -> Response:
+    """Put a job that failed back into the queue."""
+    job = studio.jobs.retry(job_id)
+    studio.people.note(who, "job.retry", job_id)
+    return answer(job)
+
+
+@router.post("/jobs/{job_id}/reorder", response_model=JobsShape)
+def reorder_job(studio: Held, who: Trainer, job_id: str, body: _Reorder) -> Response:
+    """Place a job of the queue before another one, or last; return the queue."""
+    studio.jobs.reorder(job_id, body.before)
+    studio.people.note(who, "job.reorder", job_id)
+    return answer({"jobs": studio.jobs.queue()})
+
+
+@router.post("/jobs/{job_id}/hyperparameters", response_model=JobShape)
+def set_hyperparameter(studio: Held, who: Trainer, job_id: str, body: _Hyperparameter) -> Response:
+    """Set a hyperparameter of a running training; it acts within a tenth of an epoch."""
+    studio.jobs.set_hyperparameter(job_id, body.name, body.value)
+    studio.people.note(who, "job.hyperparameter", job_id, name=body.name, value=body.value)
+    return answer(studio.jobs.get(job_id))
+
+
+@router.get("/jobs/{job_id}/request", response_model=RequestShape)
+def clone_job(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return what would make a job again, to be changed and sent to ``/trainings`` or ``/datasets``."""
+    values = vars(clone_request(studio.jobs, job_id))
+    return answer({name: value for name, value in values.items() if name != "needs"})

@@ -1,0 +1,48 @@
+"""Owns pictures that come with a request: as parts of a form, or as paths of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Depends, File, Form, UploadFile
+
+from ziggurat.api.routes.access import Held
+from ziggurat.errors import UsageError
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.pictures import MOST_PICTURES, PICTURE_BYTES, read_pictures
+
+__all__ = ["Pictures", "posted_pictures"]
+
+
+def posted_pictures(studio: Studio, files: Sequence[UploadFile], paths: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return name and content of each picture; those that were sent come first.
+
+    Raises:
+        UsageError: where there is none, there are too many, one is too large, or a path may not be named.
+    """
+    if not files and not paths:
+        raise UsageError("A request has pictures: `files` of a form, or `paths`.", received="none")
+    if len(files) + len(paths) > MOST_PICTURES:
+        raise UsageError(f"At most {MOST_PICTURES} pictures are sent at once.", received=str(len(files) + len(paths)))
+    sent = [(file.filename or f"picture {number}", _content(file)) for number, file in enumerate(files, 1)]
+    return [*sent, *read_pictures(studio.paths, paths)]
+
+
+def _posted(
+    studio: Held,
+    files: Annotated[list[UploadFile], File(description="Pictures.")] = [],  # noqa: B006 - never changed
+    paths: Annotated[list[str], Form(description="Pictures below the folders that `/paths` offers.")] = [],  # noqa: B006
+) -> list[tuple[str, bytes]]:
+    return posted_pictures(studio, files, paths)
+
+
+Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]
+"""Name and content of each picture of a form."""
+
+
+def _content(file: UploadFile) -> bytes:
+    content = file.file.read(PICTURE_BYTES + 1)
+    if len(content) > PICTURE_BYTES:
+        raise UsageError(f"A picture has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{file.filename}`")
+    return content

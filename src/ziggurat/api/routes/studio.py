@@ -1,0 +1,112 @@
+"""Owns the routes of the studio itself: projects, machine, paths, settings, version."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from ziggurat import __version__
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Admin, Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.asked import RequestBody
+from ziggurat.api.routes.shapes import Json, ProjectShape, RootsShape, SuggestionsShape
+from ziggurat.settings import describe_settings
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["studio"])
+
+
+class _Project(RequestBody):
+    name: str = Field(min_length=1, max_length=200)
+
+
+@router.get("/projects", response_model=list[ProjectShape])
+def projects(studio: Held, _who: Viewer) -> Response:
+    """Return all projects by name, each with how many jobs it has."""
+    return answer([{**vars(project), "jobs": count} for project, count in studio.projects.all()])
+
+
+@router.post("/projects", response_model=ProjectShape, status_code=201)
+def add_project(studio: Held, who: Trainer, body: _Project) -> Response:
+    """Make a project, where there is none of that name."""
+    project = studio.projects.ensure(body.name, studio.clock())
+    studio.people.note(who, "project.create", project.name)
+    count = next((jobs for each, jobs in studio.projects.all() if each.id == project.id), 0)
+    return answer({**vars(project), "jobs": count}, 201)
+
+
+@router.patch("/projects/{name:path}", status_code=204)
+def rename_project(studio: Held, who: Trainer, name: str, body: _Project) -> Response:
+    """Give a project another name; its jobs stay in it."""
+    studio.projects.rename(name, body.name)
+    studio.people.note(who, "project.rename", name, name=body.name)
+    return Response(status_code=204)
+
+
+@router.delete("/projects/{name:path}", status_code=204)
+def delete_project(
+    studio: Held,
+    who: Trainer,
+    name: str,
+    move_jobs_to: Annotated[str | None, Query(description="Project that gets its jobs; empty: none.")] = None,
+) -> Response:
+    """Remove a project that has no jobs, or whose jobs go to another one."""
+    studio.projects.delete(name, move_jobs_to=move_jobs_to)
+    studio.people.note(who, "project.delete", name)
+    return Response(status_code=204)
+
+
+@router.get("/machine", response_model=Json)
+def machine(studio: Held, _who: Viewer) -> Response:
+    """Return what the machine has (devices, memory, disk, frameworks), and the jobs that run and wait."""
+    return answer({**studio.machine.strip(), "running": studio.jobs.running(), "queue": studio.jobs.queue()})
+
+
+@router.get("/paths", response_model=SuggestionsShape)
+def paths(studio: Held, _who: Trainer, query: Annotated[str, Query(max_length=4096)] = "") -> Response:
+    """Return what a path that is being typed may become; only folders that the studio offers are looked at."""
+    return answer({"suggestions": studio.paths.suggestions(query)})
+
+
+@router.get("/roots", response_model=RootsShape)
+def roots(studio: Held, _who: Trainer) -> Response:
+    """Return the folders of the machine below which people may name files; those of the workspace are offered too."""
+    return answer({"roots": studio.paths.chosen})
+
+
+@router.put("/roots", response_model=RootsShape)
+def choose_roots(studio: Held, who: Admin, body: RootsShape) -> Response:
+    """Offer other folders; none offers only those of the workspace."""
+    studio.paths.choose(body.roots)
+    studio.people.note(who, "settings.roots", roots=body.roots)
+    return answer({"roots": studio.paths.chosen})
+
+
+@router.get("/settings", response_model=list[Json])
+def settings(studio: Held, _who: Admin) -> Response:
+    """Return every setting: ``name``, ``value``, ``origin``, ``help``, ``variable``."""
+    known = [(each, str(getattr(studio.settings, each.name))) for each in describe_settings()]
+    origins = studio.settings.origins
+    return answer(
+        [
+            {
+                "name": each.name,
+                "value": value,
+                "origin": origins.get(each.name, "default"),
+                "help": each.help,
+                "variable": each.variable,
+            }
+            for each, value in known
+        ]
+    )
+
+
+@router.get("/version", response_model=dict[str, str])
+def version(_studio: Held, _who: Viewer) -> Response:
+    """Return the versions of Ziggurat and of Python."""
+    return answer({"ziggurat": __version__, "python": platform.python_version()})

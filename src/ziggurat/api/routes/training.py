@@ -1,0 +1,70 @@
+"""Owns the routes of trainings and networks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.asked import NewJobBody, RequestBody
+from ziggurat.api.routes.shapes import JobsShape, Json, TextShape
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["training"])
+
+_Framework = Literal["tensorflow", "torch", "null"]
+
+
+class _Network(RequestBody):
+    network: str = Field("", max_length=200, description="Name of a standard network; empty where there is a text.")
+    text: str = Field("", max_length=2_000_000, description="Of a network file.")
+    backend: _Framework = "tensorflow"
+
+
+class _Describe(_Network):
+    input_shape: list[Annotated[int, Field(ge=1, le=65536)]] | None = Field(None, min_length=1, max_length=4)
+    classes: int | None = Field(None, ge=1, le=1_000_000)
+
+
+class _Debug(_Network):
+    dataset: str = Field("", description="Id of a data set that is done; empty for handwritten digits.")
+    batch_size: int | None = Field(None, ge=1, le=4096)
+
+
+@router.post("/trainings", response_model=JobsShape, status_code=201)
+def create(studio: Held, who: Trainer, body: NewJobBody) -> Response:
+    """Put a training, or a sweep of several, into the queue; all of them, or none."""
+    studio.paths.check_spec(body.spec)
+    jobs = studio.training.create(body.request(), owner=who.name)
+    for job in jobs:
+        studio.people.note(who, "training.create", job.id)
+    return answer({"jobs": jobs}, 201)
+
+
+@router.get("/networks", response_model=list[Json])
+def networks(studio: Held, _who: Viewer, framework: _Framework = "tensorflow") -> Response:
+    """Return the standard networks of a framework."""
+    return answer(studio.training.standard(framework))
+
+
+@router.get("/networks/{name}", response_model=TextShape)
+def network_text(studio: Held, _who: Viewer, name: str, framework: _Framework = "tensorflow") -> Response:
+    """Return the source of a standard network, to be changed."""
+    return answer({"text": studio.training.network_text(name, framework)})
+
+
+@router.post("/networks/describe", response_model=Json)
+def describe(studio: Held, _who: Trainer, body: _Describe) -> Response:
+    """Describe a network: layers, shapes, parameters, cost. Its code runs in a process of its own."""
+    return answer(studio.training.describe(**body.model_dump()))
+
+
+@router.post("/networks/debug", response_model=Json)
+def debug(studio: Held, _who: Trainer, body: _Debug) -> Response:
+    """Run a network eagerly on one real batch, in a process of its own."""
+    return answer(studio.training.debug(**body.model_dump()))

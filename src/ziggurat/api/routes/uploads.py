@@ -1,0 +1,56 @@
+"""Owns the routes of uploads: files that wait in the workspace to become a data set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Uploader
+from ziggurat.api.routes.answers import answer
+from ziggurat.workspace.studio.uploads import Upload
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["uploads"])
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.post("/uploads", response_model=Upload, status_code=201, openapi_extra=_BODY)
+async def upload(
+    request: Request,
+    studio: Held,
+    _who: Uploader,
+    name: Annotated[str, Query(min_length=1, max_length=4096, description="Of the file, with folders if any.")],
+    id: Annotated[str, Query(description="Upload that the file is added to; empty for a new one.")] = "",  # noqa: A002
+) -> Response:
+    """Take in a file, whose content is the body; ``source`` of the answer is what the spec of a data set names.
+
+    An archive is unpacked when the data set is made, and each of its members is checked then.
+    """
+    incoming = await run_in_threadpool(studio.uploads.add, name, id)
+    with incoming:
+        async for block in request.stream():
+            await run_in_threadpool(incoming.write, block)
+    return answer(await run_in_threadpool(incoming.result), 201)
+
+
+@router.get("/uploads/{upload_id}", response_model=Upload)
+def describe_upload(studio: Held, _who: Trainer, upload_id: str) -> Response:
+    """Return what came so far."""
+    return answer(studio.uploads.describe(upload_id))
+
+
+@router.delete("/uploads/{upload_id}", status_code=204)
+def remove_upload(studio: Held, _who: Trainer, upload_id: str) -> Response:
+    """Delete an upload."""
+    studio.uploads.remove(upload_id)
+    return Response(status_code=204)

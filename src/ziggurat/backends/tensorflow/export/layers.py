@@ -1,0 +1,45 @@
+"""Owns which tensor stands for a layer: the last of its scope that the outputs of a tower are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["layers_behind"]
+
+
+def layers_behind(outputs: Sequence[Any], scope: str) -> dict[str, Any]:
+    """Return layer → its output, in the order of the graph.
+
+    Args:
+        outputs: tensors of a tower.
+        scope: of the tower's operations; the first name behind it is that of a layer. An operation of the network
+            without a scope of its own is a layer by itself.
+    """
+    behind = _behind(outputs)
+    layers: dict[str, Any] = {}
+    for operation in outputs[0].graph.get_operations():
+        if operation.name in behind and operation.name.startswith(scope) and _is_batch(operation):
+            layers[operation.name.removeprefix(scope).split("/")[0]] = operation.outputs[0]
+    return layers
+
+
+def _is_batch(operation: Any) -> bool:
+    """Return whether an operation gives floating-point numbers for each sample: its first axis is open."""
+    if not operation.outputs or operation.type == "Placeholder":
+        return False
+    tensor = operation.outputs[0]
+    if not tensor.dtype.is_floating or (tensor.shape.rank or 0) < 2:
+        return False
+    return tensor.shape.as_list()[0] is None
+
+
+def _behind(outputs: Sequence[Any]) -> set[str]:
+    """Return the names of all operations that the outputs are made of."""
+    waiting, names = [tensor.op for tensor in outputs], set[str]()
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in names:
+            names.add(operation.name)
+            waiting.extend(source.op for source in operation.inputs)
+    return names

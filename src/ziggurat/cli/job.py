@@ -1,0 +1,286 @@
+"""Owns ``ziggurat job``: what the studio's REST API does with jobs, by the same names, from any machine."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Group
+from ziggurat.cli.output import Output, table
+from ziggurat.cli.studio_parts import studio_module
+from ziggurat.entities import JOB_KINDS, JOB_STATES
+from ziggurat.errors import DataError, JobError, UnknownNameError, UsageError
+from ziggurat.workspace.server_state import running_server
+
+__all__ = ["job"]
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_ACTIONS: Final = {
+    "stop": "Ask the workers of jobs to save and end, or take the jobs out of the queue.",
+    "pause": "Save jobs and free their devices; `resume` goes on at the exact step.",
+    "resume": "Put jobs that were stopped, paused or failed back into the queue.",
+    "retry": "Put jobs that failed back into the queue.",
+}
+
+
+class _JobId(click.ParamType):
+    """An id of a job; anything else would be another place in the REST API."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _ID.fullmatch(value):
+            raise JobError("There is no such job.", received=repr(value), advice="List them with: ziggurat job list")
+        return value
+
+
+def _reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags that say which studio it asks."""
+    for option in (
+        click.option(
+            "--token-file", type=click.Path(path_type=Path), help="File with a token; others may not read it."
+        ),
+        click.option("--token", metavar="SECRET", help="A token; others may see it on the command line."),
+        click.option("--server", metavar="URL", help="Address of the studio; else the one that serves the workspace."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=Group)
+def job() -> None:
+    """List, show, stop, resume and delete the jobs of a studio, and ask their models."""
+
+
+@job.command("list")
+@click.option("--kind", "kinds", multiple=True, help="Only this kind, such as train; repeatable.")
+@click.option("--state", "states", multiple=True, help="Only in this state, such as running; repeatable.")
+@click.option("--project", help="Only of this project.")
+@click.option("--text", help="Only with this text in name, id, notes, network or tags.")
+@click.option("--tag", help="Only with this tag.")
+@click.option("--where", multiple=True, metavar="CONDITION", help="Such as 'learning_rate > 0.01'; repeatable.")
+@click.option("--sort", help="Field or curve to sort by; a minus in front puts large values first.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many at most.")
+@_reaches_studio
+@click.pass_obj
+def job_list(application: Application, kinds: Sequence[str], states: Sequence[str], limit: int, **chosen: Any) -> None:
+    """List jobs, newest first."""
+    _check_known("kind of job", kinds, JOB_KINDS)
+    _check_known("state of a job", states, JOB_STATES)
+    with _client(application, chosen) as client:
+        wanted = {name: value for name, value in chosen.items() if value} | {"kind": kinds, "state": states}
+        found = [each for each, _ in zip(client.jobs(**_given(wanted)), range(limit), strict=False)]
+    application.output.document(found, _table(found))
+
+
+@job.command("queue")
+@_reaches_studio
+@click.pass_obj
+def job_queue(application: Application, **studio: Any) -> None:
+    """List the jobs that wait, the next one first, and why each waits."""
+    with _client(application, studio) as client:
+        found = client.queue()
+    rows = [(each["id"], each["name"], each["reason"]) for each in found]
+    application.output.document(found, table(rows, ("id", "name", "waits because")))
+
+
+@job.command("show")
+@click.argument("job_id", metavar="ID", type=_JobId())
+@_reaches_studio
+@click.pass_obj
+def job_show(application: Application, job_id: str, **studio: Any) -> None:
+    """Show all that is known of the job ID."""
+    with _client(application, studio) as client:
+        found = client.job(job_id)
+    application.output.document(found, _job_text(found, application.output))
+
+
+def _add_action(name: str, text: str) -> None:
+    @job.command(name, help=f"{text}\n\nExit code 10 where that was not possible for one of them.")
+    @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=_JobId())
+    @_reaches_studio
+    @click.pass_obj
+    def act(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
+        with _client(application, studio) as client:
+            return _for_each(application, job_ids, lambda job_id: getattr(client, name)(job_id))
+
+
+for _name, _text in _ACTIONS.items():
+    _add_action(_name, _text)
+
+
+@job.command("delete")
+@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=_JobId())
+@click.option("--force", is_flag=True, help="End them first where they run.")
+@_reaches_studio
+@click.pass_obj
+def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, **studio: Any) -> int:
+    """Delete jobs and their folders. Exit code 10 where that was not possible for one of them."""
+
+    def delete(job_id: str) -> dict[str, Any]:
+        client.delete(job_id, force=force)
+        return {"id": job_id, "state": "deleted"}
+
+    with _client(application, studio) as client:
+        return _for_each(application, job_ids, delete)
+
+
+@job.command("wait")
+@click.argument("job_id", metavar="ID", type=_JobId())
+@click.option("--time-limit", metavar="S", type=click.FloatRange(min=0), help="Seconds after which it gives up.")
+@_reaches_studio
+@click.pass_obj
+def job_wait(application: Application, job_id: str, time_limit: float | None, **studio: Any) -> None:
+    """Wait until the job ID is done; exit code 10 where it fails, is stopped, or is not done in time."""
+    with _client(application, studio) as client:
+        found = client.wait(job_id, timeout_s=time_limit)
+    application.output.document(found, f"{job_id} is {found['state']}.")
+
+
+@job.command("log")
+@click.argument("job_id", metavar="ID", type=_JobId())
+@_reaches_studio
+@click.pass_obj
+def job_log(application: Application, job_id: str, **studio: Any) -> None:
+    """Show the end of the worker's log of the job ID."""
+    with _client(application, studio) as client:
+        text = client.log(job_id)
+    application.output.document({"text": text}, text)
+
+
+@job.command("curve")
+@click.argument("job_id", metavar="ID", type=_JobId())
+@click.argument("tags", nargs=-1, metavar="[TAG]...")
+@click.option("--since-step", type=int, default=-1, help="Only points after this step.")
+@click.option("--max-points", type=click.IntRange(min=2), default=2000, show_default=True, help="Of each curve.")
+@_reaches_studio
+@click.pass_obj
+def job_curve(
+    application: Application, job_id: str, tags: tuple[str, ...], since_step: int, max_points: int, **studio: Any
+) -> None:
+    """Show the points of curves of the job ID; of all of them where no TAG is given."""
+    with _client(application, studio) as client:
+        found = client.curves(job_id, tags, since_step=since_step, max_points=max_points)
+    rows = [
+        (tag, f"{step:.0f}", f"{value:.6g}")
+        for tag, curve in found.items()
+        for step, value in zip(curve["steps"], curve["values"], strict=True)
+    ]
+    application.output.document(found, table(rows, ("curve", "step", "value")))
+
+
+@job.command("predict")
+@click.argument("job_id", metavar="ID", type=_JobId())
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE...", type=click.Path(path_type=Path))
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
+@click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
+@_reaches_studio
+@click.pass_obj
+def job_predict(
+    application: Application, job_id: str, images: tuple[Path, ...], top: int, checkpoint: str, **studio: Any
+) -> int:
+    """Send IMAGEs of this machine to the model of the job ID; exit code 4 where one cannot be read there."""
+    missing = next((image for image in images if not image.is_file()), None)
+    if missing is not None:
+        raise UsageError("A picture to send is a file of this machine.", received=str(missing))
+    with _client(application, studio) as client:
+        found = client.models.predict(job_id, images, top=top, checkpoint=checkpoint)
+    lines = [_prediction_text(each) for each in found["predictions"]]
+    lines += [f"Not read: {each['message']}" for each in found["failures"]]
+    application.output.document(found, "\n".join(lines))
+    return DataError.exit_code if found["failures"] else 0
+
+
+def _client(application: Application, studio: dict[str, Any]) -> Any:
+    """Return a client for the studio that the flags name; they are taken out of ``studio``."""
+    server, token, file = studio.pop("server"), studio.pop("token"), studio.pop("token_file")
+    if token and file:
+        raise UsageError("`--token` and `--token-file` exclude each other.", advice="Leave one of them out.")
+    if server is None:
+        state = running_server(application.settings.workspace)
+        if state is None or not state.is_here:
+            where = f" here, not on {state.host}" if state is not None else ""
+            raise JobError(
+                f"A studio must serve {application.settings.workspace}{where} to be asked.",
+                advice="Start one with `ziggurat up`, or name another one by --server URL.",
+            )
+        server = state.address
+    return studio_module("ziggurat.client").Client(server, _secret(file) if file else token or "")
+
+
+def _secret(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("The file of a token must be readable.", received=f"{file}: {error}") from None
+
+
+def _for_each(application: Application, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]) -> int:
+    """Do something with each job, whatever happens with the others; return the exit code."""
+    code = 0
+    for job_id in job_ids:
+        try:
+            done = act(job_id)
+            application.output.line(done, f"{job_id} is {application.output.word(done['state'])} now.")
+        except JobError as error:
+            code = error.exit_code
+            application.output.line(error.as_dict() | {"id": job_id}, f"{job_id}: {error}")
+    return code
+
+
+def _check_known(what: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+
+
+def _table(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [(each["id"], each["name"], each["kind"], each["state"], _progress(each), each["reason"]) for each in found]
+    return table(rows, ("id", "name", "kind", "state", "progress", "reason"))
+
+
+def _progress(found: Mapping[str, Any]) -> str:
+    total = f" of {found['total_steps']}" if found["total_steps"] else ""
+    return f"step {found['global_step']}{total}"
+
+
+def _job_text(found: Mapping[str, Any], output: Output) -> str:
+    rows = [
+        ("job", f"{found['id']} {found['name']}"),
+        ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
+        ("progress", _progress(found)),
+        ("time left", "" if found["remaining_s"] is None else f"{found['remaining_s']:.0f} s"),
+        ("made", time.strftime("%Y-%m-%d %H:%M", time.localtime(found["created"]))),
+        ("owner", found["owner"]),
+        ("project", found["project"]),
+        ("tags", ", ".join(found["tags"])),
+        ("network", found["network"]),
+        ("folder", found["folder"]),
+        ("scalars", ", ".join(f"{tag} {_last(curve):.5g}" for tag, curve in found["scalars"].items())),
+        ("notes", found["notes"]),
+    ]
+    return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def _last(curve: Mapping[str, Any]) -> float:
+    return math.nan if curve["last"] is None else float(curve["last"])
+
+
+def _prediction_text(prediction: Mapping[str, Any]) -> str:
+    if "classes" in prediction:
+        named = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
+        return f"{prediction['file']}: {named}"
+    shapes = (f"{name} {tuple(each['shape'])}" for name, each in prediction["outputs"].items())
+    return f"{prediction['file']}: {', '.join(shapes)}; --json shows the values"

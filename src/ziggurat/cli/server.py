@@ -1,0 +1,169 @@
+"""Owns the verbs of the studio's server: ``up``, ``down``, and ``status``, which also shows how single jobs are."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat import __version__
+from ziggurat.cli import jobs
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command
+from ziggurat.cli.studio_parts import studio_module
+from ziggurat.cli.studio_text import studio_text
+from ziggurat.settings import has_display
+from ziggurat.workspace.ports import address_of, take_port
+from ziggurat.workspace.server_state import (
+    end_server,
+    forget_server,
+    make_server_state,
+    refuse_second,
+    write_server,
+)
+
+__all__ = ["database_option", "down", "status", "up"]
+
+_API: Final = "ziggurat.api"
+_STUDIO: Final = "ziggurat.workspace.studio"
+_LOGS: Final = "logs"
+
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    help="Database of the studio, such as postgresql://USER@HOST/NAME; else studio.db in the workspace.",
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and how the studio shall listen, as the flags of ``up`` say."""
+
+    host: str
+    port: int
+    prefix: str
+    hosts: tuple[str, ...]
+    database: str | None
+
+    def words(self) -> list[str]:
+        """Return the words that say it again."""
+        words = ["--host", self.host, "--port", str(self.port), "--prefix", self.prefix]
+        for name in self.hosts:
+            words += ["--allowed-host", name]
+        return words if self.database is None else [*words, "--database", self.database]
+
+
+@click.command(cls=Command)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 for all networks.")
+@click.option("--port", default=5000, show_default=True, help="Port to listen at; 0 for any that is free.")
+@click.option("--prefix", default="", metavar="PATH", help="Path below which it stands behind a proxy, as /ziggurat.")
+@click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Name that it answers to; repeatable.")
+@database_option
+@click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
+@click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
+@click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")
+@click.pass_obj
+def up(application: Application, browser: bool | None, detach: bool, new_token: bool, **place: Any) -> None:
+    """Serve the studio of the workspace until Ctrl-C; jobs go on without it."""
+    asked = _Place(**place)
+    refuse_second(application.settings.workspace)
+    with take_port(asked.host, asked.port) as listener:
+        token = _check_people(application, asked, new_token)
+        if not detach:
+            _serve(application, asked, listener, token, browser)
+            return
+    state = studio_module(f"{_STUDIO}.detaching").start_detached_server(application.settings, asked.words())
+    _show_start(application, state.address, state.pid, token)
+    _open_browser(application, state.address, browser)
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def down(application: Application) -> None:
+    """End the studio of the workspace; jobs go on."""
+    state = end_server(application.settings.workspace)
+    text = f"The studio at {state.address} has ended. Jobs that run go on; `ziggurat up` finds them again."
+    application.output.document({"address": state.address, "pid": state.pid}, text)
+
+
+@click.command(cls=Command)
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@database_option
+@click.pass_context
+def status(context: click.Context, folders: tuple[Path, ...], database: str | None) -> None:
+    """Show how the studio is or, with FOLDERs, how the jobs there are; with --json, one line each."""
+    if folders:
+        context.invoke(jobs.status, folders=folders)
+        return
+    application: Application = context.obj
+    summary = studio_module(f"{_STUDIO}.opening").studio_summary(application.settings, database)
+    application.output.document(summary, studio_text(summary, application.output))
+
+
+def _check_people(application: Application, place: _Place, new_token: bool) -> str:
+    """Return a new token where one is asked for; refuse to listen to others where nobody would have to log in."""
+    binding = studio_module("ziggurat.workspace.binding")
+    with studio_module(f"{_STUDIO}.opening").open_people(application.settings, place.database) as people:
+        token = binding.first_token(people) if new_token else ""
+        binding.check_bind(place.host, people)
+    return token
+
+
+def _serve(application: Application, place: _Place, listener: Any, token: str, browser: bool | None) -> None:
+    serving = studio_module(f"{_API}.serving")
+    is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
+    prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)
+    address = address_of(listener, place.host, prefix)
+    opening, workspace = studio_module(f"{_STUDIO}.opening"), application.settings.workspace
+
+    with opening.open_studio(application.settings, url=place.database, prefix=prefix) as studio:
+        server = studio_module(f"{_API}.app").create_app(
+            studio, prefix=prefix, hosts=place.hosts, public_bind=is_public
+        )
+
+        def ready() -> None:
+            write_server(workspace, make_server_state(address, __version__, now=time.time()))
+            _show_start(application, address, None, token)
+            threading.Thread(target=_greet, args=(application, studio, address, browser), daemon=True).start()
+
+        try:
+            ended_by = serving.serve(server, listener, logs=workspace / _LOGS, ready=ready)
+        finally:
+            forget_server(workspace)
+        running = len(studio.jobs.running())
+    going_on = {0: "no job runs", 1: "1 job goes on"}.get(running, f"{running} jobs go on")
+    application.output.note(f"The studio has ended ({ended_by}); {going_on}.")
+
+
+def _show_start(application: Application, address: str, pid: int | None, token: str) -> None:
+    workspace = str(application.settings.workspace)
+    content = {"address": address, "workspace": workspace} | ({"pid": pid} if pid else {}) | _given(token)
+    how_to_end = "`ziggurat down` ends it" if pid else "Ctrl-C ends it"
+    lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on."]
+    if token:
+        lines.append(f"Log in with this token, which is shown only now: {token}")
+    application.output.line(content, "\n".join(lines))
+
+
+def _given(token: str) -> dict[str, str]:
+    return {"token": token} if token else {}
+
+
+def _greet(application: Application, studio: Any, address: str, browser: bool | None) -> None:
+    """Do what takes a while once the server answers: open a browser, look for the frameworks."""
+    _open_browser(application, address, browser)
+    for framework in studio.machine.frameworks.find():
+        if framework.sentence:
+            application.output.note(framework.sentence)
+
+
+def _open_browser(application: Application, address: str, asked: bool | None) -> None:
+    usual = application.settings.browser and has_display() and sys.stdout.isatty()
+    if usual if asked is None else asked:
+        webbrowser.open(address)

@@ -1,0 +1,75 @@
+"""Owns the sentences in which people read the state of the studio and of its machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ziggurat.cli.output import Output
+
+__all__ = ["gigabytes", "studio_text"]
+
+
+def studio_text(summary: Mapping[str, Any], output: Output) -> str:
+    """Return how the studio is in a few lines; ``summary`` is that of ``studio_summary``."""
+    machine = summary["machine"]
+    disk, memory = machine["disk"], machine["memory"]
+    rows = [
+        ("studio", _server(summary)),
+        ("workspace", summary["workspace"]),
+        ("jobs", _jobs(summary["jobs"], output)),
+        *(("device" if index == 0 else "", text) for index, text in enumerate(_devices(machine))),
+        ("processor", f"{machine['cpu']['cores']} cores, {machine['cpu']['load']:.0%} busy"),
+        ("memory", f"{gigabytes(memory['free_bytes'])} of {gigabytes(memory['total_bytes'])} free"),
+        ("disk", f"{gigabytes(disk['free_bytes'])} of {gigabytes(disk['total_bytes'])} free{_warning(disk)}"),
+    ]
+    return "\n".join(f"{title:<11}{text}" for title, text in rows)
+
+
+def gigabytes(size: float) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{size / 2**30:.1f} GB"
+
+
+def _server(summary: Mapping[str, Any]) -> str:
+    server = summary["server"]
+    if server is None:
+        return "does not run; start it with: ziggurat up"
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
+    return f"{server['address']} (process {server['pid']} on {server['host']} since {since}, {server['version']})"
+
+
+def _jobs(counts: Mapping[str, int], output: Output) -> str:
+    return ", ".join(f"{count} {output.word(state)}" for state, count in counts.items()) or "none"
+
+
+def _devices(machine: Mapping[str, Any]) -> Iterator[str]:
+    if not machine["devices"]:
+        yield f"none: {machine['why_no_devices']}"
+    for device in machine["devices"]:
+        if device["error"]:
+            yield f"GPU {device['index']} cannot be used: {device['error']}"
+            continue
+        used = device["memory_bytes"] - device["free_bytes"]
+        yield (
+            f"GPU {device['index']} {device['name']}: {gigabytes(used)} of {gigabytes(device['memory_bytes'])} used"
+            f"{_said(device)}{_processes(device['processes'])}"
+        )
+
+
+def _said(device: Mapping[str, Any]) -> str:
+    load = "" if device["load"] is None else f", {device['load']:.0%} busy"
+    warmth = "" if device["temperature_c"] is None else f", {device['temperature_c']} °C"
+    return load + warmth
+
+
+def _processes(processes: Iterable[Mapping[str, Any]]) -> str:
+    named = [f"process {each['pid']}" + (f" of {each['user']}" if each["user"] else "") for each in processes]
+    return f", used by {', '.join(named)}" if named else ""
+
+
+def _warning(disk: Mapping[str, Any]) -> str:
+    if disk["free_bytes"] >= disk["reserve_bytes"]:
+        return ""
+    return f"; no job starts below {gigabytes(disk['reserve_bytes'])}"

@@ -1,0 +1,227 @@
+"""Owns the client of a studio: what a person can do there, for programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ziggurat.client.connection import Connection, given
+from ziggurat.client.datasets import DatasetClient
+from ziggurat.client.models import ModelClient
+from ziggurat.client.notices import notices
+from ziggurat.errors import JobError
+
+__all__ = ["Client"]
+
+_ENDED: Final = ("done", "failed", "stopped")
+
+
+class Client:
+    """A studio, asked from a program; use it in a ``with`` statement, or close it.
+
+    Answers are JSON values, as the reference of the REST API says. Every method raises the errors of
+    ``ziggurat.errors`` that the studio raised; ``details["status"]`` has the status of HTTP.
+
+    Args:
+        url: address of the studio, as ``ziggurat up`` prints it.
+        token: secret of a token; empty for a studio on this machine without accounts.
+        timeout_s: how long the studio may be silent.
+
+    Attributes:
+        datasets: data sets, and uploads for them.
+        models: networks and trained models.
+    """
+
+    def __init__(self, url: str = "http://127.0.0.1:5000", token: str = "", *, timeout_s: float = 600.0) -> None:
+        self._connection = Connection(url, token, timeout_s)
+        self.datasets = DatasetClient(self._connection)
+        self.models = ModelClient(self._connection)
+
+    def close(self) -> None:
+        """Close the connection; closing twice does nothing."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # ---- looking
+
+    def jobs(self, **chosen: Any) -> Iterator[dict[str, Any]]:
+        """Yield all jobs that a filter leaves, page by page.
+
+        Args:
+            chosen: ``kind``, ``state`` (one or several), ``project``, ``text``, ``tag``, ``group``, ``owner``,
+                ``where`` (conditions such as ``learning_rate > 0.01``), ``sort`` (such as ``-created``).
+        """
+        offset = 0
+        while True:
+            params = {"limit": 200, **given(chosen), "offset": offset}
+            page = self._connection.ask("GET", "/jobs", params=params)
+            yield from page["jobs"]
+            offset += len(page["jobs"])
+            if not page["jobs"] or offset >= page["total"]:
+                return
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return a job."""
+        return self._connection.ask("GET", f"/jobs/{job_id}")
+
+    def queue(self) -> list[dict[str, Any]]:
+        """Return the jobs that wait, the next one first; ``reason`` says why."""
+        return self._connection.ask("GET", "/queue")["jobs"]
+
+    def log(self, job_id: str) -> str:
+        """Return the end of the worker's log."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/log")["text"]
+
+    def messages(self, job_id: str) -> list[dict[str, Any]]:
+        """Return what the worker said to people."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/messages")["messages"]
+
+    def attempts(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the attempts of a job, the oldest first."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/attempts")
+
+    def checkpoints(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the checkpoints of a job, the oldest step first."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/checkpoints")
+
+    def curves(
+        self, job_id: str, tags: Sequence[str] = (), *, since_step: int = -1, max_points: int = 2000
+    ) -> dict[str, dict[str, list[float]]]:
+        """Return tag → ``steps``, ``values``, ``epochs`` and ``times`` of curves; all where no tag is given.
+
+        NaN and infinities are floats here.
+        """
+        params = {"tag": list(tags), "since_step": since_step, "max_points": max_points}
+        found = self._connection.ask("GET", f"/jobs/{job_id}/curves", params=params)
+        return {each["tag"]: {**each, "values": [float(value) for value in each["values"]]} for each in found}
+
+    def compare(self, *job_ids: str) -> dict[str, Any]:
+        """Return where the specs of jobs differ, and what their curves came to."""
+        return self._connection.ask("GET", "/compare", params={"job": job_ids})
+
+    # ---- doing
+
+    def train(self, spec: Mapping[str, Any], **request: Any) -> list[dict[str, Any]]:
+        """Put a training, or a sweep of several, into the queue; return the jobs.
+
+        Args:
+            spec: of a training, such as ``{"network": "lenet", "backend": "tensorflow"}``.
+            request: ``sweep``, ``dataset``, ``model``, ``checkpoint``, ``project``, ``tags``, ``notes``, ``priority``.
+        """
+        whole = {"kind": "train", "version": 1, **spec}
+        return self._connection.ask("POST", "/trainings", json={"spec": whole, **given(request)})["jobs"]
+
+    def request_of(self, job_id: str) -> dict[str, Any]:
+        """Return what would make a job again, to be changed and given to ``train``."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/request")
+
+    def change(self, job_id: str, **changes: Any) -> dict[str, Any]:
+        """Change ``name``, ``notes``, ``project``, ``tags`` or ``priority`` of a job."""
+        return self._connection.ask("PATCH", f"/jobs/{job_id}", json=given(changes))
+
+    def stop(self, job_id: str) -> dict[str, Any]:
+        """Ask the worker to save and end, or take the job out of the queue."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/stop")
+
+    def pause(self, job_id: str) -> dict[str, Any]:
+        """Save, and free the device; ``resume`` goes on at the exact step."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/pause")
+
+    def resume(self, job_id: str) -> dict[str, Any]:
+        """Put a job that was stopped, paused or failed back into the queue."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/resume")
+
+    def retry(self, job_id: str) -> dict[str, Any]:
+        """Put a job that failed back into the queue."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/retry")
+
+    def delete(self, job_id: str, *, force: bool = False) -> None:
+        """Delete a job and its folder; ``force`` ends it first where it runs."""
+        self._connection.ask("DELETE", f"/jobs/{job_id}", params={"force": force})
+
+    def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
+        """Place a job of the queue before another one, or last; return the queue."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/reorder", json={"before": before})["jobs"]
+
+    def remove_checkpoint(self, job_id: str, name: str) -> None:
+        """Remove a checkpoint of a job that is not running."""
+        self._connection.ask("DELETE", f"/jobs/{job_id}/checkpoints/{name}")
+
+    def set_hyperparameter(self, job_id: str, name: str, value: float) -> dict[str, Any]:
+        """Set a hyperparameter of a running training."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/hyperparameters", json={"name": name, "value": value})
+
+    def act(self, action: str, *, ids: Sequence[str] | None = None, **body: Any) -> list[dict[str, Any]]:
+        """Do the same with many jobs, by ``ids`` or ``filter``; return ``id``, ``done`` and ``error`` of each."""
+        content = {"action": action, "ids": None if ids is None else list(ids), **body}
+        return self._connection.ask("POST", "/jobs/actions", json=given(content))["results"]
+
+    def download(self, job_id: str, target: Path, *, checkpoint: str = "") -> Path:
+        """Write an archive of a job's files to ``target``, whose name says the kind: .tar, .tar.gz, .tar.bz2, .zip."""
+        kind = next((each for each in ("tar.gz", "tar.bz2", "tar") if target.name.endswith(f".{each}")), "zip")
+        params = {"format": kind, "checkpoint": checkpoint}
+        return self._connection.save("GET", f"/jobs/{job_id}/download", target, params=params)
+
+    # ---- waiting
+
+    def follow(self, job_id: str) -> Iterator[dict[str, Any]]:
+        """Yield a job as it is now, and again whenever it has news, until it has ended.
+
+        A connection that breaks is made again. What a job in the queue waits for is in its ``reason``.
+        """
+        for notice in notices(self._connection, [f"job:{job_id}", "jobs"]):
+            if notice.kind != "reload" and notice.id != job_id:
+                continue
+            job = self.job(job_id)
+            yield job
+            if job["state"] in _ENDED:
+                return
+
+    def wait(self, job_id: str, *, timeout_s: float | None = None, every_s: float = 1.0) -> dict[str, Any]:
+        """Return a job when it is done.
+
+        Args:
+            job_id: of the job.
+            timeout_s: how long to wait at most; None for as long as it takes.
+            every_s: seconds between looks.
+
+        Raises:
+            JobError: where it failed, was stopped, or is not done in time; ``details["job"]`` has it.
+        """
+        last = None if timeout_s is None else time.monotonic() + timeout_s
+        while (job := self.job(job_id))["state"] not in _ENDED:
+            if last is not None and time.monotonic() >= last:
+                raise _not_done(job, f"still {job['state']} after {timeout_s:g} s")
+            time.sleep(every_s)
+        if job["state"] != "done":
+            raise _not_done(job, f"{job['state']}: {job['reason'] or 'no reason is known'}")
+        return job
+
+    # ---- the studio
+
+    def projects(self) -> list[dict[str, Any]]:
+        """Return all projects by name, each with how many jobs it has."""
+        return self._connection.ask("GET", "/projects")
+
+    def paths(self, query: str = "") -> list[str]:
+        """Return what a path of the studio's machine that is being typed may become."""
+        return self._connection.ask("GET", "/paths", params={"query": query})["suggestions"]
+
+    def machine(self) -> dict[str, Any]:
+        """Return what the machine has, and the jobs that run and wait."""
+        return self._connection.ask("GET", "/machine")
+
+    def version(self) -> dict[str, str]:
+        """Return the versions of Ziggurat and of Python over there."""
+        return self._connection.ask("GET", "/version")
+
+
+def _not_done(job: Mapping[str, Any], received: str) -> JobError:
+    return JobError("A job that is waited for gets done.", received=f"{job['id']}, {received}", details={"job": job})

@@ -1,0 +1,154 @@
+"""Owns the connection to a studio: requests, answers as values or errors, and files on their way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from ziggurat.client.errors import error_of
+from ziggurat.errors import MissingDependencyError, UsageError
+from ziggurat.records.atomic import PartialFile, storage_errors
+
+try:
+    import httpx
+except ModuleNotFoundError as _error:
+    raise MissingDependencyError("httpx", extra="studio", purpose="asking a studio from a program") from _error
+
+__all__ = ["Connection", "given"]
+
+_BLOCK_BYTES: Final = 1 << 20
+
+
+class Connection:
+    """A connection to a studio.
+
+    Args:
+        url: address of the studio, as ``ziggurat up`` prints it.
+        token: secret of a token; empty for a studio on this machine without accounts.
+        timeout_s: how long the studio may be silent.
+    """
+
+    def __init__(self, url: str, token: str, timeout_s: float) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.url = url.rstrip("/")
+        if not _is_address(self.url):
+            raise UsageError(
+                "The address of a studio is a URL.", received=f"`{url}`", advice="Use what `ziggurat up` prints."
+            )
+        self._http = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout_s)
+
+    def close(self) -> None:
+        """Close it; closing twice does nothing."""
+        self._http.close()
+
+    def ask(self, method: str, path: str, **options: Any) -> Any:
+        """Return the JSON values of an answer; None where it has no content.
+
+        Args:
+            method: of HTTP.
+            path: below ``/api/v1``.
+            options: of ``httpx.Client.request``.
+
+        Raises:
+            ZigguratError: of the family that the studio says.
+            UsageError: where there is no studio at the address.
+        """
+        with self._reached():
+            answer = self._http.request(method, _checked(path), **options)
+        if answer.is_success and answer.status_code != 204:
+            return _values(answer)
+        if not answer.is_success:
+            raise error_of(answer.status_code, _json(answer), answer.text)
+        return None
+
+    def save(self, method: str, path: str, target: Path, **options: Any) -> Path:
+        """Write the content of an answer to a file, whole or not at all; return the file.
+
+        Raises:
+            StorageError: where the file is there already, or cannot be written.
+        """
+        partial = PartialFile(target)
+        try:
+            with (
+                self._streamed(method, path, **options) as answer,
+                storage_errors(target),
+                partial.path.open("wb") as file,
+            ):
+                for block in answer.iter_bytes(_BLOCK_BYTES):
+                    file.write(block)
+            partial.publish()
+        finally:
+            partial.discard()
+        return target
+
+    def content(self, path: str, **options: Any) -> bytes:
+        """Return the content of an answer."""
+        with self._streamed("GET", path, **options) as answer:
+            return answer.read()
+
+    def lines(self, path: str, **options: Any) -> Iterator[str]:
+        """Yield the lines of an answer while they come, until the studio or the network ends it.
+
+        Raises:
+            UsageError: where the connection breaks off.
+        """
+        with self._streamed("GET", path, **options) as answer:
+            yield from answer.iter_lines()
+
+    @contextmanager
+    def _streamed(self, method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
+        with self._reached(), self._http.stream(method, _checked(path), **options) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise error_of(answer.status_code, _json(answer), answer.text)
+            yield answer
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except (httpx.TransportError, httpx.StreamError) as error:
+            raise UsageError(
+                f"A studio answers at {self.url}.",
+                received=f"{type(error).__name__}: {error}",
+                advice="Start it with `ziggurat up`, or check address and network.",
+                details={"unreachable": True},
+            ) from error
+
+
+def _checked(path: str) -> str:
+    """Return a path whose parts are names as they are: an id with `..` in it must not reach another route."""
+    if any(part in ("", ".", "..") for part in path.split("/")[1:]):
+        raise UsageError("Ids and names of the studio are no paths.", received=path)
+    return quote(path)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _values(answer: httpx.Response) -> Any:
+    try:
+        return json.loads(answer.content)
+    except ValueError:
+        raise error_of(answer.status_code, None, answer.text) from None
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}

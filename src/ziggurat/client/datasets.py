@@ -1,0 +1,116 @@
+"""Owns the client's side of data sets, and of uploads for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.client.connection import Connection, given
+from ziggurat.errors import DataError
+
+__all__ = ["DatasetClient"]
+
+_BLOCK_BYTES: Final = 1 << 20
+
+
+class DatasetClient:
+    """The data sets of a studio.
+
+    Args:
+        connection: to the studio.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def formats(self) -> list[dict[str, Any]]:
+        """Return every format: what it reads, its options, and whether it can be written."""
+        return self._connection.ask("GET", "/dataset-formats")
+
+    def upload(self, path: Path) -> str:
+        """Send an archive, a file or a folder to the studio; return what the spec of a data set names as its source.
+
+        Raises:
+            DataError: where there is nothing.
+        """
+        root = path if path.is_dir() else path.parent
+        files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        if not files or not path.exists():
+            raise DataError("An upload has at least one file.", received=f"`{path}`")
+        upload: dict[str, Any] = {"id": "", "source": ""}
+        for file in files:
+            params = {"name": file.relative_to(root).as_posix(), "id": upload["id"]}
+            upload = self._connection.ask("POST", "/uploads", params=params, content=_blocks(file))
+        return upload["source"]
+
+    def guess(self, source: str) -> list[dict[str, Any]]:
+        """Return what every importer thinks of a source, the surest first."""
+        return self._connection.ask("POST", "/dataset-guesses", json={"source": source})
+
+    def create(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+        """Put a data set into the queue; return the job.
+
+        Args:
+            spec: of a data set, such as ``{"source": client.datasets.upload(Path("pets.zip")), "name": "pets"}``.
+            request: ``project``, ``tags``, ``notes``, ``priority``.
+        """
+        whole = {"kind": "dataset", "version": 1, **spec}
+        return self._connection.ask("POST", "/datasets", json={"spec": whole, **given(request)})
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        """Return what a data set that is done is."""
+        return self._connection.ask("GET", f"/datasets/{job_id}")
+
+    def samples(self, job_id: str, **chosen: Any) -> dict[str, Any]:
+        """Return some of the samples that a filter leaves: ``split``, ``class_name``, ``text``, ``problem``, …"""
+        return self._connection.ask("GET", f"/datasets/{job_id}/samples", params=given(chosen))
+
+    def picture(self, job_id: str, split: str, row: int, *, max_side_px: int = 1024) -> bytes:
+        """Return a picture of a sample as PNG."""
+        params = {"max_side_px": max_side_px}
+        return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params=params)
+
+    def problems(self, job_id: str, **chosen: Any) -> list[dict[str, Any]]:
+        """Return some of the problems that were found: ``kind``, ``offset``, ``limit``."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/problems", params=given(chosen))
+
+    def statistics(self, job_id: str) -> dict[str, Any]:
+        """Return counts, sizes and distributions."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/statistics")
+
+    def check(self, job_id: str, *, verify: bool = False) -> dict[str, Any]:
+        """Return what may spoil a training."""
+        return self._connection.ask("POST", f"/datasets/{job_id}/check", json={"verify": verify})
+
+    def versions(self, job_id: str) -> list[dict[str, Any]]:
+        """Return a data set and all that it came from, newest first."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/versions")
+
+    def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "") -> dict[str, Any]:
+        """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
+        body = {"samples": list(samples), "label": label, "name": name}
+        return self._connection.ask("POST", f"/datasets/{job_id}/relabel", json=body)
+
+    def exclude(self, job_id: str, samples: Sequence[str] = (), **body: Any) -> dict[str, Any]:
+        """Make a version without some samples, or without those that have a ``problem``."""
+        return self._connection.ask("POST", f"/datasets/{job_id}/exclude", json={"samples": list(samples), **body})
+
+    def change_classes(self, job_id: str, **changes: Any) -> dict[str, Any]:
+        """Make a version with other classes: ``rename``, ``merge``, ``drop``, ``keep``."""
+        return self._connection.ask("POST", f"/datasets/{job_id}/classes", json=changes)
+
+    def merge(self, job_ids: Sequence[str], *, name: str = "") -> dict[str, Any]:
+        """Make one data set of several."""
+        return self._connection.ask("POST", "/dataset-merges", json={"datasets": list(job_ids), "name": name})
+
+    def export(self, job_id: str, format: str, target: Path, **options: Any) -> Path:  # noqa: A002
+        """Write a zip archive of a data set in a format of others to ``target``."""
+        body = {"format": format, "options": options}
+        return self._connection.save("POST", f"/datasets/{job_id}/export", target, json=body)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block

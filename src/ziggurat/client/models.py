@@ -1,0 +1,76 @@
+"""Owns the client's side of networks and trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from ziggurat.client.connection import Connection, given
+
+__all__ = ["ModelClient"]
+
+
+class ModelClient:
+    """The networks and models of a studio.
+
+    Args:
+        connection: to the studio.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def networks(self, framework: str = "tensorflow") -> list[dict[str, Any]]:
+        """Return the standard networks of a framework."""
+        return self._connection.ask("GET", "/networks", params={"framework": framework})
+
+    def network_text(self, name: str, framework: str = "tensorflow") -> str:
+        """Return the source of a standard network, to be changed."""
+        return self._connection.ask("GET", f"/networks/{name}", params={"framework": framework})["text"]
+
+    def describe(self, network: str = "", **options: Any) -> dict[str, Any]:
+        """Describe a standard network, or a ``text``: layers, shapes, parameters, cost."""
+        return self._connection.ask("POST", "/networks/describe", json={"network": network, **given(options)})
+
+    def debug(self, network: str = "", **options: Any) -> dict[str, Any]:
+        """Run a standard network, or a ``text``, eagerly on one real batch."""
+        return self._connection.ask("POST", "/networks/debug", json={"network": network, **given(options)})
+
+    def predict(
+        self, job_id: str, files: Sequence[Path] = (), *, paths: Sequence[str] = (), **options: Any
+    ) -> dict[str, Any]:
+        """Predict for pictures.
+
+        Args:
+            job_id: of a training.
+            files: pictures of this machine, which are sent.
+            paths: pictures of the studio's machine.
+            options: ``top``, ``checkpoint``, ``device``.
+
+        Returns:
+            ``predictions`` in the order of the pictures, and ``failures``.
+        """
+        with ExitStack() as opened:
+            sent = [("files", (str(file), opened.enter_context(file.open("rb")))) for file in files]
+            data = {"paths": list(paths), **given(options)}
+            return self._connection.ask("POST", f"/models/{job_id}/predict", files=sent or None, data=data)
+
+    def activations(self, job_id: str, file: Path, *, checkpoint: str = "") -> dict[str, Any]:
+        """Return what each layer makes of a picture: shape, mean, deviation, histogram, pictures (base64)."""
+        with file.open("rb") as opened:
+            data = {"checkpoint": checkpoint}
+            return self._connection.ask(
+                "POST", f"/models/{job_id}/activations", files=[("files", (str(file), opened))], data=data
+            )
+
+    def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
+        """Evaluate on every sample of a split: ``scalars``, ``accuracy``, ``confusion``, ``classes``."""
+        body = {"split": split, "checkpoint": checkpoint}
+        return self._connection.ask("POST", f"/models/{job_id}/evaluate", json=body)
+
+    def export(self, job_id: str, format: str, target: Path, **options: Any) -> Path:  # noqa: A002
+        """Write a zip archive of a model in a format of other programs to ``target``."""
+        body = {"format": format, **given(options)}
+        return self._connection.save("POST", f"/models/{job_id}/export", target, json=body)

@@ -1,0 +1,24 @@
+"""Owns jobs from submission to end: the table of their states, the plan, executors, and the supervisor."""
+
+from ziggurat.jobs.disk import Retention
+from ziggurat.jobs.executor import Ended, Executor, Handle, Running
+from ziggurat.jobs.executors import LocalExecutor
+from ziggurat.jobs.notices import Hub, Notice, Subscription
+from ziggurat.jobs.plan import Waiting
+from ziggurat.jobs.supervisor import Supervisor
+from ziggurat.jobs.transitions import possible_events
+
+__all__ = [
+    "Ended",
+    "Executor",
+    "Handle",
+    "Hub",
+    "LocalExecutor",
+    "Notice",
+    "Retention",
+    "Running",
+    "Subscription",
+    "Supervisor",
+    "Waiting",
+    "possible_events",
+]

@@ -1,0 +1,159 @@
+"""Owns the executor of this machine: workers are processes in sessions of their own, started by one lasting thread."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Final
+
+from ziggurat.entities import Heartbeat
+from ziggurat.errors import StorageError
+from ziggurat.jobs.executor import Ended, Handle, Running
+from ziggurat.jobs.executors.processes import began_at, birth_of, find_worker, is_alive, kill_group
+from ziggurat.jobs.whole_files import write_whole
+from ziggurat.layout import JobFolder
+
+__all__ = ["LocalExecutor"]
+
+_DEVICES: Final = "CUDA_VISIBLE_DEVICES"
+_DEVICE_ORDER: Final = "CUDA_DEVICE_ORDER"
+_SPAWN_PATIENCE_S: Final = 60.0
+_ALLOWANCE_S: Final = 1.0
+
+
+class LocalExecutor:
+    """Starts workers on this machine. They outlive this process, and are adopted by the next one.
+
+    Args:
+        command: starts a worker; the job folder is added.
+        environment: of the workers, whole.
+        nice_level: from 0 (usual) to 19 (only what nobody else wants of the processors).
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, nice_level: int = 0) -> None:
+        self._command = tuple(command)
+        self._environment = dict(environment)
+        self._nice_level = nice_level
+        self._host = socket.gethostname()
+        self._ended: dict[tuple[int, float], Ended] = {}
+        self._reaping = threading.Lock()
+        self._asked: queue.SimpleQueue[tuple[Path, dict[str, str], Future[Handle]]] = queue.SimpleQueue()
+        # A signal that a worker asks for at its parent's death follows the thread that started it, so that thread must
+        # not end before the process does.
+        threading.Thread(target=self._start_what_is_asked, name="worker-starter", daemon=True).start()
+
+    def start(self, job_folder: Path, devices: Sequence[int], environment: Mapping[str, str]) -> Handle:
+        """Start a worker that sees just the given accelerators, numbered as the driver's tools number them."""
+        variables = {_DEVICE_ORDER: "PCI_BUS_ID", **self._environment, **environment}
+        variables[_DEVICES] = ",".join(str(index) for index in devices)
+        started: Future[Handle] = Future()
+        self._asked.put((Path(job_folder), variables, started))
+        return started.result(_SPAWN_PATIENCE_S)
+
+    def poll(self, handle: Handle) -> Running | Ended:
+        """Return how the worker is; one that another process started has no exit code."""
+        key = (handle.pid, handle.birth)
+        with self._reaping:
+            if key in self._ended:
+                return self._ended[key]
+            code, is_child = _peek(handle.pid)
+            if is_child and code is None:
+                return Running()
+            if not is_child and is_alive(handle.pid, handle.birth):
+                return Running()
+            # Before its number is given back: then nobody else can have it.
+            kill_group(handle.pid, handle.birth)
+            if is_child:
+                _reap(handle.pid)
+            self._ended[key] = Ended(code)
+            return self._ended[key]
+
+    def ask_to_stop(self, handle: Handle, reason: str) -> None:
+        """Write the stop request into the job folder."""
+        write_whole(JobFolder(handle.folder).stop_request, reason.strip() + "\n", "The stop request")
+
+    def kill(self, handle: Handle) -> None:
+        """Kill the process group of the worker."""
+        with self._reaping:
+            if (handle.pid, handle.birth) not in self._ended:
+                kill_group(handle.pid, handle.birth)
+
+    def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:
+        """Return the worker that its heartbeat names, or that was started for the folder and has no heartbeat yet."""
+        if heartbeat is not None and heartbeat.host == self._host:
+            began = began_at(heartbeat.pid)
+            # One that began after the heartbeat is somebody else's process with the same number.
+            if began is not None and began <= heartbeat.time + _ALLOWANCE_S:
+                return self._handle(folder, heartbeat.pid)
+        pid = find_worker(folder, self._command)
+        return None if pid is None else self._handle(folder, pid)
+
+    def _handle(self, folder: Path, pid: int) -> Handle | None:
+        birth = birth_of(pid)
+        return None if birth is None else Handle(folder=folder, pid=pid, host=self._host, birth=birth)
+
+    def _start_what_is_asked(self) -> None:
+        while True:
+            folder, environment, started = self._asked.get()
+            try:
+                started.set_result(self._spawn(folder, environment))
+            except BaseException as error:
+                started.set_exception(error)
+
+    def _spawn(self, folder: Path, environment: Mapping[str, str]) -> Handle:
+        log = JobFolder(folder).log
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        try:
+            pid = os.posix_spawn(
+                self._command[0],
+                [*self._command, str(folder)],
+                environment,
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM),
+            )
+        except OSError as error:
+            raise StorageError(
+                f"A worker is started by {self._command[0]}, with its output in {log}.",
+                received=f"{error.strerror} (errno {error.errno})",
+                advice="Free space on the disk, mend the folder's rights, or end other programs; then resume the job.",
+            ) from error
+        if self._nice_level:
+            _make_nice(pid, self._nice_level)
+        return Handle(folder=folder, pid=pid, host=self._host, birth=birth_of(pid) or 0.0)
+
+
+def _make_nice(pid: int, level: int) -> None:
+    try:
+        os.setpriority(os.PRIO_PROCESS, pid, level)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended, or may not: it trains all the same
+
+
+def _peek(pid: int) -> tuple[int | None, bool]:
+    """Return the exit code of a child that has ended, without taking note of it; and whether it is a child."""
+    try:
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None, False
+    if ended is None:
+        return None, True
+    return (ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status), True
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass

@@ -1,0 +1,108 @@
+"""Owns the errors of warm processes: those that they send, in their own family, and what is said where one is gone."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.errors import JobError, ZigguratError
+
+__all__ = ["STUCK", "ProcessEndedError", "ended", "sent_error", "too_long"]
+
+STUCK: Final = "it answered nobody and was ended"
+
+
+class ProcessEndedError(JobError):
+    """A warm process ended without an answer.
+
+    ``may_retry`` says whether the request did not begin there: another process can take it without harm.
+    """
+
+    may_retry: bool = False
+
+
+def sent_error(shape: Mapping[str, Any], exit_code: int) -> ZigguratError:
+    """Return the error of a JSON shape, in the family of its exit code.
+
+    Args:
+        shape: what ``ZigguratError.as_dict`` gave.
+        exit_code: of the family.
+    """
+    family = next((each for each in _families() if each.exit_code == exit_code), ZigguratError)
+    error = family.__new__(family)
+    options = {"received": shape["received"]} if "received" in shape else {}
+    ZigguratError.__init__(
+        error, shape["rule"], advice=shape.get("advice", ""), details=shape.get("details"), **options
+    )
+    error.__dict__["code"] = shape["error"]
+    return error
+
+
+def ended(
+    folder: Path, exit_code: int | None, log: Path, *, why: str = "", may_retry: bool = False
+) -> ProcessEndedError:
+    """Return the error for a process that is gone.
+
+    Args:
+        folder: the job folder.
+        exit_code: of the process, negative for the signal that killed it; None where nobody knows.
+        log: its output.
+        why: it was ended from here; empty where it was not.
+        may_retry: as in the error.
+    """
+    if why or exit_code is None:
+        how, advice = why or "it is gone", "Ask again: a new one is started."
+    elif exit_code < 0:
+        how = f"it was killed by {_signal_name(-exit_code)}"
+        advice = (
+            "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer pictures."
+        )
+    else:
+        how = f"exit code {exit_code}{_last_words(log)}"
+        advice = f"Look at its output in {log}."
+    error = ProcessEndedError(
+        f"The warm process of {folder} must answer before it ends.",
+        received=how,
+        advice=advice,
+        details={"folder": str(folder), "exit_code": exit_code},
+    )
+    error.may_retry = may_retry
+    return error
+
+
+def too_long(folder: Path, limit_s: float, log: Path, *, is_stuck: bool) -> JobError:
+    """Return the error for an answer that did not come in time.
+
+    Args:
+        folder: the job folder.
+        limit_s: how long was waited.
+        log: output of the process.
+        is_stuck: whether it answered nobody in that time, so that it was ended.
+    """
+    return JobError(
+        f"The warm process of {folder} must answer within {limit_s:g} s.",
+        received=f"no answer; {STUCK}" if is_stuck else "no answer; it is busy with other requests",
+        advice=f"Look at its output in {log}, or ask with more time.",
+        details={"folder": str(folder), "limit_s": limit_s, "is_stuck": is_stuck},
+    )
+
+
+def _families() -> Iterator[type[ZigguratError]]:
+    yield from ZigguratError.__subclasses__()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"
+
+
+def _last_words(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f"; its last line: {lines[-1][:300]}" if lines else ""

@@ -1,0 +1,147 @@
+"""Owns what happens next in the queue: a pure function of the jobs and the machine, and the reason why each job waits.
+
+The order is priority, then position. Jobs wait in three lines (for accelerators, for the processors, for making data
+sets), and the first that has to wait in each line has reserved what it needs: a job behind it is started only with what
+it does not need, or where it ends before the first one could start (Lifka, "The ANL/IBM SP scheduling system", 1995,
+calls this EASY backfilling). So a stream of small jobs never keeps a large one waiting for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ziggurat.entities import Job, Resources
+from ziggurat.jobs.reasons import (
+    clock_text,
+    dependency_failed,
+    dependency_gone,
+    dependency_waits,
+    disk_is_full,
+)
+from ziggurat.jobs.room import Room
+
+__all__ = ["Fail", "Plan", "Start", "Waiting", "in_order", "plan"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start a job.
+
+    Args:
+        job_id: of the job.
+        devices: indices of the accelerators that it gets.
+    """
+
+    job_id: str
+    devices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fail:
+    """Let a job fail that can never start.
+
+    Args:
+        job_id: of the job.
+        reason: one sentence.
+    """
+
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Why a job waits.
+
+    Args:
+        reason: a sentence for people.
+        expected_start: seconds since 1970; None while nobody can tell.
+        blockers: ids of the jobs that it waits for.
+    """
+
+    reason: str
+    expected_start: float | None = None
+    blockers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What happens next.
+
+    Args:
+        actions: in the order in which they are carried out.
+        waiting: id → why, of every job that stays in the queue.
+    """
+
+    actions: tuple[Start | Fail, ...] = ()
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+
+
+def plan(
+    jobs: Iterable[Job],
+    running: Sequence[Job],
+    resources: Resources,
+    now: float,
+    *,
+    clock: Callable[[float, float], str] = clock_text,
+) -> Plan:
+    """Return which jobs of the queue start now, which can never start, and why each of the others waits.
+
+    Args:
+        jobs: those in the queue, and those that they depend on; others are passed over.
+        running: those that hold something of the machine.
+        resources: what the machine has, whoever holds it.
+        now: seconds since 1970.
+        clock: writes a moment and now as a time of day for people.
+    """
+    known = {job.id: job for job in (*jobs, *running)}
+    room = Room(running, resources, now, clock)
+    actions: list[Start | Fail] = []
+    waiting: dict[str, Waiting] = {}
+    failed: dict[str, str] = {}
+    for job in in_order(job for job in known.values() if job.state == "queued"):
+        blocked = _by_dependencies(job, known, failed, now, clock)
+        if isinstance(blocked, Fail):
+            actions.append(blocked)
+            failed[job.id] = blocked.reason
+            continue
+        if blocked is None and resources.disk_free_bytes < resources.disk_reserve_bytes:
+            blocked = Waiting(reason=disk_is_full(resources))
+        placed = blocked or room.place(job)
+        if isinstance(placed, Waiting):
+            waiting[job.id] = placed
+        elif isinstance(placed, tuple):
+            actions.append(Start(job.id, placed))
+        else:
+            waiting[job.id] = Waiting(
+                reason=placed.reason, expected_start=placed.expected_start, blockers=placed.blockers
+            )
+    return Plan(actions=tuple(actions), waiting=waiting)
+
+
+def in_order(jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs in the order of the queue: priority, then position."""
+    return sorted(jobs, key=lambda job: (-job.priority, job.position, job.created, job.id))
+
+
+def _by_dependencies(
+    job: Job, known: Mapping[str, Job], failed: Mapping[str, str], now: float, clock: Callable[[float, float], str]
+) -> Waiting | Fail | None:
+    """Return why the jobs that it depends on keep it from starting; None where they do not."""
+    others = {each: known.get(each) for each in job.depends_on}
+    for job_id, other in others.items():
+        if other is None:
+            return Fail(job.id, dependency_gone(job_id))
+        if other.state == "failed" or other.id in failed:
+            return Fail(job.id, dependency_failed(other, failed.get(other.id, other.reason)))
+    open_ones = [other for other in others.values() if other is not None and other.state != "done"]
+    if not open_ones:
+        return None
+    first = open_ones[0]
+    ends = [now + other.remaining_s for other in open_ones if other.state == "running" and other.remaining_s]
+    return Waiting(
+        reason=dependency_waits(first, now, clock),
+        expected_start=max(ends) if len(ends) == len(open_ones) else None,
+        blockers=tuple(other.id for other in open_ones),
+    )

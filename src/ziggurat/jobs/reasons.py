@@ -1,0 +1,131 @@
+"""Owns the sentences that tell people why a job waits or cannot start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ziggurat.entities import Device, Job, Resources
+
+__all__ = [
+    "bytes_text",
+    "clock_text",
+    "dependency_failed",
+    "dependency_gone",
+    "dependency_waits",
+    "devices_busy",
+    "disk_is_full",
+    "gpus_text",
+    "job_text",
+    "memory_short",
+    "slots_taken",
+]
+
+_SHOWN = 3
+_DAY_S = 86400
+
+Clock = Callable[[float, float], str]
+
+
+def clock_text(moment: float, now: float) -> str:
+    """Return a moment as the machine's time of day: ``16:40``, or ``Tue 16:40`` where it is more than a day away."""
+    return time.strftime("%H:%M" if moment - now < _DAY_S else "%a %H:%M", time.localtime(moment))
+
+
+def bytes_text(size_bytes: float) -> str:
+    """Return a size for people: ``2.1 GB``, with units of 1000."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(size_bytes) >= factor:
+            return f"{size_bytes / factor:.1f} {unit}"
+    return f"{size_bytes:.0f} bytes"
+
+
+def job_text(job: Job) -> str:
+    """Return what people call a job."""
+    return f"job {job.name or job.id}" if job.kind != "dataset" else f"data set {job.name or job.id}"
+
+
+def gpus_text(count: int) -> str:
+    """Return a count of accelerators."""
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def dependency_gone(job_id: str) -> str:
+    """Return why a job fails whose dependency was deleted."""
+    return f"job {job_id}, which it needs, was deleted"
+
+
+def dependency_failed(other: Job, reason: str) -> str:
+    """Return why a job fails whose dependency failed."""
+    return f"the {job_text(other)}, which it needs, failed" + (f": {reason}" if reason else "")
+
+
+def dependency_waits(other: Job, now: float, clock: Clock) -> str:
+    """Return why a job waits whose dependency is not done."""
+    if other.state == "stopped":
+        return f"needs the {job_text(other)}, which was {'paused' if other.paused else 'stopped'}: resume that first"
+    if other.state == "queued":
+        return f"needs the {job_text(other)}, which is in the queue"
+    return f"needs the {job_text(other)}, which is {other.state}{until_text(_end(other, now), now, clock)}"
+
+
+def disk_is_full(resources: Resources) -> str:
+    """Return why nothing starts on a full disk."""
+    free, reserve = bytes_text(resources.disk_free_bytes), bytes_text(resources.disk_reserve_bytes)
+    return f"the disk has {free} free and needs {reserve}: free some space, or lower the reserve"
+
+
+def devices_busy(
+    count: int, devices: Sequence[Device], holders: dict[int, Job], keepers: dict[int, Job], now: float, clock: Clock
+) -> str:
+    """Return why there are too few accelerators.
+
+    Args:
+        count: that are needed.
+        devices: that would do but cannot be had now.
+        holders: index → the job that is on it.
+        keepers: index → the job that it is kept for.
+        now: seconds since 1970.
+        clock: writes times of day.
+    """
+    parts = []
+    for device in devices[:_SHOWN]:
+        holder, keeper = holders.get(device.index), keepers.get(device.index)
+        if holder is not None:
+            until = until_text(_end(holder, now), now, clock)
+            parts.append(f"GPU {device.index} is busy with {job_text(holder)}{until}")
+        elif keeper is not None:
+            parts.append(f"GPU {device.index} is kept for {job_text(keeper)}, which is before it")
+        else:
+            parts.append(f"GPU {device.index} has only {bytes_text(device.free_bytes)} free")
+    more = [f"and {len(devices) - _SHOWN} more are not free"] if len(devices) > _SHOWN else []
+    return f"needs {gpus_text(count)}; {', '.join([*parts, *more])}"
+
+
+def slots_taken(kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock) -> str:
+    """Return why there is no place on the processors, or for another data set."""
+    if kind == "dataset":
+        rule = "1 data set is made at a time" if slots == 1 else f"{slots} data sets are made at a time"
+    else:
+        rule = "1 job at a time runs" if slots == 1 else f"{slots} jobs at a time run"
+        rule += " on the processors"
+    if len(holders) < slots and keeper is not None:
+        return f"{rule}, and the next place is kept for {job_text(keeper)}"
+    parts = [f"{job_text(holder)}{until_text(_end(holder, now), now, clock)}" for holder in holders[:_SHOWN]]
+    more = [f"{len(holders) - _SHOWN} more"] if len(holders) > _SHOWN else []
+    return f"{rule}; now {' and '.join([*parts, *more])}" if parts else f"{rule}, and none may now"
+
+
+def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> str:
+    """Return why there is too little memory."""
+    kept = f", besides what is kept for {job_text(keeper)}" if keeper is not None else ""
+    return f"needs {bytes_text(needed_bytes)} of memory; {bytes_text(max(0, free_bytes))} are free{kept}"
+
+
+def until_text(end: float | None, now: float, clock: Clock) -> str:
+    """Return until when, or nothing where nobody can tell."""
+    return "" if end is None else f" until about {clock(end, now)}"
+
+
+def _end(job: Job, now: float) -> float | None:
+    return None if job.remaining_s is None else now + job.remaining_s

@@ -1,0 +1,159 @@
+"""Owns what is removed: deleted jobs, what is left of them in the trash, checkpoints that need not be kept."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from ziggurat.entities import ENDED_STATES, Job
+from ziggurat.errors import JobError, ZigguratError
+from ziggurat.jobs.attendance import Attendance
+from ziggurat.jobs.changes import Changes
+from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
+from ziggurat.jobs.ports import JobStore
+from ziggurat.jobs.reasons import job_text
+from ziggurat.jobs.transitions import next_state
+from ziggurat.jobs.trash import Trash
+from ziggurat.layout import JobFolder
+
+__all__ = ["Removal"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+_KILL_PATIENCE_S: Final = 10.0
+_TRASH_EVERY_S: Final = 60.0
+
+
+class Removal:
+    """Deletes and tidies.
+
+    Args:
+        store: where the jobs are.
+        changes: changes states.
+        attendance: knows who is alive.
+        workspace: has the trash.
+        retention: what is kept.
+        lock: held by whoever changes what a job shall do.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        changes: Changes,
+        attendance: Attendance,
+        workspace: Path,
+        *,
+        retention: Retention,
+        lock: threading.RLock,
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._attendance = attendance
+        self._retention = retention
+        self._lock = lock
+        self._trash = Trash(workspace)
+        self._emptied_at = float("-inf")
+        self._emptier: threading.Thread | None = None
+
+    def delete(self, job_id: str, *, force: bool, now: float) -> None:
+        """Delete a job and its folder; see ``Supervisor.delete``."""
+        with self._lock:
+            job = self._store.jobs.get(job_id)
+            self._refuse_in_use(job, force=force)
+            if job.is_active and force:
+                job = self._killed(job_id, now)
+            next_state(job.state, "delete", job_id)
+            self._trash.discard(Path(job.folder), job_id, now)
+            self._store.jobs.delete(job_id)
+            self._attendance.forget(job_id)
+        self._emptied_at = float("-inf")
+
+    def finish(self) -> None:
+        """Delete from the store the jobs whose folders are in the trash already: somebody was killed in between."""
+        for discarded in self._trash.content():
+            job = self._store.jobs.find(discarded.job_id)
+            if job is not None and not Path(job.folder).exists():
+                self._store.jobs.delete(job.id)
+                self._changes.tell("deleted", job.id)
+
+    def empty_trash(self, now: float) -> None:
+        """Remove from the disk what was deleted, in a thread of its own: it may be much."""
+        is_busy = self._emptier is not None and self._emptier.is_alive()
+        if is_busy or now - self._emptied_at < _TRASH_EVERY_S:
+            return
+        self._emptied_at = now
+        older_than = what_to_empty(now, self._retention)
+        self._emptier = threading.Thread(target=self._trash.empty, args=(older_than,), name="trash", daemon=True)
+        self._emptier.start()
+
+    def tidy(self, now: float) -> dict[str, list[str]]:
+        """Remove the checkpoints of ended jobs that need not be kept; return their names by job.
+
+        What cannot be tidied is left as it is.
+
+        Args:
+            now: seconds since 1970.
+        """
+        removed: dict[str, list[str]] = {}
+        if self._retention.keep_last is None:
+            return removed
+        for found in self._store.jobs.in_states(ENDED_STATES):
+            with self._lock:  # so that nobody starts it meanwhile
+                job = self._store.jobs.find(found.id)
+                if job is None or job.state not in ENDED_STATES:
+                    continue
+                try:
+                    names = apply_retention(JobFolder(Path(job.folder)), self._retention, now)
+                except (ZigguratError, OSError, ValueError) as error:
+                    _LOG.warning("the checkpoints of job %s cannot be tidied: %s", job.id, error)
+                    continue
+            if names:
+                removed[job.id] = names
+                self._attendance.read_on(job, now)
+        return removed
+
+    def close(self) -> None:
+        """Wait until nothing is removed any more."""
+        if self._emptier is not None:
+            self._emptier.join()
+
+    def _killed(self, job_id: str, now: float) -> Job:
+        """End the worker of a job at once, and return the job after it. The tick may note its end meanwhile."""
+        reason = "deleted by force"
+        while (job := self._store.jobs.get(job_id)).is_active:
+            if self._changes.apply(job, "stop", paused=False, reason=reason):
+                self._attendance.kill(job, reason)
+                self._wait_for_end(job)
+                after = self._store.jobs.get(job_id)
+                if after.is_active:
+                    self._changes.apply(after, "end_stopped", reason=reason, ended=now, pid=None)
+        return job
+
+    def _wait_for_end(self, job: Job) -> None:
+        last = time.monotonic() + _KILL_PATIENCE_S
+        while self._attendance.is_alive(job):
+            if time.monotonic() > last:
+                raise JobError(
+                    "A worker that is killed ends.",
+                    received=f"process {job.pid} of job {job.id} is still there: a disk or a driver holds it",
+                    advice="Delete the job again later.",
+                )
+            time.sleep(0.01)
+
+    def _refuse_in_use(self, job: Job, *, force: bool) -> None:
+        users = self._store.jobs.dependents(job.id)
+        busy = [each for each in users if each.state in ("queued", "running", "stopping")]
+        if not users or (force and not busy):
+            return
+        named = busy if force else users
+        names = ", ".join(f"{job_text(each)} ({each.state})" for each in named[:5])
+        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        raise JobError(
+            f"What other jobs use is kept: the {job_text(job)} cannot be deleted.",
+            received=f"it is used by {names}{more}",
+            advice="Delete those first." if not force else "Stop those first.",
+            details={"job": job.id, "used_by": [each.id for each in named]},
+        )

@@ -1,0 +1,291 @@
+"""Owns the one thread that brings jobs forward, and what faces may ask of it.
+
+The thread looks at the workers, plans, and starts; what people ask for is done in their own threads, at once, by a
+change of state in the store that only one of two can win. Everything can be killed at any moment: the next supervisor
+finds the state in the store and in the folders, and the folders are right.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from ziggurat.entities import Job, JobChange, NewJob, Resources
+from ziggurat.errors import JobError, ZigguratError
+from ziggurat.jobs.attendance import Attendance
+from ziggurat.jobs.changes import Changes
+from ziggurat.jobs.disk import Retention
+from ziggurat.jobs.executor import Executor
+from ziggurat.jobs.job_file import record_of, write_job_file
+from ziggurat.jobs.notices import Hub
+from ziggurat.jobs.plan import Waiting
+from ziggurat.jobs.ports import JobStore
+from ziggurat.jobs.reconcile import meet_folders
+from ziggurat.jobs.removal import Removal
+from ziggurat.jobs.single import SupervisorLock
+from ziggurat.jobs.starting import Starter
+from ziggurat.layout import JobFolder
+
+__all__ = ["Supervisor"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Brings the jobs of a workspace forward. Any thread may call any method but ``tick``.
+
+    Args:
+        store: where the jobs are.
+        executor: starts workers and knows who is alive.
+        workspace: folder of everything; no other supervisor may be at work in it.
+        resources: returns what the machine has for jobs, whoever holds it.
+        environment: returns the variables of a job's worker, besides those of the executor.
+        hub: passes notices on.
+        retention: what is kept.
+
+    Raises:
+        JobError: where another supervisor is at work in the workspace.
+        StorageError: where the workspace cannot be written.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        executor: Executor,
+        workspace: Path,
+        *,
+        resources: Callable[[], Resources],
+        environment: Callable[[Job], Mapping[str, str]] = lambda job: {},
+        hub: Hub | None = None,
+        retention: Retention | None = None,
+    ) -> None:
+        self._single = SupervisorLock(workspace)
+        host = socket.gethostname()
+        self.hub = hub or Hub()
+        self._store = store
+        self._executor = executor
+        self._resources = resources
+        self._lock = threading.RLock()
+        self._changes = Changes(store, self.hub)
+        self._attendance = Attendance(store, executor, self._changes, host)
+        self._starter = Starter(
+            store, executor, self._changes, self._attendance, environment=environment, host=host, lock=self._lock
+        )
+        self._removal = Removal(
+            store, self._changes, self._attendance, workspace, retention=retention or Retention(), lock=self._lock
+        )
+        self._has_met = False
+        self._problem = ""
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # ---- the thread
+
+    def start(self, *, every_s: float = 0.5, clock: Callable[[], float] = time.time) -> None:
+        """Begin to work in a thread of its own.
+
+        Args:
+            every_s: seconds between looks; what people ask for is done sooner.
+            clock: seconds since 1970.
+        """
+        self._thread = threading.Thread(target=self._work, args=(every_s, clock), name="supervisor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and let go of the workspace; workers work on. Closing twice does nothing."""
+        self._closing.set()
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._removal.close()
+        self._single.close()
+
+    def tick(self, now: float) -> None:
+        """Do everything once: attend to the workers, start what can start. What ``start`` does again and again.
+
+        Args:
+            now: seconds since 1970.
+
+        Raises:
+            ZigguratError: where the store fails; the next tick tries again.
+        """
+        if not self._has_met:
+            self._removal.finish()
+            meet_folders(self._store, self._executor, self._attendance, self._changes, now)
+            self._has_met = True
+        self._attendance.attend(now)
+        self._starter.carry_out(self._resources(), now)
+        self._removal.empty_trash(now)
+
+    def _work(self, every_s: float, clock: Callable[[], float]) -> None:
+        while not self._closing.is_set():
+            self._woken.clear()
+            try:
+                self.tick(clock())
+                self._problem = ""
+            except ZigguratError as error:
+                self._report(str(error))
+            except Exception as error:  # a thread that ends would leave all jobs alone
+                _LOG.exception("the jobs cannot be brought forward")
+                self._report(f"{type(error).__name__}: {error}")
+            self._woken.wait(every_s)
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            _LOG.error("the jobs cannot be brought forward: %s", problem)
+        self._problem = problem
+
+    # ---- what people ask for
+
+    def submit(self, new: NewJob) -> Job:
+        """Put a job, whose folder has its ``spec.json``, into the queue.
+
+        Raises:
+            JobError: where the folder has no spec, the id is taken, or a job that it needs is not there.
+            StorageError: where the folder cannot be written.
+        """
+        folder = JobFolder(Path(new.folder))
+        if not folder.spec.is_file():
+            raise JobError(
+                "The folder of a new job has a spec.json.", received=new.folder, advice="Write the spec there first."
+            )
+        with self._lock:
+            for job_id in new.depends_on:
+                self._store.jobs.get(job_id)
+            write_job_file(folder.path, record_of(new))
+            job = self._store.jobs.add(new)
+        self._tell("added", job.id)
+        return job
+
+    def stop(self, job_id: str, reason: str = "asked to stop", *, at_once: bool = False) -> None:
+        """Ask a job to save and end; one in the queue leaves it.
+
+        Args:
+            job_id: of the job.
+            reason: one sentence, which says who asked.
+            at_once: kill the worker; what was not saved is lost.
+
+        Raises:
+            JobError: where it has ended.
+            StorageError: where the request cannot be written; it is tried again.
+        """
+        self._end(job_id, "stop", reason, at_once=at_once)
+
+    def pause(self, job_id: str, reason: str = "paused") -> None:
+        """Stop a job, to resume it later: it is shown as paused."""
+        self._end(job_id, "pause", reason)
+
+    def resume(self, job_id: str) -> None:
+        """Put a job that was stopped or failed back into the queue; it goes on from its newest checkpoint."""
+        self._back_into_queue(job_id, "resume")
+
+    def retry(self, job_id: str) -> None:
+        """Put a job that failed back into the queue; it goes on from its newest checkpoint."""
+        self._back_into_queue(job_id, "retry")
+
+    def delete(self, job_id: str, *, force: bool = False, now: float | None = None) -> None:
+        """Delete a job and its folder.
+
+        Args:
+            job_id: of the job.
+            force: kill a worker that is at it; delete also what jobs that ended were made from.
+            now: seconds since 1970.
+
+        Raises:
+            JobError: where it is in use, or running.
+            StorageError: where its folder cannot be moved away; then nothing is deleted.
+        """
+        self._removal.delete(job_id, force=force, now=time.time() if now is None else now)
+        self._tell("deleted", job_id)
+
+    def change(self, job_id: str, change: JobChange, now: float | None = None) -> None:
+        """Change name, notes, project, priority or tags of a job.
+
+        Raises:
+            JobError: where there is no such job.
+            StorageError: where its folder cannot be written; then nothing is changed.
+        """
+        with self._lock:
+            job = self._store.jobs.get(job_id)
+            if Path(job.folder).is_dir():
+                write_job_file(Path(job.folder), record_of(job, change))
+            self._store.jobs.change(job_id, change, time.time() if now is None else now)
+        self._tell("changed", job_id)
+
+    def set_priority(self, job_id: str, priority: int) -> None:
+        """Let a job be started sooner (more) or later (less) than others; 0 is usual."""
+        self.change(job_id, JobChange(priority=priority))
+
+    def reorder(self, job_id: str, before: str | None = None) -> None:
+        """Place a job of the queue before another one, or last.
+
+        Raises:
+            JobError: where one of them is not in the queue.
+        """
+        with self._lock:
+            for each in (job_id, *([before] if before is not None else [])):
+                job = self._store.jobs.get(each)
+                if job.state != "queued":
+                    raise JobError(
+                        "Only jobs in the queue are reordered.",
+                        received=f"job {each} is {job.state}",
+                        advice="Look at the queue again: it changed meanwhile.",
+                    )
+            self._store.jobs.reorder(job_id, before=before)
+        self._tell("changed", job_id)
+
+    def tidy(self, now: float | None = None) -> dict[str, list[str]]:
+        """Remove the checkpoints of ended jobs that need not be kept; return their names by job."""
+        return self._removal.tidy(time.time() if now is None else now)
+
+    # ---- what people look at
+
+    @property
+    def version(self) -> int:
+        """Grows with every change; what ``wait_for_change`` returned last."""
+        return self._changes.version
+
+    def wait_for_change(self, since: int, timeout_s: float = 10.0) -> int:
+        """Wait until the version is above ``since``, at most so long; return the version."""
+        return self._changes.wait(since, timeout_s)
+
+    def waiting(self) -> Mapping[str, Waiting]:
+        """Return why each job of the queue waits, by its id, as of the newest plan."""
+        return self._starter.waiting
+
+    def problems(self) -> dict[str, str]:
+        """Return what goes wrong at the moment: by the id of a job, or by an empty id where it is no single job."""
+        return {**self._attendance.problems, **({"": self._problem} if self._problem else {})}
+
+    def wake(self) -> None:
+        """Let the thread look at once."""
+        self._woken.set()
+
+    # ---- parts
+
+    def _end(self, job_id: str, event: str, reason: str, *, at_once: bool = False) -> None:
+        with self._lock:
+            job = self._changes.request(job_id, event, paused=event == "pause", reason=reason)
+            try:
+                if job.is_active and at_once:
+                    self._attendance.kill(job, reason)
+                elif job.is_active:
+                    self._attendance.ask_to_stop(job, reason)
+            finally:
+                self.wake()
+
+    def _back_into_queue(self, job_id: str, event: str) -> None:
+        fields = {"paused": False, "reason": "", "health": "", "exit_code": None}
+        with self._lock:
+            self._changes.request(job_id, event, **fields)
+        self.wake()
+
+    def _tell(self, kind: str, job_id: str) -> None:
+        self._changes.tell(kind, job_id)
+        self.wake()

@@ -1,0 +1,177 @@
+"""Owns how what jobs came to is read: curves, attempts, checkpoints, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy import Connection, RowMapping
+
+from ziggurat.entities import Attempt, Checkpoint, Curve
+from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.events import Message
+from ziggurat.store.database import Database
+from ziggurat.store.dialects import bytewise, read_columns
+from ziggurat.store.events import MESSAGES_KEPT
+from ziggurat.store.job_rows import key_of
+from ziggurat.store.long_curves import telling_rows
+from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages, points
+from ziggurat.store.thinning import FEWEST_POINTS, thin
+
+__all__ = ["CurveRepository"]
+
+_LOADED_AT_MOST: Final = 20_000
+_MOST: Final = 1 << 62
+
+
+class CurveRepository:
+    """What jobs came to; every method reads one moment.
+
+    Args:
+        database: where it is.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tags(self, job_id: str) -> list[str]:
+        """Return the names of the curves of a job, in the order of their letters.
+
+        Raises:
+            JobError: where there is no such job.
+        """
+        with self._database.read() as connection:
+            return sorted(_curve_keys(connection, key_of(connection, job_id)))
+
+    def curve(self, job_id: str, tag: str, *, since_step: int = -1, max_points: int = 2000) -> Curve:
+        """Return a curve.
+
+        Args:
+            job_id: whose.
+            tag: its name.
+            since_step: only points of later steps.
+            max_points: at most so many; of more, ends, extremes and NaN stay (see ``thin``).
+
+        Raises:
+            JobError: where there is no such job.
+            UnknownNameError: where it has no such curve.
+            UsageError: where ``max_points`` is less than 5.
+        """
+        _check(max_points)
+        with self._database.read() as connection:
+            keys = _curve_keys(connection, key_of(connection, job_id))
+            if tag not in keys:
+                raise UnknownNameError("curve of the job", tag, keys)
+            return _read(connection, tag, keys[tag], since_step, max_points)
+
+    def many(
+        self, job_ids: Iterable[str], tag: str, *, since_step: int = -1, max_points: int = 2000
+    ) -> dict[str, Curve]:
+        """Return the curves of that name by job; jobs that have none, or are not there, are left out.
+
+        Args:
+            job_ids: whose, in the order of the answer.
+            tag: name of the curves.
+            since_step: only points of later steps.
+            max_points: at most so many of each.
+
+        Raises:
+            UsageError: where ``max_points`` is less than 5.
+        """
+        _check(max_points)
+        wanted = list(dict.fromkeys(job_ids))
+        query = sa.select(jobs.c.id, curves.c.key).join(curves).where(jobs.c.id.in_(wanted), curves.c.tag == tag)
+        with self._database.read() as connection:
+            keys = {row.id: row.key for row in connection.execute(query)}
+            return {
+                job_id: _read(connection, tag, keys[job_id], since_step, max_points)
+                for job_id in wanted
+                if job_id in keys
+            }
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """Return the attempts of a job, the first one first.
+
+        Raises:
+            JobError: where there is no such job.
+        """
+        return [Attempt(**_own(row)) for row in self._of_job(attempts, job_id, attempts.c.number)]
+
+    def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        """Return the checkpoints of a job by step.
+
+        Raises:
+            JobError: where there is no such job.
+        """
+        rows = self._of_job(checkpoints, job_id, checkpoints.c.step, bytewise(checkpoints.c.name))
+        return [Checkpoint(**_own(row)) for row in rows]
+
+    def messages(self, job_id: str, *, levels: Sequence[str] = (), limit: int = 1000) -> list[Message]:
+        """Return the newest messages of a job, in the order in which they were said.
+
+        Args:
+            job_id: whose.
+            levels: only of these levels; empty for all.
+            limit: at most so many.
+
+        Raises:
+            JobError: where there is no such job.
+        """
+        with self._database.read() as connection:
+            query = sa.select(messages).where(messages.c.job_key == key_of(connection, job_id))
+            if levels:
+                query = query.where(messages.c.level.in_(list(levels)))
+            rows = connection.execute(
+                query.order_by(messages.c.key.desc()).limit(min(max(0, limit), MESSAGES_KEPT))
+            ).all()
+        return [Message(time=row.time, level=row.level, text=row.text, step=row.step) for row in reversed(rows)]
+
+    def _of_job(self, table: sa.Table, job_id: str, *order: Any) -> list[RowMapping]:
+        with self._database.read() as connection:
+            query = sa.select(table).where(table.c.job_key == key_of(connection, job_id)).order_by(*order)
+            return list(connection.execute(query).mappings())
+
+
+def _check(max_points: int) -> None:
+    if max_points < FEWEST_POINTS:
+        raise UsageError(f"A curve is thinned to at least {FEWEST_POINTS} points.", received=max_points)
+
+
+def _own(row: RowMapping) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "job_key"}
+
+
+def _curve_keys(connection: Connection, job_key: int) -> dict[str, int]:
+    rows = connection.execute(sa.select(curves.c.tag, curves.c.key).where(curves.c.job_key == job_key))
+    return {row.tag: row.key for row in rows}
+
+
+def _read(connection: Connection, tag: str, key: int, since_step: int, max_points: int) -> Curve:
+    since_step = max(-1, min(since_step, _MOST))
+    mine = (points.c.curve_key == key, points.c.step > since_step)
+    count = sa.select(curves.c["count"]).where(curves.c.key == key)
+    if since_step >= 0:
+        count = sa.select(sa.func.count()).where(*mine)
+    total = connection.execute(count).scalar_one()
+    if total > max(_LOADED_AT_MOST, 10 * max_points):
+        columns = list(zip(*telling_rows(connection, key, since_step, buckets=max_points)))
+    else:
+        wanted = sa.select(points.c.step, points.c.value, points.c.epoch, points.c.time)
+        columns = read_columns(connection, wanted.where(*mine).order_by(points.c.step))
+    return _thinned(tag, columns, total, max_points)
+
+
+def _thinned(tag: str, columns: Sequence[Sequence[Any]], total: int, max_points: int) -> Curve:
+    steps, values, epochs, times = columns or ((), (), (), ())
+    numbers = np.array(values, np.float64)  # None, which stands for NaN, becomes NaN
+    kept = thin(numbers, max_points)
+    return Curve(
+        tag=tag,
+        steps=np.array(steps, np.int64)[kept],
+        values=numbers[kept],
+        epochs=np.array(epochs, np.int64)[kept].astype(np.int32),
+        times=np.array(times, np.float64)[kept],
+        total=total,
+    )

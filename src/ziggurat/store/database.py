@@ -1,0 +1,184 @@
+"""Owns the connections: one writer at a time, readers beside it, and every failure of the database as StorageError."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import QueuePool
+
+from ziggurat.errors import MissingDependencyError, StorageError, UsageError
+from ziggurat.store.postgresql import connector
+
+__all__ = ["Database"]
+
+_BUSY_S = 30
+_READERS = 24
+_WRITER_LOCK = 0x7A696767  # PostgreSQL's advisory lock of the one writer, the same in every process
+
+
+class Database:
+    """A database, as transactions see it.
+
+    A transaction of ``write`` holds the only right to write from its first statement on, in this process and in others:
+    what it read stays true until it ends. Transactions of ``read`` go on beside it and see one moment.
+
+    Args:
+        url: of SQLite or PostgreSQL.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._lock = threading.Lock()
+        self._writer = _engine(url, pool_size=1, read_only=False)
+        self._readers = _engine(url, pool_size=_READERS, read_only=True)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages; never with a password."""
+        return _place(self.url)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one moment and cannot write.
+
+        Raises:
+            StorageError: where the database does not answer.
+        """
+        with self._failures(), self._readers.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Give the connection that may write; all of it happens, or nothing.
+
+        Raises:
+            StorageError: where the disk is full, the file is not writable, or the database does not answer.
+        """
+        with self._lock, self._failures(), self._writer.begin() as connection:
+            if not self.is_sqlite:
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"))
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections; closing twice does nothing."""
+        with self._lock, self._failures():
+            self._readers.dispose()
+            self._writer.dispose()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _storage_error(self.place, error.orig) from error
+        except OverflowError as error:
+            raise UsageError("A whole number in the store must fit into 64 bits.", received=str(error)) from error
+        except PoolTimeoutError as error:
+            raise _storage_error(self.place, error) from error
+
+
+def _engine(url: URL, *, pool_size: int, read_only: bool) -> Engine:
+    options: dict[str, Any] = {"poolclass": QueuePool, "pool_size": pool_size, "max_overflow": 0}
+    if url.get_backend_name() == "sqlite":
+        # Transactions are begun by our own statement, below: the driver would begin them too late.
+        options["connect_args"] = {"timeout": _BUSY_S, "isolation_level": None, "check_same_thread": False}
+    else:
+        options["creator"] = connector(url)
+        options["pool_pre_ping"] = True
+        options["isolation_level"] = "REPEATABLE READ" if read_only else "READ COMMITTED"
+    try:
+        # Statements stay out of errors: their values may be password hashes.
+        engine = create_engine(url, hide_parameters=True, pool_timeout=_BUSY_S, **options)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("pg8000", extra="postgresql", purpose="a store in PostgreSQL") from error
+    if url.get_backend_name() == "sqlite":
+        _set_up_sqlite(engine, read_only)
+    else:
+        _set_up_postgresql(engine)
+    return engine
+
+
+def _set_up_postgresql(engine: Engine) -> None:
+    # The driver sends row by row what is not one statement.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
+
+    @event.listens_for(engine, "handle_error")
+    def end_connection(context: ExceptionContext) -> None:
+        # What broke off amid the talk with the server leaves answers in the connection that would pass for the next's.
+        if context.sqlalchemy_exception is None:
+            context.is_disconnect = True
+
+
+def _set_up_sqlite(engine: Engine, read_only: bool) -> None:
+    start = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        if not read_only:  # a file that turns out to be somebody else's is only read, and stays as it is
+            _use_write_ahead_log(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")  # a cut of power may lose the last seconds, never the file
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute("PRAGMA journal_size_limit=67108864")
+        connection.execute(f"PRAGMA cache_size={-8000 if read_only else -32000}")
+        if read_only:
+            connection.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(start)
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    for patience in range(100):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        except Exception as error:
+            # Two that open a new file at once: SQLite lets the second fail here without waiting.
+            if "locked" not in str(error) or patience == 99:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _place(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+def _storage_error(place: str, error: BaseException | None) -> StorageError:
+    said = _words(error)
+    return StorageError(
+        f"The studio's database must be readable and writable: {place}.", received=said, advice=_advice(said.lower())
+    )
+
+
+def _words(error: BaseException | None) -> str:
+    said = error.args[0] if error is not None and error.args else ""
+    if isinstance(said, dict):  # as PostgreSQL says it: M is the message, C the code that no language changes
+        return f"{said.get('M', '')} (SQLSTATE {said.get('C', '')})"
+    return str(error).strip().splitlines()[0] if str(said).strip() else type(error).__name__
+
+
+def _advice(said: str) -> str:
+    if "full" in said or "i/o error" in said or "no space" in said:
+        return "Free space on its disk; what was stored before is still there."
+    if "malformed" in said or "not a database" in said:
+        return "Put a backup in its place, or move it away and rebuild the jobs with: ziggurat reindex."
+    if "locked" in said or "timeout" in said or "limit" in said:
+        return "Another process holds it: try again, or end that process."
+    if "authentication" in said or "sqlstate 28" in said:
+        return "Mend the user or the password of the address; docs/how-to/use-postgresql.md says where it may stand."
+    if "readonly" in said or "unable to open" in said or "permission" in said:
+        return "Mend the rights of the file and of its folder."
+    return "Look whether the database is there and answers; docs/how-to/use-postgresql.md helps with PostgreSQL."

@@ -1,0 +1,223 @@
+"""Owns how a job becomes rows and rows become jobs again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from ziggurat.entities import Job, Needs, NewJob, ScalarSummary
+from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.store.columns import clean_text, short_text
+from ziggurat.store.spec_values import flatten_spec
+from ziggurat.store.tables import curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
+
+__all__ = [
+    "CHANGEABLE",
+    "insert_job",
+    "key_of",
+    "load_jobs",
+    "no_such_job",
+    "replace_job",
+    "set_tags",
+    "set_text",
+    "update_fields",
+]
+
+_IN_CONTENTS: Final = ("depends_on", "needs", "error")
+CHANGEABLE: Final = frozenset(
+    {column.name for column in jobs.columns} - {"key", "id", "kind", "state", "name", "project", "tags", "position"}
+    - {"priority", "events_offset"}
+) | {*_IN_CONTENTS, "facts"}  # fmt: skip
+"""Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
+
+_FIELDS: Final = tuple(part.name for part in fields(Job) if part.name != "scalars")
+_READ: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
+_SUMMARY: Final = tuple(
+    curves.c[name] for name in ("job_key", "tag", "last", "minimum", "maximum", "count", "last_step")
+)
+_NAN: Final = float("nan")
+_NEEDS: Final = {part.name for part in fields(Needs)}
+_CHUNK: Final = 500
+_FACTS: Final = "facts."
+_ASKED: Final = (
+    "kind", "name", "folder", "project", "owner", "group", "parent", "priority", "framework", "network", "created",
+)  # fmt: skip
+
+
+def no_such_job(job_id: str) -> JobError:
+    """Return the error for an id that no job has."""
+    return JobError("There is no such job.", received=job_id, advice="Look at the list of jobs; it may be deleted.")
+
+
+def key_of(connection: Connection, job_id: str) -> int:
+    """Return the number by which other tables point at the job.
+
+    Raises:
+        JobError: where there is none.
+    """
+    key = connection.execute(sa.select(jobs.c.key).where(jobs.c.id == job_id)).scalar()
+    if key is None:
+        raise no_such_job(job_id)
+    return key
+
+
+def insert_job(connection: Connection, new: NewJob, state: str, facts: Mapping[str, Any]) -> int:
+    """Put a job at the end of the queue and return its key.
+
+    Raises:
+        JobError: where another job has the id.
+    """
+    if connection.execute(sa.select(jobs.c.key).where(jobs.c.id == new.id)).scalar() is not None:
+        raise JobError("The id of a job must be its own.", received=new.id, advice="Choose another id.")
+    position = (connection.execute(sa.select(sa.func.max(jobs.c.position))).scalar() or 0.0) + 1.0
+    row = {**_columns(new), "id": new.id, "state": state, "position": position, "devices": [], "tags": []}
+    key = connection.execute(sa.insert(jobs).values(row).returning(jobs.c.key)).scalar_one()
+    connection.execute(sa.insert(job_contents).values(job_key=key, facts={}, **_contents(new)))
+    connection.execute(sa.insert(job_texts).values(job_key=key, text=""))
+    _write_lists(connection, key, new)
+    _set_facts(connection, key, facts)
+    return key
+
+
+def replace_job(connection: Connection, key: int, new: NewJob) -> None:
+    """Write anew what was asked and what people gave a job; how it is, and its place in the queue, stay."""
+    connection.execute(sa.update(jobs).where(jobs.c.key == key).values(_columns(new)))
+    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(_contents(new)))
+    own = ~spec_values.c.name.startswith(_FACTS, autoescape=True)
+    connection.execute(sa.delete(spec_values).where(spec_values.c.job_key == key, own))
+    _write_lists(connection, key, new)
+
+
+def update_fields(connection: Connection, key: int, values: Mapping[str, Any]) -> None:
+    """Write fields of a job wherever they stand.
+
+    Raises:
+        UnknownNameError: where a name is not in ``CHANGEABLE``.
+    """
+    unknown = sorted(set(values) - CHANGEABLE)
+    if unknown:
+        raise UnknownNameError("changeable field of a job", unknown[0], CHANGEABLE)
+    plain = {name: _stored(value) for name, value in values.items()}
+    row = {name: value for name, value in plain.items() if name not in (*_IN_CONTENTS, "facts")}
+    contents = {name: value for name, value in plain.items() if name in _IN_CONTENTS}
+    if row:
+        connection.execute(sa.update(jobs).where(jobs.c.key == key).values(row))
+    if contents:
+        connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(contents))
+    if "depends_on" in values:
+        _set_dependencies(connection, key, values["depends_on"])
+    if "facts" in values:
+        _set_facts(connection, key, values["facts"])
+    if "network" in values:
+        set_text(connection, key)
+
+
+def set_tags(connection: Connection, key: int, tags: Iterable[str]) -> None:
+    """Replace the tags of a job; their order is kept, a tag counts once."""
+    words = list(dict.fromkeys(short_text(tag, "A tag") for tag in tags))
+    connection.execute(sa.delete(job_tags).where(job_tags.c.job_key == key))
+    if words:
+        connection.execute(sa.insert(job_tags), [{"job_key": key, "tag": tag} for tag in words])
+    connection.execute(sa.update(jobs).where(jobs.c.key == key).values(tags=words))
+
+
+def set_text(connection: Connection, key: int) -> None:
+    """Write anew what a search for words looks through."""
+    source = sa.select(jobs.c.name, jobs.c.id, jobs.c.network, jobs.c.tags, job_contents.c.notes)
+    row = connection.execute(source.join(job_contents).where(jobs.c.key == key)).one()
+    text = "\n".join((row.name, row.id, row.network, *row.tags, row.notes)).casefold()
+    connection.execute(sa.update(job_texts).where(job_texts.c.job_key == key).values(text=text))
+
+
+def load_jobs(connection: Connection, keys: Sequence[int]) -> list[Job]:
+    """Return whole jobs in the order of ``keys``."""
+    found: dict[int, Job] = {}
+    for start in range(0, len(keys), _CHUNK):
+        chunk = keys[start : start + _CHUNK]
+        summaries = _summaries(connection, chunk)
+        query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
+        for key, *values in connection.execute(query):
+            found[key] = _job(dict(zip(_FIELDS, values)), summaries.get(key, {}))
+    return [found[key] for key in keys if key in found]
+
+
+def _job(row: dict[str, Any], scalars: dict[str, ScalarSummary]) -> Job:
+    needs = {name: value for name, value in row.pop("needs").items() if name in _NEEDS}
+    needs["device_indices"] = tuple(needs.get("device_indices", ()))
+    lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
+    return Job(scalars=scalars, needs=Needs(**needs), **lists, **row)
+
+
+def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, dict[str, ScalarSummary]]:
+    found: dict[int, dict[str, ScalarSummary]] = {}
+    query = sa.select(*_SUMMARY).where(curves.c.job_key.in_(keys)).order_by(curves.c.job_key, curves.c.tag)
+    for row in connection.execute(query):
+        key, tag, last, minimum, maximum, count, last_step = tuple(row)
+        found.setdefault(key, {})[tag] = ScalarSummary(
+            tag=tag,
+            last=_number(last),
+            minimum=_number(minimum),
+            maximum=_number(maximum),
+            count=count,
+            last_step=last_step,
+        )
+    return found
+
+
+def _number(value: float | None) -> float:
+    return _NAN if value is None else value
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Needs):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _set_dependencies(connection: Connection, key: int, needed: Iterable[str]) -> None:
+    connection.execute(sa.delete(dependencies).where(dependencies.c.job_key == key))
+    rows = [{"job_key": key, "needed_id": clean_text(job_id)} for job_id in dict.fromkeys(needed)]
+    if rows:
+        connection.execute(sa.insert(dependencies), rows)
+
+
+def _columns(new: NewJob) -> dict[str, Any]:
+    return {name: getattr(new, name) for name in _ASKED}
+
+
+def _contents(new: NewJob) -> dict[str, Any]:
+    return {
+        "spec": dict(new.spec),
+        "needs": asdict(new.needs),
+        "depends_on": list(new.depends_on),
+        "notes": new.notes,
+    }
+
+
+def _write_lists(connection: Connection, key: int, new: NewJob) -> None:
+    _set_dependencies(connection, key, new.depends_on)
+    # A spec may not pass for what is known of a finished data set.
+    spec = {name: part for name, part in new.spec.items() if not f"{name}.".startswith(_FACTS)}
+    _add_values(connection, key, spec)
+    set_tags(connection, key, new.tags)
+    set_text(connection, key)
+
+
+def _set_facts(connection: Connection, key: int, facts: Mapping[str, Any]) -> None:
+    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(facts=dict(facts)))
+    old = spec_values.c.name.startswith(_FACTS, autoescape=True)
+    connection.execute(sa.delete(spec_values).where(spec_values.c.job_key == key, old))
+    _add_values(connection, key, {"facts": facts})
+
+
+def _add_values(connection: Connection, key: int, spec: Mapping[str, Any]) -> None:
+    rows = [
+        {"job_key": key, "name": name, "number": number, "text": text}
+        for name, (number, text) in flatten_spec(spec).items()
+    ]
+    if rows:
+        connection.execute(sa.insert(spec_values), rows)

@@ -1,0 +1,209 @@
+"""Owns the jobs of the store: what was asked, how each is, and the order in which they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter, JobPage, NewJob
+from ziggurat.errors import UnknownNameError
+from ziggurat.store.database import Database
+from ziggurat.store.dialects import bytewise
+from ziggurat.store.job_pages import chosen_jobs, in_order
+from ziggurat.store.job_rows import insert_job, key_of, load_jobs, no_such_job, set_tags, set_text, update_fields
+from ziggurat.store.projects import ensure_project
+from ziggurat.store.tables import dependencies, job_contents, job_tags, jobs
+
+__all__ = ["JobRepository"]
+
+_MOST: Final = 1 << 31
+_IN_QUEUE: Final = (jobs.c.priority.desc(), jobs.c.position, jobs.c.key)
+
+
+class JobRepository:
+    """The jobs; every method is one transaction and may be called from any thread.
+
+    Args:
+        database: where they are.
+        clock: returns seconds since 1970.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def add(self, new: NewJob) -> Job:
+        """Put a job at the end of the queue; its project is made where there is none yet.
+
+        Raises:
+            JobError: where another job has the id.
+        """
+        with self._database.write() as connection:
+            ensure_project(connection, new.project, self._clock())
+            return load_jobs(connection, [insert_job(connection, new, "queued", {})])[0]
+
+    def get(self, job_id: str) -> Job:
+        """Return a job.
+
+        Raises:
+            JobError: where there is none.
+        """
+        job = self.find(job_id)
+        if job is None:
+            raise no_such_job(job_id)
+        return job
+
+    def find(self, job_id: str) -> Job | None:
+        """Return a job, or None where there is none."""
+        found = self._where(jobs.c.id == job_id)
+        return found[0] if found else None
+
+    def page(self, wanted: JobFilter) -> JobPage:
+        """Return the jobs of one page, and how many the filter leaves in all.
+
+        A condition or an order by a name takes the job's own field of that name, else the spec's (``learning_rate``,
+        ``optimizer.momentum``), else what is known of a finished data set (``facts.samples``), else the newest value
+        of the curve. No condition holds for a job without such a value, ``!=`` neither.
+
+        Raises:
+            UnknownNameError: where a condition compares in a way that there is not.
+        """
+        now = self._clock()
+        offset, limit = (min(max(0, number), _MOST) for number in (wanted.offset, wanted.limit))
+        with self._database.read() as connection:
+            chosen = chosen_jobs(connection, wanted, now)
+            ordered = in_order(connection, chosen, wanted, now)
+            if wanted.conditions or wanted.text:  # to choose costs more than to sort: it is done once
+                all_keys = connection.execute(ordered).scalars().all()
+                total, keys = len(all_keys), all_keys[offset : offset + limit]
+            else:
+                total = connection.execute(sa.select(sa.func.count()).select_from(chosen.subquery())).scalar_one()
+                keys = connection.execute(ordered.offset(offset).limit(limit)).scalars().all()
+            return JobPage(total=total, jobs=tuple(load_jobs(connection, keys)))
+
+    def in_states(self, states: Iterable[str]) -> list[Job]:
+        """Return the jobs in any of these states as they wait: by priority, then by position."""
+        return self._where(jobs.c.state.in_(list(states)))
+
+    def group(self, group_id: str) -> list[Job]:
+        """Return the jobs of a sweep, in the order in which they were made."""
+        return self._where(jobs.c.group == group_id, order=(jobs.c.created, bytewise(jobs.c.id)))
+
+    def dependents(self, job_id: str) -> list[Job]:
+        """Return the jobs that name this one among those that must be done first; it may be gone."""
+        waiting = sa.select(dependencies.c.job_key).where(dependencies.c.needed_id == job_id)
+        return self._where(jobs.c.key.in_(waiting))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs are in each state; all states are there."""
+        query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
+        with self._database.read() as connection:
+            return dict.fromkeys(JOB_STATES, 0) | {row[0]: row[1] for row in connection.execute(query)}
+
+    def tags(self) -> list[str]:
+        """Return all tags that jobs have, in the order of their letters."""
+        with self._database.read() as connection:
+            return sorted(connection.execute(sa.select(job_tags.c.tag).distinct()).scalars())
+
+    def change(self, job_id: str, change: JobChange, now: float) -> Job:
+        """Change what a person may change, and return the job.
+
+        Args:
+            job_id: which.
+            change: what; None leaves a field.
+            now: seconds since 1970, for a project that is new.
+
+        Raises:
+            JobError: where there is none.
+        """
+        row = {name: getattr(change, name) for name in ("name", "project", "priority")}
+        row = {name: value for name, value in row.items() if value is not None}
+        with self._database.write() as connection:
+            key = key_of(connection, job_id)
+            ensure_project(connection, row.get("project", ""), now)
+            if row:
+                connection.execute(sa.update(jobs).where(jobs.c.key == key).values(row))
+            if change.notes is not None:
+                notes = sa.update(job_contents).where(job_contents.c.job_key == key)
+                connection.execute(notes.values(notes=change.notes))
+            if change.tags is not None:
+                set_tags(connection, key, change.tags)
+            set_text(connection, key)
+            return load_jobs(connection, [key])[0]
+
+    def move(self, job_id: str, from_states: Collection[str], to_state: str, **fields: Any) -> bool:
+        """Change the state if it is one of ``from_states``, together with further fields of ``Job``.
+
+        Returns:
+            Whether it was; where not, nothing changed.
+
+        Raises:
+            JobError: where there is no such job.
+            UnknownNameError: where ``to_state`` is no state, or a field is none that the program may set.
+        """
+        if to_state not in JOB_STATES:
+            raise UnknownNameError("state of a job", to_state, JOB_STATES)
+        with self._database.write() as connection:
+            key = key_of(connection, job_id)
+            moving = sa.update(jobs).where(jobs.c.key == key, jobs.c.state.in_(list(from_states)))
+            if connection.execute(moving.values(state=to_state)).rowcount == 0:
+                return False
+            update_fields(connection, key, fields)
+            return True
+
+    def note(self, job_id: str, **fields: Any) -> None:
+        """Write fields of ``Job`` such as ``health`` or ``reason``, or ``facts``, and leave the state.
+
+        Raises:
+            JobError: where there is no such job.
+            UnknownNameError: where a field is none that the program may set.
+        """
+        with self._database.write() as connection:
+            update_fields(connection, key_of(connection, job_id), fields)
+
+    def reorder(self, job_id: str, before: str | None = None) -> None:
+        """Put a job right before another one in the queue, or last where ``before`` is None.
+
+        Raises:
+            JobError: where one of them is not there.
+        """
+        with self._database.write() as connection:
+            key = key_of(connection, job_id)
+            if before == job_id:
+                return
+            order = list(connection.execute(sa.select(jobs.c.key).order_by(jobs.c.position, jobs.c.key)).scalars())
+            order.remove(key)
+            place = len(order) if before is None else order.index(key_of(connection, before))
+            _put(connection, key, order, place)
+
+    def delete(self, job_id: str) -> None:
+        """Remove a job with all that is known of it; one that is not there is passed over. Its folder stays."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(jobs).where(jobs.c.id == job_id))
+
+    def _where(self, *conditions: Any, order: Iterable[Any] = _IN_QUEUE) -> list[Job]:
+        with self._database.read() as connection:
+            keys = connection.execute(sa.select(jobs.c.key).where(*conditions).order_by(*order)).scalars().all()
+            return load_jobs(connection, keys)
+
+
+def _put(connection: Connection, key: int, order: list[int], place: int) -> None:
+    neighbours = order[max(0, place - 1) : place + 1]
+    query = sa.select(jobs.c.key, jobs.c.position).where(jobs.c.key.in_(neighbours))
+    positions = {row.key: row.position for row in connection.execute(query)}
+    low = positions[order[place - 1]] if place > 0 else None
+    high = positions[order[place]] if place < len(order) else None
+    if low is None or high is None:
+        position = (low + 1.0) if low is not None else (high - 1.0) if high is not None else 1.0
+    else:
+        position = (low + high) / 2
+    if position in (low, high):  # no number lies between them any more
+        all_keys = [*order[:place], key, *order[place:]]
+        rows = [{"row": other, "place": float(index)} for index, other in enumerate(all_keys)]
+        placed = sa.update(jobs).where(jobs.c.key == sa.bindparam("row")).values(position=sa.bindparam("place"))
+        connection.execute(placed, rows)
+    else:
+        connection.execute(sa.update(jobs).where(jobs.c.key == key).values(position=position))

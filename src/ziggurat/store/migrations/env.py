@@ -1,0 +1,10 @@
+"""Owns how Alembic runs here: on the connection and in the transaction that the store gives it."""
+
+from __future__ import annotations
+
+from alembic import context
+
+__all__: list[str] = []
+
+context.configure(connection=context.config.attributes["connection"])
+context.run_migrations()

@@ -1,0 +1,28 @@
+"""Owns the people of the store: who has an account, and by which sessions and tokens they are known."""
+
+from __future__ import annotations
+
+from ziggurat.store.database import Database
+from ziggurat.store.sessions import SessionRepository
+from ziggurat.store.tokens import TokenRepository
+from ziggurat.store.users import UserRepository
+
+__all__ = ["People"]
+
+
+class People:
+    """Accounts and what stands for them.
+
+    Args:
+        database: where they are.
+
+    Attributes:
+        users: the accounts.
+        sessions: of browsers.
+        tokens: of programs.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.users = UserRepository(database)
+        self.sessions = SessionRepository(database)
+        self.tokens = TokenRepository(database)

@@ -1,0 +1,123 @@
+"""Owns how the store is rebuilt from the folders alone: they say what happened, the store only indexes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ziggurat.entities import NewJob
+from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.events import read_events
+from ziggurat.layout import JobFolder
+from ziggurat.store.database import Database
+from ziggurat.store.events import EventRepository
+from ziggurat.store.job_rows import insert_job, key_of, replace_job, update_fields
+from ziggurat.store.projects import ensure_project
+from ziggurat.store.tables import jobs
+
+__all__ = ["JobOnDisk", "ReindexReport", "rebuild"]
+
+_FOLDERS = ("jobs", "datasets")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOnDisk:
+    """What the folder of a job says of it, besides its events.
+
+    Args:
+        job: what was asked, and what people gave it.
+        state: as its files tell.
+        fields: further fields of ``Job`` that its files tell, such as ``reason``, ``pid`` or ``facts``.
+    """
+
+    job: NewJob
+    state: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReindexReport:
+    """What a rebuild found.
+
+    Args:
+        added: ids of jobs that the store did not have.
+        renewed: ids of jobs that it had.
+        missing: ids of jobs whose folder is gone; they stay in the store.
+        damaged: folder → why it could not be read.
+        events: events that were read, all jobs together.
+    """
+
+    added: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    events: int = 0
+
+
+def rebuild(
+    database: Database, events: EventRepository, workspace_folder: Path, read_job: Callable[[Path], JobOnDisk]
+) -> ReindexReport:
+    """Bring the store in line with the folders; see ``Store.reindex``."""
+    found: list[JobOnDisk] = []
+    damaged: dict[str, str] = {}
+    for folder in _job_folders(workspace_folder):
+        try:
+            found.append(read_job(folder))
+        except ZigguratError as error:
+            damaged[str(folder)] = str(error)
+    added: list[str] = []
+    renewed: list[str] = []
+    count = 0
+    for on_disk in sorted(found, key=lambda one: (one.job.created, one.job.id)):
+        try:
+            is_new, read = _index(database, events, on_disk)
+        except (UsageError, UnknownNameError) as error:  # such as a tag of a thousand characters
+            damaged[on_disk.job.folder] = str(error)
+            continue
+        (added if is_new else renewed).append(on_disk.job.id)
+        count += read
+    missing = _missing(database, {one.job.id for one in found})
+    return ReindexReport(added=tuple(added), renewed=tuple(renewed), missing=missing, damaged=damaged, events=count)
+
+
+def _job_folders(workspace_folder: Path) -> Iterator[Path]:
+    for name in _FOLDERS:
+        folder = workspace_folder / name
+        if folder.is_dir():
+            yield from sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _index(database: Database, events: EventRepository, on_disk: JobOnDisk) -> tuple[bool, int]:
+    with database.write() as connection:
+        ensure_project(connection, on_disk.job.project, on_disk.job.created)
+        key = connection.execute(sa.select(jobs.c.key).where(jobs.c.id == on_disk.job.id)).scalar()
+        if key is None:
+            insert_job(connection, on_disk.job, on_disk.state, {})
+        else:
+            replace_job(connection, key, on_disk.job)
+    events.reset(on_disk.job.id)
+    count = _read_events(events, on_disk.job.id, JobFolder(Path(on_disk.job.folder)).events)
+    with database.write() as connection:
+        place = key_of(connection, on_disk.job.id)
+        connection.execute(sa.update(jobs).where(jobs.c.key == place).values(state=on_disk.state))
+        update_fields(connection, place, on_disk.fields)
+    return key is None, count
+
+
+def _read_events(events: EventRepository, job_id: str, path: Path) -> int:
+    offset, count = 0, 0
+    while True:
+        batch, after = read_events(path, offset)
+        # A refusal says that a reader of the running studio goes on here: it does the rest.
+        if after == offset or not events.take(job_id, offset, after, batch):
+            return count
+        offset, count = after, count + len(batch)
+
+
+def _missing(database: Database, found: set[str]) -> tuple[str, ...]:
+    with database.read() as connection:
+        return tuple(job_id for job_id in connection.execute(sa.select(jobs.c.id)).scalars() if job_id not in found)

@@ -1,0 +1,114 @@
+"""Owns the state of the schema: made where there is none, migrated where it is older, refused where it is newer."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, inspect, text
+
+from ziggurat.errors import StorageError
+from ziggurat.store.database import Database
+
+__all__ = ["REVISIONS", "prepare_schema"]
+
+REVISIONS: Final = ("0001", "0002")
+"""All revisions, oldest first; the files are in ``migrations/versions``."""
+
+_VERSION_TABLE = "alembic_version"
+
+
+def prepare_schema(database: Database, *, backup_folder: Path | None, backup_made: bool) -> str:
+    """Make or migrate the schema, and return the revision that was there before; empty for a new database.
+
+    Args:
+        database: to look at.
+        backup_folder: where an SQLite file is copied to before it is migrated; None for its own folder.
+        backup_made: whether a person says that a PostgreSQL database was backed up.
+
+    Raises:
+        StorageError: where the schema is newer, is somebody else's, or cannot be backed up.
+    """
+    with database.read() as connection:
+        before = _revision(connection, database.place)
+    if before == REVISIONS[-1]:
+        return before
+    with database.write() as connection:
+        before = _revision(connection, database.place)  # another process may have been quicker
+        if before == REVISIONS[-1]:
+            return before
+        if before and database.is_sqlite:
+            _copy_sqlite(Path(str(database.url.database)), backup_folder)
+        elif before and not backup_made:
+            raise _backup_needed(database.place, before)
+        _upgrade(connection, REVISIONS[-1])
+    return before
+
+
+def _revision(connection: Connection, place: str) -> str:
+    names = inspect(connection).get_table_names()
+    if _VERSION_TABLE not in names:
+        if names:
+            raise StorageError(
+                f"The database must be empty or the studio's own: {place}.",
+                received=f"tables {', '.join(sorted(names)[:5])}",
+                advice="Name another file or database.",
+            )
+        return ""
+    revision = connection.execute(text(f"SELECT version_num FROM {_VERSION_TABLE}")).scalar()
+    if revision is not None and revision not in REVISIONS:
+        raise StorageError(
+            f"The database must have a schema that this release knows: {place}.",
+            received=f"revision {revision}; the newest known is {REVISIONS[-1]}",
+            advice="Install the newer release that made it, or put back a backup of before.",
+        )
+    return revision or ""
+
+
+def _upgrade(connection: Connection, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def _copy_sqlite(path: Path, folder: Path | None) -> Path:
+    """Copy the file as its last finished transaction left it; the caller holds the right to write."""
+    folder = path.parent if folder is None else folder
+    target = _free_name(folder / f"{path.name}.before-{REVISIONS[-1]}")
+    partial = target.with_name(target.name + ".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy)
+        partial.rename(target)
+    except (OSError, sqlite3.Error) as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise StorageError(
+            f"The database must be backed up to {target} before its schema is changed.",
+            received=str(error),
+            advice="Free space there, or name another folder for backups; nothing was changed.",
+        ) from error
+    return target
+
+
+def _free_name(path: Path) -> Path:
+    number, candidate = 1, path
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}.{number}")
+    return candidate
+
+
+def _backup_needed(place: str, before: str) -> StorageError:
+    return StorageError(
+        f"A PostgreSQL database must be backed up before its schema is changed: {place}.",
+        received=f"revision {before}; this release needs {REVISIONS[-1]}",
+        advice="Back it up with `pg_dump`, then start again and say so (`backup_made`).",
+    )

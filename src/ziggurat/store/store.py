@@ -1,0 +1,109 @@
+"""Owns the store as a whole: opened from a path or a URL, with one repository for each kind of thing in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ziggurat.store.addresses import database_url
+from ziggurat.store.curves import CurveRepository
+from ziggurat.store.database import Database
+from ziggurat.store.datasets import DatasetRepository
+from ziggurat.store.events import EventRepository
+from ziggurat.store.jobs import JobRepository
+from ziggurat.store.people import People
+from ziggurat.store.projects import ProjectRepository
+from ziggurat.store.records import AuditRepository, SettingRepository
+from ziggurat.store.reindex import JobOnDisk, ReindexReport, rebuild
+from ziggurat.store.schema import prepare_schema
+
+__all__ = ["Store"]
+
+
+class Store:
+    """What the studio remembers. Every method of a repository is one transaction and may be called from any thread.
+
+    Args:
+        database: with the newest schema; ``Store.open`` gives one.
+        clock: returns seconds since 1970.
+
+    Attributes:
+        jobs: jobs and the queue.
+        events: the way of what workers say into the store.
+        curves: curves, attempts, checkpoints and messages of jobs.
+        datasets: what finished data sets hold.
+        people: users, sessions and tokens.
+        projects: names under which jobs are kept together.
+        audit: who did what.
+        settings: the studio's own few values.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self.jobs = JobRepository(database, clock)
+        self.events = EventRepository(database)
+        self.curves = CurveRepository(database)
+        self.datasets = DatasetRepository(database, clock)
+        self.people = People(database)
+        self.projects = ProjectRepository(database)
+        self.audit = AuditRepository(database)
+        self.settings = SettingRepository(database)
+
+    @classmethod
+    def open(
+        cls,
+        url_or_path: str | os.PathLike[str],
+        *,
+        backup_folder: Path | None = None,
+        backup_made: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> Store:
+        """Open a store; its schema is made where there is none, and migrated where it is older.
+
+        Args:
+            url_or_path: path of an SQLite file, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
+            backup_folder: where an SQLite file is copied to before it is migrated, as ``NAME.before-REVISION``; its
+                own folder where left out.
+            backup_made: a person says that the PostgreSQL database was backed up: it may be migrated.
+            clock: returns seconds since 1970.
+
+        Raises:
+            SettingsError: where it is neither path nor URL of a known database.
+            MissingDependencyError: where the driver of PostgreSQL is not installed.
+            StorageError: where it cannot be read or written, its schema is newer, or it was not backed up.
+        """
+        database = Database(database_url(url_or_path))
+        try:
+            prepare_schema(database, backup_folder=backup_folder, backup_made=backup_made)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock)
+
+    @property
+    def place(self) -> str:
+        """Path of the file, or the URL without its password."""
+        return self._database.place
+
+    def reindex(self, workspace_folder: Path, read_job: Callable[[Path], JobOnDisk]) -> ReindexReport:
+        """Rebuild jobs, attempts, checkpoints and curves from the folders alone.
+
+        Users, sessions, tokens, audit and settings stay. A job whose folder is gone stays and is reported.
+
+        Args:
+            workspace_folder: with ``jobs/`` and ``datasets/``.
+            read_job: returns what a folder says; an error of Ziggurat's is reported, and the next folder comes.
+        """
+        return rebuild(self._database, self.events, workspace_folder, read_job)
+
+    def close(self) -> None:
+        """Close all connections; closing twice does nothing."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,237 @@
+"""Owns the conformance suite of executors: one that passes it starts workers, finds them again, and leaves none behind.
+
+A small stand-in takes the place of ``python -m ziggurat.worker``: it does what its ``spec.json`` says, and speaks by
+the same files, so that the suite takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ziggurat.entities import EXIT_STOPPED, Heartbeat, read_heartbeat, write_heartbeat
+from ziggurat.errors import StorageError, ZigguratError
+from ziggurat.layout import JobFolder
+
+__all__ = ["STAND_IN", "ExecutorConformance"]
+
+STAND_IN = """
+import json, os, socket, subprocess, sys, time
+
+folder = sys.argv[-1]
+asked = json.load(open(os.path.join(folder, "spec.json")))
+
+
+def write(name, content):
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as file:
+        json.dump(content, file)
+    os.replace(path + ".new", path)
+
+
+def beat():
+    write("heartbeat.json", {"pid": os.getpid(), "host": socket.gethostname(), "time": time.time()})
+
+
+print("begun", flush=True)
+if asked.get("beats", True):
+    beat()
+child = subprocess.Popen(["sleep", "60"]).pid if asked.get("has_child") else None
+write("said.json", {"pid": os.getpid(), "child": child, "environment": dict(os.environ)})
+last = time.time() + asked.get("for_s", 0)
+while time.time() < last:
+    if os.path.exists(os.path.join(folder, "stop.json")):
+        os._exit(75)
+    time.sleep(0.01)
+os._exit(asked.get("exit_code", 0))
+"""
+"""Text of the stand-in. Its ``spec.json``: ``for_s`` until it ends, ``exit_code``, ``has_child``, ``beats``."""
+
+_LONG_S = 30
+
+
+class ExecutorConformance(ABC):
+    """Subclass it in a test file (as ``class TestMyExecutor(ExecutorConformance)``) and give it the method."""
+
+    at_most_s: float = 30.0
+    """How long anything may take."""
+
+    @abstractmethod
+    def executor(self, command: Sequence[str]) -> Any:
+        """Return a new executor, as another process would make it, whose workers are started by a command."""
+
+    def setup_method(self) -> None:
+        """Before each test."""
+        self._folders: set[Path] = set()
+
+    def teardown_method(self) -> None:
+        """Leave no worker behind, whatever the test found."""
+        for path in [path for folder in self._folders for path in folder.glob("job*/said.json")]:
+            said = json.loads(path.read_text())
+            _end([said["pid"], said["child"]])
+
+    def test_a_worker_ends_by_itself(self, tmp_path: Path) -> None:
+        """Its exit code comes back, again and again."""
+        executor = self._made(tmp_path)
+        handle = executor.start(_job(tmp_path, exit_code=7), (), {})
+        assert self._wait_for_end(executor, handle) == 7
+        assert executor.poll(handle).exit_code == 7
+
+    def test_a_worker_is_running_until_it_ends(self, tmp_path: Path) -> None:
+        """Polling does not wait."""
+        executor = self._made(tmp_path)
+        handle = executor.start(_job(tmp_path, for_s=_LONG_S), (), {})
+        assert not _has_ended(executor.poll(handle))
+        assert handle.pid == self._said(tmp_path)["pid"]
+
+    def test_it_sees_its_devices_and_no_others(self, tmp_path: Path) -> None:
+        """A job on the processors sees none."""
+        executor = self._made(tmp_path)
+        executor.start(_job(tmp_path, "job1"), (1, 3), {})
+        executor.start(_job(tmp_path, "job2"), (), {})
+        assert self._said(tmp_path, "job1")["environment"]["CUDA_VISIBLE_DEVICES"] == "1,3"
+        assert self._said(tmp_path, "job2")["environment"]["CUDA_VISIBLE_DEVICES"] == ""
+
+    def test_it_gets_the_variables_of_its_job(self, tmp_path: Path) -> None:
+        """Besides those of the executor."""
+        self._made(tmp_path).start(_job(tmp_path), (), {"OF_THE_JOB": "1"})
+        assert self._said(tmp_path)["environment"]["OF_THE_JOB"] == "1"
+
+    def test_its_output_is_added_to_the_log(self, tmp_path: Path) -> None:
+        """What an earlier attempt wrote stays."""
+        executor, folder = self._made(tmp_path), _job(tmp_path)
+        JobFolder(folder).log.write_text("earlier\n")
+        self._wait_for_end(executor, executor.start(folder, (), {}))
+        assert JobFolder(folder).log.read_text() == "earlier\nbegun\n"
+
+    def test_a_log_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
+        """And there is no worker."""
+        executor = self._made(tmp_path)
+        error = _error_of(StorageError, lambda: executor.start(tmp_path / "nowhere", (), {}))
+        assert "log.txt" in str(error)
+
+    def test_asked_to_stop_it_ends_in_order(self, tmp_path: Path) -> None:
+        """By the request in its folder, which says why."""
+        executor, folder = self._made(tmp_path), _job(tmp_path, for_s=_LONG_S)
+        handle = executor.start(folder, (), {})
+        executor.ask_to_stop(handle, "the test asks")
+        assert JobFolder(folder).stop_request.read_text() == "the test asks\n"
+        assert self._wait_for_end(executor, handle) == EXIT_STOPPED
+
+    def test_a_request_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
+        """Whoever asked should know."""
+        executor, folder = self._made(tmp_path), _job(tmp_path, for_s=_LONG_S)
+        handle = executor.start(folder, (), {})
+        self._said(tmp_path)
+        folder.rename(tmp_path / "job-elsewhere")
+        error = _error_of(StorageError, lambda: executor.ask_to_stop(handle, "the test asks"))
+        assert "The stop request must be written" in str(error)
+
+    def test_killed_it_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        """What it started ends with it; killing it again does nothing."""
+        executor = self._made(tmp_path)
+        handle = executor.start(_job(tmp_path, for_s=_LONG_S, has_child=True), (), {})
+        child = self._said(tmp_path)["child"]
+        executor.kill(handle)
+        assert self._wait_for_end(executor, handle) == -9
+        executor.kill(handle)
+        self._wait(lambda: not _is_alive(child))
+
+    def test_ended_it_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        """A process that loads data must not outlive its worker."""
+        executor = self._made(tmp_path)
+        handle = executor.start(_job(tmp_path, has_child=True), (), {})
+        child = self._said(tmp_path)["child"]
+        self._wait_for_end(executor, handle)
+        self._wait(lambda: not _is_alive(child))
+
+    def test_another_executor_adopts_it(self, tmp_path: Path) -> None:
+        """By its heartbeat; and it can ask it, poll it, and kill it."""
+        folder = _job(tmp_path, for_s=_LONG_S)
+        started = self._made(tmp_path).start(folder, (), {})
+        self._said(tmp_path)
+        other = self._made(tmp_path)
+        handle = other.adopt(folder, read_heartbeat(JobFolder(folder).heartbeat))
+        assert handle.pid == started.pid
+        assert not _has_ended(other.poll(handle))
+        other.kill(handle)
+        assert self._wait_for_end(other, handle) in (-9, None)
+        assert other.adopt(folder, read_heartbeat(JobFolder(folder).heartbeat)) is None
+
+    def test_one_without_a_heartbeat_is_adopted_too(self, tmp_path: Path) -> None:
+        """Whoever started it may have been killed a moment later."""
+        folder = _job(tmp_path, for_s=_LONG_S, beats=False)
+        started = self._made(tmp_path).start(folder, (), {})
+        self._said(tmp_path)
+        handle = self._made(tmp_path).adopt(folder, None)
+        assert handle is not None
+        assert handle.pid == started.pid
+
+    def test_nobody_is_adopted_where_nobody_is(self, tmp_path: Path) -> None:
+        """Neither without a heartbeat, nor by one that names a process that began later."""
+        folder, path = _job(tmp_path), JobFolder(tmp_path / "job").heartbeat
+        assert self._made(tmp_path).adopt(folder, None) is None
+        beat = Heartbeat(pid=os.getpid(), host=os.uname().nodename, time=psutil.Process().create_time() - 60)
+        write_heartbeat(path, beat)
+        assert self._made(tmp_path).adopt(folder, read_heartbeat(path)) is None
+
+    def _made(self, folder: Path) -> Any:
+        self._folders.add(folder)
+        script = folder / "stand_in.py"
+        script.write_text(STAND_IN)
+        return self.executor((sys.executable, "-S", str(script)))
+
+    def _said(self, folder: Path, name: str = "job") -> dict[str, Any]:
+        path = folder / name / "said.json"
+        self._wait(path.exists)
+        return json.loads(path.read_text())
+
+    def _wait_for_end(self, executor: Any, handle: Any) -> int | None:
+        self._wait(lambda: _has_ended(executor.poll(handle)))
+        return executor.poll(handle).exit_code
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        last = time.monotonic() + self.at_most_s
+        while not condition():
+            assert time.monotonic() < last, f"waited {self.at_most_s:.0f} s"
+            time.sleep(0.01)
+
+
+def _job(folder: Path, name: str = "job", **asked: Any) -> Path:
+    path = folder / name
+    path.mkdir()
+    JobFolder(path).spec.write_text(json.dumps(asked))
+    return path
+
+
+def _error_of(kind: type[ZigguratError], act: Callable[[], object]) -> ZigguratError:
+    try:
+        act()
+    except kind as error:
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def _has_ended(state: Any) -> bool:
+    return hasattr(state, "exit_code")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _end(pids: Sequence[int | None]) -> None:
+    for pid in pids:
+        if pid is not None and _is_alive(pid):
+            psutil.Process(pid).kill()

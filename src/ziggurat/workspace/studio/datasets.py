@@ -1,0 +1,206 @@
+"""Owns what a person can do with the data sets of the studio: make, look, check, change, export."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ziggurat.datasets.checks import CheckReport
+from ziggurat.datasets.exporters.report import ExportReport
+from ziggurat.datasets.importer import Guess
+from ziggurat.datasets.samples import Problem
+from ziggurat.datasets.statistics import Statistics
+from ziggurat.entities import Job, NewJob
+from ziggurat.errors import JobError, SpecError
+from ziggurat.records.manifest import Manifest
+from ziggurat.specs import DatasetSpec, parse_spec
+from ziggurat.workspace import dataset_versions
+from ziggurat.workspace.datasets import Datasets, Page
+from ziggurat.workspace.new_dataset import source_name, stored_source
+from ziggurat.workspace.studio.archives import sent_folder
+from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs, new_job_id
+from ziggurat.workspace.studio.pictures import smaller_picture
+
+__all__ = ["StudioDatasets"]
+
+
+class StudioDatasets:
+    """The data sets of the studio; each is a job of kind ``dataset``, and its folder is the data set.
+
+    Args:
+        jobs: of every kind.
+        supervisor: takes new jobs.
+        datasets: data sets in folders.
+        folder: where each gets its folder.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, jobs: Jobs, supervisor: Any, datasets: Datasets, folder: Path, clock: Callable[[], float]
+    ) -> None:
+        self._jobs = jobs
+        self._supervisor = supervisor
+        self._datasets = datasets
+        self._folder = folder
+        self._clock = clock
+
+    # ---- making
+
+    def guesses(self, source: str) -> list[Guess]:
+        """Return what every importer thinks of a source, the surest first."""
+        return self._datasets.guesses(source)
+
+    def formats(self) -> list[dict[str, Any]]:
+        """Return every format that can be read."""
+        return self._datasets.formats()
+
+    def create(self, request: JobRequest, owner: str = "") -> Job:
+        """Put a data set into the queue.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+            DataError: where the source is not there.
+            UnknownNameError: where format or option are unknown.
+        """
+        spec = parse_spec({"kind": "dataset", "version": 1, **request.spec}, source="the request")
+        if not isinstance(spec, DatasetSpec):
+            raise SpecError("A data set has a spec of kind dataset.", received=spec.kind)
+        source = stored_source(spec.source)
+        spec = spec.model_copy(update={"source": source, "name": spec.name or source_name(source)})
+        self._datasets.check_new(spec)
+        complete = dataclasses.replace(request, spec=spec.model_dump(mode="json"), sweep={})
+        now = self._clock()
+        (job,) = make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=dataset_needs)
+        return job
+
+    # ---- looking
+
+    def folder(self, job_id: str) -> Path:
+        """Return the folder of a data set that is done.
+
+        Raises:
+            JobError: where there is none of that id, or it is not done.
+        """
+        job = self._jobs.get(job_id)
+        if job.kind != "dataset" or job.state != "done":
+            raise JobError("This needs a data set that is done.", received=f"{job_id}, of kind {job.kind}, {job.state}")
+        return Path(job.folder)
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        """Return what a data set is, as JSON values."""
+        return self._datasets.describe(self.folder(job_id))
+
+    def explore(
+        self, job_id: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
+    ) -> tuple[Page, Sequence[str]]:
+        """Return some of the samples that a filter leaves, and the names of the classes."""
+        return self._datasets.explore(self.folder(job_id), chosen, offset=offset, limit=limit)
+
+    def picture(self, job_id: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
+        """Return a picture of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
+        content = self._datasets.picture(self.folder(job_id), split, row, part)
+        return content if max_side_px is None else smaller_picture(content, max_side_px)
+
+    def problems(self, job_id: str, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
+        """Return some of the problems that were found when it was made."""
+        return self._datasets.problems(self.folder(job_id), kind, offset=offset, limit=limit)
+
+    def statistics(self, job_id: str) -> Statistics:
+        """Return the statistics of a data set."""
+        return self._datasets.statistics(self.folder(job_id))[0]
+
+    def check(self, job_id: str, *, verify: bool = False) -> CheckReport:
+        """Return what may spoil a training."""
+        return self._datasets.check(self.folder(job_id), verify=verify)
+
+    def export(self, job_id: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
+        """Write a data set in a format of others."""
+        return self._datasets.export(self.folder(job_id), format, target, options)
+
+    def exported(
+        self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]
+    ) -> Iterator[bytes]:
+        """Return an archive of a data set in a format of others; its ``info.json`` says what could not be written.
+
+        Args:
+            job_id: of a data set that is done.
+            export_format: such as ``coco``.
+            archive_format: a name in ``ziggurat.workspace.studio.archives.ARCHIVE_FORMATS``.
+            options: of the export.
+        """
+        return sent_folder(
+            lambda target: dataclasses.asdict(self.export(job_id, export_format, target, options)),
+            self._folder,
+            archive_format,
+            now=self._clock(),
+        )
+
+    # ---- versions
+
+    def versions(self, job_id: str) -> list[Any]:
+        """Return a data set and all that it came from, newest first."""
+        return dataset_versions.versions(self.folder(job_id))
+
+    def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "", owner: str = "") -> Job:
+        """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
+        return self._version(
+            job_id, name, owner, lambda old, new: dataset_versions.relabel(old, samples, label, new, name)
+        )
+
+    def exclude(
+        self,
+        job_id: str,
+        samples: Sequence[str],
+        *,
+        problem: str = "",
+        reason: str = "",
+        name: str = "",
+        owner: str = "",
+    ) -> Job:
+        """Make a version without some samples, or without those that have a problem."""
+        return self._version(
+            job_id,
+            name,
+            owner,
+            lambda old, new: dataset_versions.exclude(old, samples, new, problem=problem, reason=reason, name=name),
+        )
+
+    def change_classes(self, job_id: str, changes: Mapping[str, Any], *, name: str = "", owner: str = "") -> Job:
+        """Make a version with other classes."""
+        return self._version(
+            job_id, name, owner, lambda old, new: dataset_versions.change_classes(old, changes, new, name)
+        )
+
+    def merge(self, job_ids: Sequence[str], *, name: str = "", owner: str = "") -> Job:
+        """Make one data set of several."""
+        folders = [self.folder(job_id) for job_id in job_ids]
+        return self._version(job_ids[0], name, owner, lambda _old, new: dataset_versions.merge(folders, new, name=name))
+
+    def _version(self, job_id: str, name: str, owner: str, make: Callable[[Path, Path], Manifest]) -> Job:
+        parent, now = self._jobs.get(job_id), self._clock()
+        new_id = new_job_id(now)
+        folder = self._folder / new_id
+        manifest = make(self.folder(job_id), folder)
+        new = NewJob(
+            id=new_id,
+            kind="dataset",
+            name=name or manifest.name,
+            folder=str(folder),
+            spec=parent.spec,
+            project=parent.project,
+            owner=owner,
+            parent=job_id,
+            created=now,
+        )
+        return self._jobs.take_in(new, _facts(manifest))
+
+
+def _facts(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "kind": manifest.schema.kind,
+        "counts": {split: note.count for split, note in manifest.splits.items()},
+        "classes": len(manifest.schema.class_names),
+    }

@@ -1,0 +1,234 @@
+"""Owns what a person can do with any job: find, look, stop, pause, resume, delete, reorder, describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.entities import Attempt, Checkpoint, Curve, Job, JobChange, JobFilter, JobPage, NewJob
+from ziggurat.errors import ConfigurationError, JobError
+from ziggurat.jobs.job_file import record_of, write_job_file
+from ziggurat.layout import JobFolder
+from ziggurat.records.atomic import storage_errors
+from ziggurat.workspace.checkpoint_files import remove_checkpoint
+
+__all__ = ["Jobs"]
+
+_LOG_BYTES: Final = 64 << 10
+
+
+class Jobs:
+    """Jobs of every kind.
+
+    Args:
+        store: what is known of them.
+        supervisor: carries out what changes their state.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, store: Any, supervisor: Any, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._supervisor = supervisor
+        self._clock = clock
+
+    # ---- looking
+
+    def page(self, chosen: JobFilter) -> JobPage:
+        """Return some of the jobs that a filter leaves."""
+        return self._store.jobs.page(chosen)
+
+    def get(self, job_id: str) -> Job:
+        """Return a job.
+
+        Raises:
+            JobError: where there is none of that id.
+        """
+        return self._store.jobs.get(job_id)
+
+    def counts(self) -> dict[str, int]:
+        """Return state → jobs."""
+        return self._store.jobs.counts()
+
+    def queue(self) -> list[Job]:
+        """Return the jobs that wait, the next one first; each says why it waits."""
+        waiting = self._store.jobs.in_states(("queued",))
+        return sorted(waiting, key=lambda job: (-job.priority, job.position, job.created))
+
+    def running(self) -> list[Job]:
+        """Return the jobs that a worker is at, the oldest first."""
+        return sorted(self._store.jobs.in_states(("running", "stopping")), key=lambda job: job.started or 0)
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """Return the attempts of a job, the oldest first."""
+        return self._store.curves.attempts(self.get(job_id).id)
+
+    def messages(self, job_id: str, *, levels: Sequence[str] = (), limit: int = 200) -> list[Any]:
+        """Return the newest of what the worker said to people, the oldest of them first.
+
+        Args:
+            job_id: of the job.
+            levels: only of these (``info``, ``warning``, ``error``); empty for all.
+            limit: how many at most.
+
+        Returns:
+            ``time`` (seconds since 1970), ``level``, ``text`` and ``step`` of each.
+        """
+        return self._store.curves.messages(job_id, levels=levels, limit=limit)
+
+    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES) -> str:
+        """Return the end of the worker's log."""
+        path = JobFolder(Path(self.get(job_id).folder)).log
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - at_most_bytes))
+            return file.read(at_most_bytes).decode("utf-8", "replace")
+
+    # ---- curves and checkpoints
+
+    def tags(self, job_id: str) -> list[str]:
+        """Return the names of a job's curves."""
+        return self._store.curves.tags(self.get(job_id).id)
+
+    def curve(self, job_id: str, tag: str, *, since_step: int = -1, max_points: int = 2000) -> Curve:
+        """Return a curve, thinned to so many points; minima and maxima stay.
+
+        Args:
+            job_id: of the job.
+            tag: name of the curve.
+            since_step: only points after this step.
+            max_points: how many at most.
+        """
+        return self._store.curves.curve(self.get(job_id).id, tag, since_step=since_step, max_points=max_points)
+
+    def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        """Return the checkpoints of a job that are on the disk, the oldest step first."""
+        place = JobFolder(Path(self.get(job_id).folder)).checkpoints
+        return [each for each in self._store.curves.checkpoints(job_id) if (place / each.name).is_dir()]
+
+    def remove_checkpoint(self, job_id: str, name: str) -> None:
+        """Remove a checkpoint of a job that is not running.
+
+        Raises:
+            JobError: where a worker is at the job.
+            CheckpointError: where it is not there, or a given name points at it.
+        """
+        job = self.get(job_id)
+        if job.is_active:
+            raise JobError(
+                "Checkpoints are removed while no worker is at the job.",
+                received=f"{job_id}, which is {job.state}",
+                advice="Stop or pause it first.",
+            )
+        remove_checkpoint(JobFolder(Path(job.folder)), name)
+
+    # ---- changing
+
+    def change(self, job_id: str, change: JobChange) -> Job:
+        """Change name, notes, project, tags or priority."""
+        self._supervisor.change(job_id, change)
+        return self.get(job_id)
+
+    def take_in(self, new: NewJob, facts: Mapping[str, Any]) -> Job:
+        """Take in a data set that is done already, such as a version.
+
+        Args:
+            new: its folder is complete.
+            facts: what it holds, as JSON values.
+        """
+        write_job_file(Path(new.folder), record_of(new))
+        job = self._store.datasets.add_finished(new, facts)
+        self._supervisor.hub.publish("jobs", "added", job.id)
+        return job
+
+    def stop(self, job_id: str, who: str = "") -> Job:
+        """Ask the worker to save and end, or take the job out of the queue."""
+        self._supervisor.stop(job_id, f"stopped by {who}" if who else "stopped")
+        return self.get(job_id)
+
+    def pause(self, job_id: str, who: str = "") -> Job:
+        """Save, and free the device; ``resume`` goes on at the exact step."""
+        self._supervisor.pause(job_id, f"paused by {who}" if who else "paused")
+        return self.get(job_id)
+
+    def resume(self, job_id: str) -> Job:
+        """Put a job that was stopped, paused or failed back into the queue."""
+        self._supervisor.resume(job_id)
+        return self.get(job_id)
+
+    def retry(self, job_id: str) -> Job:
+        """Put a job that failed back into the queue."""
+        self._supervisor.retry(job_id)
+        return self.get(job_id)
+
+    def delete(self, job_id: str, *, force: bool = False) -> None:
+        """Delete a job and its folder.
+
+        Raises:
+            JobError: where it runs (unless by force), or another job needs it; the message says which.
+        """
+        self._supervisor.delete(job_id, force=force)
+
+    def reorder(self, job_id: str, before: str | None = None) -> None:
+        """Place a job of the queue before another one, or last."""
+        self._supervisor.reorder(job_id, before=before)
+
+    def set_hyperparameter(self, job_id: str, name: str, value: float) -> None:
+        """Set a hyperparameter of a running training; it acts within a tenth of an epoch.
+
+        Raises:
+            JobError: where the job does not run.
+            ConfigurationError: where the name is none.
+        """
+        job = self.get(job_id)
+        if not job.is_active or job.kind != "train":
+            raise JobError("Hyperparameters are set while a training runs.", received=f"{job_id} is {job.state}")
+        if not name.isidentifier():
+            raise ConfigurationError("A hyperparameter has a name.", received=repr(name))
+        path = JobFolder(Path(job.folder)).hyperparameters
+        with storage_errors(path):
+            known = dict(_lines(path))
+            known[name] = repr(float(value))
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text("".join(f"{each}: {text}\n" for each, text in known.items()), encoding="utf-8")
+            temporary.replace(path)
+
+    def compare(self, job_ids: Sequence[str]) -> dict[str, Any]:
+        """Return where the specs of jobs differ, and what their curves came to.
+
+        Returns:
+            ``jobs``: id and name; ``differences``: path of a field → value of each job; ``scalars``: tag → last,
+            minimum and maximum of each job, None where it has no such curve.
+        """
+        jobs = [self.get(job_id) for job_id in job_ids]
+        flat = [dict(_flat(job.spec)) for job in jobs]
+        paths = sorted({path for each in flat for path in each})
+        tags = sorted({tag for job in jobs for tag in job.scalars})
+        return {
+            "jobs": [{"id": job.id, "name": job.name, "state": job.state} for job in jobs],
+            "differences": {
+                path: [each.get(path) for each in flat]
+                for path in paths
+                if len({repr(each.get(path)) for each in flat}) > 1
+            },
+            "scalars": {tag: [_summary(job, tag) for job in jobs] for tag in tags},
+        }
+
+
+def _lines(path: Path) -> list[tuple[str, str]]:
+    if not path.is_file():
+        return []
+    pairs = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines())
+    return [(name.strip(), text.strip()) for name, colon, text in pairs if colon]
+
+
+def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(value, dict) or not value:
+        return [(path, value)]
+    return [pair for name, part in value.items() for pair in _flat(part, f"{path}.{name}" if path else name)]
+
+
+def _summary(job: Job, tag: str) -> dict[str, float] | None:
+    found = job.scalars.get(tag)
+    return None if found is None else {"last": found.last, "minimum": found.minimum, "maximum": found.maximum}

@@ -1,0 +1,160 @@
+"""Owns what this machine has for jobs: accelerators, processors, memory, disk, and the frameworks that work on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from ziggurat.entities import Resources
+from ziggurat.errors import ConfigurationError
+from ziggurat.workspace.accelerators import Accelerator, Accelerators
+from ziggurat.workspace.disk_reserve import disk_reserve_bytes
+from ziggurat.workspace.frameworks import Frameworks
+
+__all__ = ["Machine"]
+
+_KEPT_S: Final = 1.0
+_FIRST_LOOK_S: Final = 0.1
+_JOBS_MEMORY_SHARE: Final = 0.9
+_MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """What was found at one moment."""
+
+    accelerators: tuple[Accelerator, ...]
+    why_no_devices: str
+    cpu_load: float
+    memory_free_bytes: int
+    disk_total_bytes: int
+    disk_free_bytes: int
+
+
+class Machine:
+    """This machine, read at most once a second. Any thread may call any method.
+
+    Args:
+        workspace: folder whose disk is watched; it need not exist yet.
+        environment: variables; those of this process where it is not given.
+        driver: module with the functions of ``pynvml``; the installed one where it is not given.
+        frameworks: that are looked for.
+        monotonic: seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        driver: Any = None,
+        frameworks: Frameworks | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.workspace = workspace
+        self.frameworks = frameworks or Frameworks()
+        self._accelerators = Accelerators(
+            os.environ if environment is None else environment, driver=driver, monotonic=monotonic
+        )
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._reading: _Reading | None = None
+        self._read_at = 0.0
+        self.cores = len(os.sched_getaffinity(0))
+        self.memory_bytes = _memory_bytes()
+
+    def resources(self, settings: Mapping[str, Any] | None = None) -> Resources:
+        """Return what the machine has for jobs, whoever uses it now.
+
+        Args:
+            settings: ``cpu_slots``, ``dataset_slots``, ``memory_bytes``, ``disk_reserve_bytes``: numbers that an
+                administrator chose; each has a default.
+
+        Raises:
+            ConfigurationError: where one of them is no such number.
+        """
+        reading, chosen = self._read(), settings or {}
+        return Resources(
+            devices=tuple(each.device for each in reading.accelerators),
+            cpu_slots=_number(chosen, "cpu_slots", max(1, self.cores // 2)),
+            memory_bytes=_number(chosen, "memory_bytes", int(self.memory_bytes * _JOBS_MEMORY_SHARE)),
+            dataset_slots=_number(chosen, "dataset_slots", 1),
+            disk_free_bytes=reading.disk_free_bytes,
+            disk_reserve_bytes=_number(chosen, "disk_reserve_bytes", disk_reserve_bytes(reading.disk_total_bytes)),
+        )
+
+    def strip(self) -> dict[str, Any]:
+        """Return what the strip on every page shows, as JSON values; frameworks once somebody has looked for them."""
+        reading = self._read()
+        return {
+            "devices": [_device_content(each) for each in reading.accelerators],
+            "why_no_devices": reading.why_no_devices,
+            "cpu": {"cores": self.cores, "load": reading.cpu_load},
+            "memory": {"total_bytes": self.memory_bytes, "free_bytes": reading.memory_free_bytes},
+            "disk": {
+                "path": str(self.workspace),
+                "total_bytes": reading.disk_total_bytes,
+                "free_bytes": reading.disk_free_bytes,
+                "reserve_bytes": disk_reserve_bytes(reading.disk_total_bytes),
+            },
+            "frameworks": [asdict(each) | {"sentence": each.sentence} for each in self.frameworks.known or ()],
+        }
+
+    def _read(self) -> _Reading:
+        with self._lock:
+            now = self._monotonic()
+            if self._reading is None or now - self._read_at >= _KEPT_S:
+                self._reading, self._read_at = self._read_now(), now
+            return self._reading
+
+    def _read_now(self) -> _Reading:
+        accelerators = tuple(self._accelerators.read())
+        disk = shutil.disk_usage(_nearest_folder(self.workspace))
+        return _Reading(
+            accelerators=accelerators,
+            why_no_devices=self._accelerators.why_none,
+            # Since the last reading; the first one has to watch for a moment.
+            cpu_load=round(psutil.cpu_percent(interval=_FIRST_LOOK_S if self._reading is None else None) / 100, 3),
+            memory_free_bytes=min(psutil.virtual_memory().available, self.memory_bytes),
+            disk_total_bytes=disk.total,
+            disk_free_bytes=disk.free,
+        )
+
+
+def _number(settings: Mapping[str, Any], name: str, default: int) -> int:
+    value = settings.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigurationError(f"The studio's setting `{name}` is a whole number from 0.", received=repr(value))
+    return value
+
+
+def _memory_bytes() -> int:
+    """Return the memory that this process may use: a container may have less than the machine."""
+    total = psutil.virtual_memory().total
+    try:
+        return min(total, int(_MEMORY_LIMIT.read_text()))
+    except (OSError, ValueError):  # no such file, or the word `max`
+        return total
+
+
+def _nearest_folder(path: Path) -> Path:
+    return next(each for each in (path, *path.absolute().parents) if each.is_dir())
+
+
+def _device_content(accelerator: Accelerator) -> dict[str, Any]:
+    return asdict(accelerator.device) | {
+        "uuid": accelerator.uuid,
+        "temperature_c": accelerator.temperature_c,
+        "processes": [asdict(each) for each in accelerator.processes],
+        "error": accelerator.error,
+    }

@@ -1,0 +1,184 @@
+"""Owns how a request becomes jobs: specs checked, sweeps spelt out, folders made; all in the queue, or none."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.entities import Job, Needs, NewJob
+from ziggurat.errors import SpecError, UsageError
+from ziggurat.specs import DatasetSpec, FileNetwork, Spec, TrainSpec, parse_spec
+from ziggurat.workspace.new_job import create_job
+
+__all__ = ["JobRequest", "dataset_needs", "expand_sweep", "make_jobs", "new_job_id", "train_needs"]
+
+_MOST_JOBS: Final = 200
+"""A sweep of more jobs is taken for a mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRequest:
+    """What is asked of the studio.
+
+    Args:
+        spec: decoded JSON of a spec of any version.
+        sweep: path of a field → values; one job for each combination.
+        dataset: id of the data set that it trains on; it waits until that is done.
+        model: id of the job whose trained weights it starts from.
+        checkpoint: of that job: its name, a given name, ``best`` or ``latest``.
+        project: name of a project.
+        tags: words.
+        notes: free text.
+        priority: higher is sooner.
+        needs: of the machine; found from the spec where it is not given.
+        parent: id of the job that it is a clone of.
+    """
+
+    spec: Mapping[str, Any]
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    dataset: str = ""
+    model: str = ""
+    checkpoint: str = ""
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    priority: int = 0
+    needs: Needs | None = None
+    parent: str = ""
+
+
+def new_job_id(now: float) -> str:
+    """Return an id that no other job has: ``20261121-160512-9f3a``."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{secrets.token_hex(2)}"
+
+
+def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the spec of each job, with what its name gets, such as ``learning_rate=0.01``; one where nothing is swept.
+
+    Raises:
+        UsageError: where a field has no value, or there would be too many jobs.
+    """
+    for path, values in request.sweep.items():
+        if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+            raise UsageError("A sweep gives each field a list of values.", received=f"`{path}`: {values!r}")
+    count = 1
+    for values in request.sweep.values():
+        count *= len(values)
+    if count > _MOST_JOBS:
+        raise UsageError(f"A sweep has at most {_MOST_JOBS} jobs.", received=str(count), advice="Sweep fewer values.")
+    for chosen in itertools.product(*request.sweep.values()):
+        content = _deep_copy(request.spec)
+        for path, value in zip(request.sweep, chosen, strict=True):
+            _assign(content, path, value)
+        yield content, " ".join(f"{path}={value}" for path, value in zip(request.sweep, chosen, strict=True))
+
+
+def make_jobs(
+    request: JobRequest, jobs_folder: Path, submit: Any, *, owner: str, now: float, needs: Any, group: str = ""
+) -> list[Job]:
+    """Check every spec first, then make the folders and put the jobs into the queue; all of them, or none.
+
+    Args:
+        request: what is asked, its spec complete with the places of data set and weights.
+        jobs_folder: where each job gets a folder that is named after its id.
+        submit: puts a ``NewJob`` into the queue and returns the ``Job``.
+        owner: name of who asks.
+        now: seconds since 1970.
+        needs: finds a spec's ``Needs``.
+        group: id of the sweep; a new one where there are several jobs.
+
+    Raises:
+        SpecError: where a spec is not valid; nothing was made.
+        StorageError: where a folder cannot be made; nothing stays.
+    """
+    planned: list[tuple[NewJob, Spec]] = []
+    wanted = list(expand_sweep(request))
+    sweep = group or (new_job_id(now) if len(wanted) > 1 else "")
+    for content, suffix in wanted:
+        spec = parse_spec(content, source="the request")
+        name = " ".join(part for part in (spec.name or spec.kind, suffix) if part)
+        spec = spec.model_copy(update={"name": name})
+        planned.append((_new_job(request, spec, jobs_folder, owner, now, needs, sweep), spec))
+    made: list[Path] = []
+    try:
+        jobs = []
+        for new, spec in planned:
+            made.append(Path(new.folder))
+            create_job(spec, Path(new.folder))
+        for new, _ in planned:
+            jobs.append(submit(new))
+        return jobs
+    except BaseException:
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def train_needs(spec: Spec) -> Needs:
+    """Return what a training needs: accelerators where its devices name some, else a place on the processors."""
+    if not isinstance(spec, TrainSpec):
+        raise SpecError("A training has a spec of kind train.", received=spec.kind)
+    indices = [device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()]
+    if not indices:
+        return Needs(slot="cpu")
+    numbers = tuple(sorted({int(index) for index in indices if index.isdigit()}))
+    return Needs(devices=len(indices), device_indices=numbers, slot="device")
+
+
+def dataset_needs(_spec: Spec) -> Needs:
+    """Return what making a data set needs."""
+    return Needs(slot="dataset")
+
+
+def _new_job(
+    request: JobRequest, spec: Spec, jobs_folder: Path, owner: str, now: float, needs: Any, sweep: str
+) -> NewJob:
+    job_id = new_job_id(now)
+    return NewJob(
+        id=job_id,
+        kind=spec.kind,
+        name=spec.name,
+        folder=str(jobs_folder / job_id),
+        spec=spec.model_dump(mode="json"),
+        project=request.project,
+        owner=owner,
+        group=sweep,
+        parent=request.parent,
+        depends_on=tuple(each for each in (request.dataset, request.model) if each),
+        needs=request.needs or needs(spec),
+        priority=request.priority,
+        framework="" if isinstance(spec, DatasetSpec) else spec.backend,
+        network=_network_name(spec),
+        created=now,
+        tags=request.tags,
+        notes=request.notes,
+    )
+
+
+def _network_name(spec: Spec) -> str:
+    if isinstance(spec, DatasetSpec):
+        return ""
+    network = spec.network
+    return Path(network.path).name if isinstance(network, FileNetwork) else network.name
+
+
+def _deep_copy(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {name: _deep_copy(value) for name, value in content.items()}
+    return [_deep_copy(value) for value in content] if isinstance(content, list) else content
+
+
+def _assign(content: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    place = content
+    for name in parents:
+        below = place.get(name)
+        place[name] = dict(below) if isinstance(below, dict) else {}
+        place = place[name]
+    place[last] = value

@@ -1,0 +1,160 @@
+"""Owns how the studio is put together from its parts, alone in its workspace, and what is done without a server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat import __version__
+from ziggurat.errors import JobError
+from ziggurat.jobs import LocalExecutor, Supervisor
+from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
+from ziggurat.jobs.tensorboard import TensorBoards
+from ziggurat.records.atomic import storage_errors
+from ziggurat.settings import Settings, child_environment
+from ziggurat.store import ReindexReport, Store
+from ziggurat.workspace.people import People
+from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.studio.reindexing import job_reader
+from ziggurat.workspace.studio.studio import Studio, StudioParts
+from ziggurat.workspace.worker_process import WORKER_COMMAND
+
+__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary"]
+
+DATABASE: Final = "studio.db"
+"""Name of the database in the workspace, where no other one is chosen."""
+
+_LOGS: Final = "logs"
+
+
+def open_studio(
+    settings: Settings,
+    *,
+    url: str | None = None,
+    start: bool = True,
+    prefix: str = "",
+    worker_command: Sequence[str] = WORKER_COMMAND,
+) -> Studio:
+    """Put the studio of a workspace together; close it at the end.
+
+    Args:
+        settings: of this process; workers get the same.
+        url: of its database; ``studio.db`` in the workspace where it is not given.
+        start: whether jobs are brought forward; without, they are only looked at and asked for.
+        prefix: path below which the studio stands, such as ``/ziggurat``.
+        worker_command: what starts a worker.
+
+    Raises:
+        JobError: where another process serves the workspace; the message names it.
+        StorageError: where workspace or database cannot be read or written, or the schema is newer.
+    """
+    root, environment = settings.workspace, child_environment(settings)
+    with ExitStack() as made:
+        made.enter_context(WorkspaceLock(root))
+        store = made.enter_context(_open_store(settings, url))
+        machine = Machine(root)
+        supervisor = Supervisor(
+            store,
+            LocalExecutor(worker_command, environment),
+            root,
+            resources=lambda: machine.resources(store.settings.all()),
+        )
+        made.callback(supervisor.close)
+        pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
+        boards = made.enter_context(
+            TensorBoards(
+                lambda job_id: Path(store.jobs.get(job_id).folder),
+                environment,
+                prefix=prefix + "/jobs/{job_id}/tensorboard",
+                logs=_logs(root, "tensorboard"),
+            )
+        )
+        parts = StudioParts(
+            store=store,
+            supervisor=supervisor,
+            people=People(store),
+            inference=pool,
+            tensorboards=boards,
+            machine=machine,
+        )
+        studio = Studio(settings, parts, close=made.pop_all().close)
+    if start:
+        supervisor.start()
+    return studio
+
+
+@contextmanager
+def open_people(settings: Settings, url: str | None = None) -> Iterator[People]:
+    """Give the people of a studio, whether its server runs or not.
+
+    Raises:
+        JobError: where a server of another version runs: opening could change the database under it.
+        StorageError: where the database cannot be read or written.
+    """
+    _refuse_other_version(running_server(settings.workspace))
+    with _open_store(settings, url) as store:
+        yield People(store)
+
+
+def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], float] = time.time) -> ReindexReport:
+    """Rebuild what the studio knows of jobs from their folders alone; users, tokens and settings stay.
+
+    Raises:
+        JobError: where a server runs in the workspace.
+    """
+    with WorkspaceLock(settings.workspace), _open_store(settings, url) as store:
+        return store.reindex(settings.workspace, job_reader(clock))
+
+
+def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]:
+    """Return how the studio is, as JSON values: ``server`` (None where none runs), ``jobs`` by state, ``machine``.
+
+    A studio that was never opened has no jobs; nothing is made here.
+
+    Raises:
+        JobError: where a server of another version runs: opening could change the database under it.
+        StorageError: where the database cannot be read.
+    """
+    server = running_server(settings.workspace)
+    _refuse_other_version(server)
+    counts: dict[str, int] = {}
+    if url is not None or (settings.workspace / DATABASE).is_file():
+        with _open_store(settings, url) as store:
+            counts = store.jobs.counts()
+    return {
+        "workspace": str(settings.workspace),
+        "server": None if server is None else asdict(server),
+        "jobs": {state: count for state, count in counts.items() if count},
+        "machine": Machine(settings.workspace).strip(),
+    }
+
+
+def _refuse_other_version(server: ServerState | None) -> None:
+    if server is not None and server.version != __version__:
+        raise JobError(
+            "The shell and the studio that runs must be of one version.",
+            received=f"{__version__} here, and {server.version} in process {server.pid} on {server.host}",
+            advice="Call `ziggurat down`, then `ziggurat up`; jobs go on meanwhile.",
+        )
+
+
+def _open_store(settings: Settings, url: str | None) -> Store:
+    if url is not None:
+        return Store.open(url)
+    path = settings.workspace / DATABASE
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # hashes of passwords are in it; one that is there keeps its rights
+    return Store.open(path)
+
+
+def _logs(root: Path, name: str) -> Path:
+    folder = root / _LOGS / name
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,96 @@
+"""Owns the one object that the studio's faces hold, and how its parts are put together and taken apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ziggurat.settings import Settings
+from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace.studio.datasets import StudioDatasets
+from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.paths import Paths
+from ziggurat.workspace.studio.training import Training
+from ziggurat.workspace.studio.uploads import Uploads
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["Studio", "StudioParts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudioParts:
+    """What a studio is made of.
+
+    Args:
+        store: what is known.
+        supervisor: carries out what changes.
+        people: who may do it.
+        inference: warm processes that predict.
+        tensorboards: a TensorBoard for each job that is looked at.
+        machine: devices, memory, disk.
+    """
+
+    store: Any
+    supervisor: Any
+    people: Any
+    inference: Any
+    tensorboards: Any
+    machine: Any
+
+
+class Studio:
+    """What a person can do in the studio.
+
+    Args:
+        settings: of this process.
+        parts: what it is made of.
+        close: ends the parts; workers go on.
+        clock: seconds since 1970.
+
+    Attributes:
+        jobs: of every kind.
+        datasets: data sets.
+        training: networks and models.
+        people: users, sessions, tokens, and the record of who did what.
+        projects: of the store.
+        notices: news for pages that are open.
+        paths: that people may name.
+        uploads: files that people sent.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        parts: StudioParts,
+        *,
+        close: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        store, supervisor = parts.store, parts.supervisor
+        self.settings = settings
+        self.root = Path(settings.workspace).expanduser()
+        self.clock = clock
+        self.people = parts.people
+        self.projects = store.projects
+        self.notices = supervisor.hub
+        self.tensorboards = parts.tensorboards
+        self.machine = parts.machine
+        self.uploads = Uploads(self.root / "uploads", clock)
+        self.paths = Paths((self.root / name for name in ("uploads", "datasets", "jobs")), store.settings)
+        self.jobs = Jobs(store, supervisor, clock)
+        self.datasets = StudioDatasets(self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock)
+        self.training = Training(self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock)
+        self._close = close
+
+    def close(self) -> None:
+        """End what belongs to this process, and give the workspace up; workers go on. Closing twice does nothing."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()

@@ -1,0 +1,216 @@
+"""Owns what a person can do with networks and models: train, look, evaluate, predict, export, take away."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.entities import Job
+from ziggurat.errors import JobError, UsageError
+from ziggurat.layout import JobFolder
+from ziggurat.workspace.checkpoint_files import checkpoint_details
+from ziggurat.workspace.standard_networks import network_text, standard_networks
+from ziggurat.workspace.studio.archives import sent_folder
+from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, train_needs
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["Training"]
+
+_NETWORK_LIMIT_S: Final = 120.0
+"""How long a person's network may take to be described or debugged."""
+
+
+class Training:
+    """Networks and models.
+
+    Args:
+        jobs: of every kind.
+        supervisor: takes new jobs.
+        tasks: short processes around a training.
+        inference: warm processes that predict.
+        folder: where each training gets its folder.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, jobs: Jobs, supervisor: Any, tasks: Tasks, inference: Any, folder: Path, clock: Callable[[], float]
+    ) -> None:
+        self._jobs = jobs
+        self._supervisor = supervisor
+        self._tasks = tasks
+        self._inference = inference
+        self._folder = folder
+        self._clock = clock
+
+    # ---- training
+
+    def create(self, request: JobRequest, owner: str = "") -> list[Job]:
+        """Put a training, or a sweep of several, into the queue.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+            JobError: where the data set or the model is not there, or of the wrong kind.
+        """
+        content = dict(request.spec)
+        if request.dataset:
+            data = content.get("data")
+            content["data"] = {
+                **(data if isinstance(data, Mapping) else {}),
+                "source": self._of_kind(request.dataset, "dataset").folder,
+            }
+        if request.model:
+            content["pretrained"] = self._weights(request.model, request.checkpoint)
+        complete = dataclasses.replace(request, spec=content)
+        now = self._clock()
+        return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=train_needs)
+
+    # ---- networks
+
+    def standard(self, framework: str = "tensorflow") -> list[dict[str, Any]]:
+        """Return the standard networks of a framework."""
+        return standard_networks(framework)
+
+    def network_text(self, name: str, framework: str = "tensorflow") -> str:
+        """Return the source of a standard network, to be changed.
+
+        Raises:
+            UnknownNameError: where there is none of that name.
+        """
+        return network_text(name, framework)
+
+    def describe(self, network: str = "", *, text: str = "", **options: Any) -> dict[str, Any]:
+        """Describe a standard network, or the text of a network file: layers, shapes, parameters, cost.
+
+        Args:
+            network: name of a standard network; unused where there is a text.
+            text: of a network file.
+            options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
+        """
+        with _place_of(network, text) as place:
+            found = self._tasks.describe(place, time_limit_s=_NETWORK_LIMIT_S, **_given(options))
+        return {**found, "network": network}
+
+    def debug(self, network: str = "", *, text: str = "", dataset: str = "", **options: Any) -> dict[str, Any]:
+        """Run a standard network, or the text of a network file, eagerly on one real batch.
+
+        Args:
+            network: name of a standard network; unused where there is a text.
+            text: of a network file.
+            dataset: id of a data set that is done; empty for handwritten digits.
+            options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
+        """
+        chosen = {**_given(options), "data": self._of_kind(dataset, "dataset").folder if dataset else "digits"}
+        with _place_of(network, text) as place:
+            found = self._tasks.debug(place, time_limit_s=_NETWORK_LIMIT_S, **chosen)
+        return {**found, "network": network}
+
+    # ---- models
+
+    def predict(
+        self,
+        job_id: str,
+        pictures: Sequence[tuple[str, bytes]],
+        *,
+        top: int = 5,
+        checkpoint: str = "",
+        device: str = "",
+    ) -> dict[str, Any]:
+        """Predict for pictures in a warm process.
+
+        Args:
+            job_id: of a training.
+            pictures: name and content of each file.
+            top: classes of each that are named.
+            checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+            device: ``cpu`` or the index of an accelerator; empty: those of the training.
+        """
+        job = self._of_kind(job_id, "train")
+        return self._inference.predict(Path(job.folder), checkpoint or None, pictures, top, device or None)
+
+    def activations(self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "") -> dict[str, Any]:
+        """Return what each layer makes of a picture: shape, mean, deviation, histogram, and small pictures."""
+        job = self._of_kind(job_id, "train")
+        return self._inference.activations(Path(job.folder), checkpoint or None, picture)
+
+    def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
+        """Evaluate a model on every sample of a split; the test split counts how often that is done."""
+        job = self._of_kind(job_id, "train")
+        return self._tasks.evaluate(Path(job.folder), split=split, checkpoint=checkpoint)
+
+    def export(self, job_id: str, export_format: str, target: Path, **options: Any) -> dict[str, Any]:
+        """Write a model in a format of other programs, with the proof that it gives the same."""
+        job = self._of_kind(job_id, "train")
+        return self._tasks.export(Path(job.folder), export_format, target, **options)
+
+    def files(self, job_id: str, checkpoint: str = "") -> Iterable[tuple[str, Path]]:
+        """Yield name and path of the files of a job that a person takes away: all, or those of one checkpoint."""
+        job = self._jobs.get(job_id)
+        root = Path(job.folder)
+        chosen = self._checkpoint_name(job, checkpoint) if checkpoint else ""
+        for path in sorted(root.rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if not path.is_file() or path.is_symlink() or name in ("worker.lock", "heartbeat.json"):
+                continue
+            if chosen and name.startswith("checkpoints/step-") and not name.startswith(f"checkpoints/{chosen}/"):
+                continue
+            yield name, path
+
+    def exported(self, job_id: str, export_format: str, archive_format: str, **options: Any) -> Iterator[bytes]:
+        """Return an archive of a model in a format of other programs; its ``info.json`` has the proof.
+
+        Args:
+            job_id: of a training.
+            export_format: such as ``onnx``.
+            archive_format: a name in ``ziggurat.workspace.studio.archives.ARCHIVE_FORMATS``.
+            options: ``preprocessing`` and ``checkpoint``; those that are None are left out.
+        """
+        chosen = _given(options)
+        return sent_folder(
+            lambda target: self.export(job_id, export_format, target, **chosen),
+            self._folder,
+            archive_format,
+            now=self._clock(),
+        )
+
+    def _of_kind(self, job_id: str, kind: str) -> Job:
+        job = self._jobs.get(job_id)
+        if job.kind != kind:
+            raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
+        return job
+
+    def _weights(self, job_id: str, checkpoint: str) -> str:
+        """Return the place of weights; without a name, the job's best or newest when the training begins."""
+        job = self._of_kind(job_id, "train")
+        if not checkpoint:
+            return job.folder
+        return str(Path(job.folder) / "checkpoints" / self._checkpoint_name(job, checkpoint))
+
+    def _checkpoint_name(self, job: Job, name: str) -> str:
+        return checkpoint_details(JobFolder(Path(job.folder)), name).summary.name
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+@contextmanager
+def _place_of(network: str, text: str) -> Iterator[str]:
+    """Give the text of a network file a place for as long as a task looks at it; a name stays what it is."""
+    if text:
+        with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
+            path = Path(folder) / "network.py"
+            path.write_text(text, encoding="utf-8")
+            yield str(path)
+        return
+    if not network or "/" in network or network.endswith(".py"):
+        raise UsageError(
+            "A network is the name of a standard one, or the text of a file.",
+            received=f"`{network}`",
+            advice="Send the file's text.",
+        )
+    yield network

@@ -1,0 +1,161 @@
+"""Owns files that people send to the studio before they become a data set: where they wait, whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Self
+
+from ziggurat.datasets.sources.archives import is_archive
+from ziggurat.datasets.sources.places import member_path
+from ziggurat.errors import DataError, UsageError
+from ziggurat.records.atomic import storage_errors
+
+__all__ = ["Incoming", "Upload", "Uploads"]
+
+_ID: Final = re.compile(r"[0-9]{10,12}-[0-9a-f]{16}")
+_MOST_BYTES: Final = 256 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """Files that came together.
+
+    Args:
+        id: by which more files are added.
+        source: absolute path that a spec of a data set names: the archive where it is the only file, else the folder.
+        files: number of the files.
+        size_bytes: of all of them.
+    """
+
+    id: str
+    source: str
+    files: int
+    size_bytes: int
+
+
+class Uploads:
+    """Uploads of a workspace.
+
+    Args:
+        folder: where they wait.
+        clock: seconds since 1970.
+        most_bytes: of one upload.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float], *, most_bytes: int = _MOST_BYTES) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._most_bytes = most_bytes
+
+    def add(self, name: str, upload_id: str = "") -> Incoming:
+        """Begin a file; use the result in a ``with`` statement.
+
+        Args:
+            name: of the file, with folders where it has some (``cats/1.png``).
+            upload_id: to which it is added; empty for a new one.
+
+        Raises:
+            DataError: where the name leads elsewhere.
+            UsageError: where there is no such upload.
+            StorageError: where the disk is full.
+        """
+        path = member_path(name, "the upload")
+        if upload_id:
+            place = self._place(upload_id)
+        else:
+            place = self.folder / f"{int(self._clock())}-{secrets.token_hex(8)}"
+        with storage_errors(place):
+            place.mkdir(parents=True, exist_ok=True)
+        return Incoming(self, place.name, place, path, self._most_bytes - _size(place))
+
+    def describe(self, upload_id: str) -> Upload:
+        """Return what came so far.
+
+        Raises:
+            UsageError: where there is no such upload.
+        """
+        place = self._place(upload_id)
+        content = place / "content"
+        files = [path for path in content.rglob("*") if path.is_file()]
+        alone = len(files) == 1 and is_archive(files[0].name)
+        source = files[0] if alone else content
+        return Upload(id=upload_id, source=str(source.absolute()), files=len(files), size_bytes=_size(content))
+
+    def remove(self, upload_id: str) -> None:
+        """Delete an upload.
+
+        Raises:
+            UsageError: where there is no such upload.
+        """
+        shutil.rmtree(self._place(upload_id), ignore_errors=True)
+
+    def remove_older_than(self, age_s: float) -> int:
+        """Delete uploads that began so long ago; return how many."""
+        old = [each for each in self.folder.glob("*-*") if _ID.fullmatch(each.name) and self._age(each) > age_s]
+        for each in old:
+            shutil.rmtree(each, ignore_errors=True)
+        return len(old)
+
+    def _age(self, place: Path) -> float:
+        return self._clock() - int(place.name.partition("-")[0])
+
+    def _place(self, upload_id: str) -> Path:
+        place = self.folder / upload_id if _ID.fullmatch(upload_id) else None
+        if place is None or not place.is_dir():
+            raise UsageError("There is no such upload.", received=f"`{upload_id}`", advice="Send the files again.")
+        return place
+
+
+class Incoming:
+    """A file that is coming; it is there when the ``with`` statement ends well, and not at all otherwise."""
+
+    def __init__(self, uploads: Uploads, upload_id: str, place: Path, path: str, most_bytes: int) -> None:
+        self._uploads = uploads
+        self._id = upload_id
+        self._target = place / "content" / path
+        self._partial = place / f"{secrets.token_hex(8)}.partial"
+        self._left = most_bytes
+        self._file: IO[bytes] | None = None
+
+    def write(self, block: bytes) -> None:
+        """Add some bytes.
+
+        Raises:
+            DataError: where the upload is too large.
+            StorageError: where the disk is full.
+        """
+        self._left -= len(block)
+        if self._left < 0:
+            raise DataError("An upload is no larger than this studio permits.", advice="Copy the data to the machine.")
+        with storage_errors(self._partial):
+            if self._file is None:
+                self._file = self._partial.open("wb")
+            self._file.write(block)
+
+    def result(self) -> Upload:
+        """Return what came so far, this file included once it is whole."""
+        return self._uploads.describe(self._id)
+
+    def __enter__(self) -> Self:
+        self.write(b"")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
+        if self._file is not None:
+            with storage_errors(self._partial):
+                self._file.close()
+        if kind is not None:
+            self._partial.unlink(missing_ok=True)
+            return
+        with storage_errors(self._target):
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._partial.replace(self._target)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,142 @@
+"""``ziggurat job`` asks the studio that serves the workspace, by the same names as its REST API."""
+
+import json
+import signal
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
+pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
+
+import numpy as np
+from PIL import Image
+from studio_process import StudioProcess, tiny_training, wait_for
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.main import main
+from ziggurat.client import Client
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    """A studio with a training that is done."""
+    workspace = tmp_path_factory.mktemp("studio") / "workspace"
+    process = StudioProcess(workspace)
+    process.workspace = workspace
+    with Client(process.address) as client:
+        (job,) = client.train(tiny_training(2), tags=["first"])
+        process.done = client.wait(job["id"], timeout_s=60, every_s=0.1)
+    yield process
+    process.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def ziggurat(capfd, studio):
+    """Call ``ziggurat`` in this process; return exit code, standard output and standard error."""
+
+    def call(*words):
+        capfd.readouterr()
+        code = main(["--workspace", str(studio.workspace), *(str(word) for word in words)], Application())
+        return (code, *capfd.readouterr())
+
+    return call
+
+
+def test_jobs_are_listed_and_filtered(ziggurat, studio):
+    _, out, _ = ziggurat("job", "list", "--tag", "first", "--state", "done", "--kind", "train", "--json")
+    assert [each["id"] for each in json.loads(out)] == [studio.done["id"]]
+    _, out, _ = ziggurat("job", "list", "--where", "epochs = 2")
+    assert out.splitlines()[0].split() == ["id", "name", "kind", "state", "progress", "reason"]
+    assert out.splitlines()[1].split()[:7] == [studio.done["id"], "tiny", "train", "done", "step", "40", "of"]
+    assert ziggurat("job", "list", "--text", "no such words")[1] == "(none)\n"
+
+
+def test_a_job_is_shown(ziggurat, studio):
+    _, out, _ = ziggurat("job", "show", studio.done["id"])
+    assert out.splitlines()[:3] == [
+        f"job        {studio.done['id']} tiny",
+        f"state      done: {studio.done['reason']}",
+        "progress   step 40 of 40",
+    ]
+    assert json.loads(ziggurat("job", "show", studio.done["id"], "--json")[1])["tags"] == ["first"]
+
+
+def test_a_job_is_stopped_resumed_and_deleted(ziggurat, studio):
+    with Client(studio.address) as client:
+        (job,) = client.train(tiny_training(100_000))
+        wait_for(lambda: client.job(job["id"])["global_step"] > 10)
+        assert ziggurat("job", "pause", job["id"])[:2] == (0, f"{job['id']} is stopping now.\n")
+        wait_for(lambda: client.job(job["id"])["state"] == "stopped")
+        assert ziggurat("job", "wait", job["id"])[0] == 10
+        assert json.loads(ziggurat("job", "resume", job["id"], "--json")[1])["state"] == "queued"
+        wait_for(lambda: client.job(job["id"])["state"] == "running")
+        code, out, _ = ziggurat("job", "delete", job["id"])
+        assert code == 10
+        assert out.startswith(f"{job['id']}: ")
+        assert ziggurat("job", "delete", "--force", job["id"])[:2] == (0, f"{job['id']} is deleted now.\n")
+    code, out, _ = ziggurat("job", "show", job["id"], "--json")
+    assert (code, json.loads(out)["error"]) == (10, "job")
+
+
+def test_one_job_that_cannot_does_not_keep_the_others(ziggurat, studio):
+    with Client(studio.address) as client:
+        (job,) = client.train(tiny_training(100_000))
+    code, out, _ = ziggurat("job", "stop", studio.done["id"], job["id"], "--json")
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert code == 10
+    assert (first["id"], first["error"]) == (studio.done["id"], "job")
+    assert second["state"] in ("stopping", "stopped")
+    assert json.loads(ziggurat("job", "queue", "--json")[1]) == []
+    with Client(studio.address) as client:
+        wait_for(lambda: client.job(job["id"])["state"] == "stopped")
+
+
+def test_curves_log_and_waiting(ziggurat, studio):
+    job_id = studio.done["id"]
+    curves = json.loads(ziggurat("job", "curve", job_id, "learning_rate", "--json")[1])
+    assert curves["learning_rate"]["steps"][-1] == 40
+    assert ziggurat("job", "curve", job_id, "learning_rate")[1].split()[:3] == ["curve", "step", "value"]
+    assert json.loads(ziggurat("job", "log", job_id, "--json")[1])["text"] == ziggurat("job", "log", job_id)[1]
+    assert ziggurat("job", "wait", job_id)[1] == f"{job_id} is done.\n"
+
+
+def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
+    picture = tmp_path / "digit.png"
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(picture)
+    code, out, err = ziggurat("job", "predict", studio.done["id"], picture, "--top", "2", "--json")
+    assert code == 0, err
+    (prediction,) = json.loads(out)["predictions"]
+    assert len(prediction["classes"]) == 2
+    (tmp_path / "bad.png").write_text("no picture")
+    code, out, _ = ziggurat("job", "predict", studio.done["id"], tmp_path / "bad.png", picture)
+    assert code == 4
+    assert "Not read: " in out
+    assert ziggurat("job", "predict", studio.done["id"], tmp_path / "none.png")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("job", "lst"), 2, "Did you mean `ziggurat job list`?"),
+        (("job", "list", "--state", "runing"), 3, "Did you mean `running`?"),
+        (("job", "list", "--kind", "trains"), 3, "Did you mean `train`?"),
+        (("job", "show", "../x"), 10, "There is no such job. Received: '../x'."),
+        (("job", "show", "none"), 10, "none"),
+        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio answers at http://127.0.0.1:9."),
+        (("job", "list", "--token", "a", "--token-file", "b"), 2, "exclude each other"),
+        (("job", "list", "--token-file", "no/such/file"), 2, "The file of a token must be readable."),
+        (("--workspace", "/nonexistent", "job", "list"), 10, "Start one with `ziggurat up`"),
+    ],
+)
+def test_mistyped_words(ziggurat, words, code, text):
+    found, _, err = ziggurat(*words)
+    assert found == code, err
+    assert text in err
+
+
+def test_a_token_can_come_from_a_file(ziggurat, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("zig_not-a-token\n")
+    code, _, err = ziggurat("job", "list", "--token-file", file)
+    assert code != 0
+    assert "A token must be known" in err

@@ -1,0 +1,30 @@
+"""Owns the fixtures of the server's tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from api_parts import CHEAP, Clock, Site
+
+from ziggurat.store import Store
+from ziggurat.workspace.login_limits import LoginLimits
+from ziggurat.workspace.people import People
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def site(tmp_path, clock):
+    with Store.open(tmp_path / "studio.db", clock=clock) as store:
+        yield Site(store, People(store, clock=clock, passwords=CHEAP, limits=LoginLimits(clock)), clock)
+
+
+@pytest.fixture
+def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    return asyncio.run

@@ -1,0 +1,61 @@
+"""The studio below a prefix, behind both kinds of proxies."""
+
+import pytest
+from api_parts import PASSWORD
+
+from ziggurat.errors import UsageError
+
+
+@pytest.mark.parametrize("path", ["/ziggurat/api/v1/me", "/api/v1/me"], ids=["kept", "taken away"])
+def test_a_proxy_may_keep_the_prefix_or_take_it_away(site, run, path):
+    async def ask():
+        async with site.client(site.app(prefix="ziggurat/")) as client:
+            return (await client.get(path)).json()["name"]
+
+    assert run(ask()) == "local"
+
+
+def test_links_lead_below_the_prefix(site, run):
+    app = site.app(prefix="/ziggurat", routers=["ziggurat.api.documents:router", "ziggurat.api.people:router"])
+
+    async def ask(path, **headers):
+        async with site.client(app) as client:
+            return await client.get(path, headers=headers)
+
+    page = run(ask("/api/v1/docs")).text
+    assert '<link rel="stylesheet" href="/ziggurat/api/v1/docs.css">' in page
+    assert 'href="/ziggurat/api/v1/openapi.json"' in page
+    assert run(ask("/ziggurat/api/v1/openapi.json")).json()["servers"] == [{"url": "/ziggurat"}]
+    assert run(ask("/ziggurat/api/v1/docs.css")).headers["content-type"].startswith("text/css")
+    site.add("ann")
+    for path in ("/ziggurat/api/v1/docs", "/api/v1/docs"):
+        answer = run(ask(path, Accept="text/html"))
+        assert answer.headers["location"] == "/ziggurat/login?next=%2Fziggurat%2Fapi%2Fv1%2Fdocs"
+
+
+def test_a_longer_word_is_not_the_prefix(site, run):
+    async def ask(path):
+        async with site.client(site.app(prefix="/zig")) as client:
+            return (await client.get(path)).status_code
+
+    assert [run(ask(path)) for path in ("/ziggurat/api/v1/me", "/zig", "/zig/", "/zig/zig/api/v1/me")] == [404] * 4
+
+
+def test_login_through_a_proxy_with_https(site, run):
+    site.add("ann")
+
+    async def ask():
+        app = site.app(prefix="/zig", hosts=["studio.example.org"])
+        async with site.client(app, base="https://studio.example.org/zig/") as client:
+            sent = {"Origin": "https://studio.example.org"}
+            answer = await client.post("api/v1/login", json={"name": "ann", "password": PASSWORD}, headers=sent)
+            assert answer.status_code == 200
+            return (await client.get("api/v1/me")).json()["name"]
+
+    assert run(ask()) == "ann"
+
+
+@pytest.mark.parametrize("prefix", ["/a b", "/a/../b", "/a//b", "/a?b", "/ä"])
+def test_a_prefix_is_a_plain_path(site, prefix):
+    with pytest.raises(UsageError, match=r"A prefix must be a plain path\. Received: .*\. Write it like `/ziggurat`\."):
+        site.app(prefix=prefix)

@@ -1,0 +1,154 @@
+"""Routes of jobs: found, changed, stopped, paused, deleted, one by one and many at once."""
+
+from __future__ import annotations
+
+
+def test_an_empty_studio_has_no_jobs(ask):
+    assert ask("GET", "/api/v1/jobs").json() == {"total": 0, "jobs": []}
+    assert ask("GET", "/api/v1/queue").json() == {"jobs": []}
+
+
+def test_a_training_waits_in_the_queue_and_is_found_by_what_it_is(ask, train):
+    job = train(spec={"name": "first", "learning_rate": 0.1}, project="faces", tags=["try"])
+    train(spec={"name": "second", "learning_rate": 0.001})
+
+    def names(query):
+        return [each["name"] for each in ask("GET", f"/api/v1/jobs?{query}").json()["jobs"]]
+
+    assert job["state"] == "queued"
+    assert names("sort=name") == ["first", "second"]
+    assert names("sort=-name") == ["second", "first"]
+    assert names("sort=-name&offset=1&limit=1") == ["first"]
+    assert names("where=learning_rate%3E0.01") == ["first"]
+    assert names("where=learning_rate%3C1+and+learning_rate%3E0.01") == ["first"]
+    assert names("project=faces") == names("tag=try") == names("text=FIRS") == ["first"]
+    assert names("kind=dataset") == names("state=done") == []
+
+
+def test_a_condition_that_is_none_says_what_one_looks_like(ask):
+    answer = ask("GET", "/api/v1/jobs?where=learning_rate")
+
+    assert answer.status_code == 400
+    assert "learning_rate > 0.01 and val/accuracy > 0.98" in answer.json()["advice"]
+
+
+def test_unknown_filters_are_refused(ask):
+    answer = ask("GET", "/api/v1/jobs?colour=red")
+
+    assert answer.status_code == 422
+    assert "colour" in answer.json()["received"]
+
+
+def test_unknown_job_is_404_everywhere(ask):
+    for path in ("", "/log", "/messages", "/attempts", "/tags", "/curves", "/checkpoints", "/download", "/request"):
+        answer = ask("GET", f"/api/v1/jobs/20200101-000000-abcd{path}")
+        assert answer.status_code == 404, path
+        assert answer.json()["error"] == "job"
+
+
+def test_digits_22_name_and_notes_are_changed_by_themselves(ask, train):
+    job = train(spec={"name": "old"})
+    place = f"/api/v1/jobs/{job['id']}"
+
+    assert ask("PATCH", place, json={"name": "new"}).json()["name"] == "new"
+    changed = ask("PATCH", place, json={"notes": "Try this."}).json()
+    assert (changed["name"], changed["notes"]) == ("new", "Try this.")
+    assert ask("GET", place).json()["name"] == "new"
+
+
+def test_stop_resume_and_delete(ask, train):
+    """DIGITS 20: create → abort → delete works, and afterwards the job is not there."""
+    place = f"/api/v1/jobs/{train()['id']}"
+
+    assert ask("POST", f"{place}/stop").json()["state"] == "stopped"
+    assert ask("POST", f"{place}/resume").json()["state"] == "queued"
+    paused = ask("POST", f"{place}/pause").json()
+    assert (paused["state"], paused["paused"]) == ("stopped", True)
+    assert ask("DELETE", place).status_code == 204
+    assert ask("GET", place).status_code == 404
+
+
+def test_a_job_that_did_not_fail_is_not_retried(ask, train):
+    answer = ask("POST", f"/api/v1/jobs/{train()['id']}/retry")
+
+    assert answer.status_code == 409
+    assert answer.json()["error"] == "job"
+
+
+def test_the_queue_is_reordered(ask, train):
+    first, second = train(spec={"name": "first"}), train(spec={"name": "second"})
+
+    answer = ask("POST", f"/api/v1/jobs/{second['id']}/reorder", json={"before": first["id"]})
+
+    assert [each["name"] for each in answer.json()["jobs"]] == ["second", "first"]
+
+
+def test_hyperparameters_are_those_of_a_running_training(ask, train):
+    answer = ask("POST", f"/api/v1/jobs/{train()['id']}/hyperparameters", json={"name": "learning_rate", "value": 0.1})
+
+    assert answer.status_code == 409
+    assert "queued" in answer.json()["message"]
+
+
+def test_many_jobs_by_their_ids(ask, train):
+    job = train()
+
+    answer = ask("POST", "/api/v1/jobs/actions", json={"action": "stop", "ids": [job["id"], "nobody"]})
+
+    good, bad = answer.json()["results"]
+    assert good == {"id": job["id"], "done": True, "error": None}
+    assert (bad["done"], bad["error"]["error"]) == (False, "job")
+
+
+def test_all_that_a_filter_leaves_are_changed(ask, train):
+    train(spec={"name": "a"}, tags=["x"]), train(spec={"name": "b"}, tags=["x"]), train(spec={"name": "c"})
+
+    body = {"action": "change", "filter": {"tag": "x", "limit": 1}, "change": {"project": "moved"}}
+    results = ask("POST", "/api/v1/jobs/actions", json=body).json()["results"]
+
+    assert [each["done"] for each in results] == [True, True]
+    assert ask("GET", "/api/v1/jobs?project=moved").json()["total"] == 2
+
+
+def test_bulk_needs_ids_or_a_filter_and_not_both(ask):
+    for body in ({"action": "stop"}, {"action": "stop", "ids": [], "filter": {}}):
+        assert ask("POST", "/api/v1/jobs/actions", json=body).status_code == 400
+
+
+def test_compare_tells_where_specs_differ(ask, train):
+    one, two = train(spec={"learning_rate": 0.1}), train(spec={"learning_rate": 0.2})
+
+    found = ask("GET", f"/api/v1/compare?job={one['id']}&job={two['id']}").json()
+
+    assert found["differences"] == {"learning_rate": [0.1, 0.2]}
+
+
+def test_digits_24_a_clone_asks_for_the_same(ask, train):
+    job = train(spec={"name": "lenet", "epochs": 7}, project="faces", tags=["a"], notes="n", priority=3)
+
+    request = ask("GET", f"/api/v1/jobs/{job['id']}/request").json()
+    (copy,) = ask("POST", "/api/v1/trainings", json=request).json()["jobs"]
+
+    assert copy["parent"] == job["id"]
+    for name in ("spec", "name", "project", "tags", "notes", "priority", "needs"):
+        assert copy[name] == job[name], name
+
+
+def test_what_people_do_is_recorded(ask, train, studio):
+    job = train()
+    ask("POST", f"/api/v1/jobs/{job['id']}/stop")
+    ask("DELETE", f"/api/v1/jobs/{job['id']}")
+
+    actions = [entry.action for entry in studio.people.audit().entries]
+    assert actions == ["job.delete", "job.stop", "training.create"]
+
+
+def test_viewers_look_and_do_not_touch(ask_as, train):
+    job = train()
+    viewer = ask_as("viewer", "admin")
+
+    assert viewer("GET", f"/api/v1/jobs/{job['id']}").status_code == 200
+    assert viewer("POST", f"/api/v1/jobs/{job['id']}/stop").status_code == 403
+    assert viewer("DELETE", f"/api/v1/jobs/{job['id']}").status_code == 403
+    assert viewer("GET", "/api/v1/paths").status_code == 403
+    assert viewer("GET", "/api/v1/settings").status_code == 403

@@ -1,0 +1,148 @@
+"""Routes of trainings, networks, models and the studio itself."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+_NETWORK = {"source": "file", "path": "mine.py", "text": "class UserModel: ..."}
+_SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits"}
+
+
+def test_digits_63_a_sweep_makes_a_job_of_each_combination(ask):
+    body = {"spec": {**_SPEC, "name": "s"}, "sweep": {"learning_rate": [0.01, 0.02], "batch_size": [8, 10]}}
+
+    jobs = ask("POST", "/api/v1/trainings", json=body).json()["jobs"]
+
+    assert [each["name"] for each in jobs] == [
+        "s learning_rate=0.01 batch_size=8",
+        "s learning_rate=0.01 batch_size=10",
+        "s learning_rate=0.02 batch_size=8",
+        "s learning_rate=0.02 batch_size=10",
+    ]
+    assert ask("GET", f"/api/v1/jobs?group={jobs[0]['group']}").json()["total"] == 4
+
+
+def test_digits_17_no_job_is_left_where_its_data_set_is_gone(ask):
+    answer = ask("POST", "/api/v1/trainings", json={"spec": _SPEC, "dataset": "20200101-000000-abcd"})
+
+    assert answer.status_code == 404
+    assert ask("GET", "/api/v1/jobs").json()["total"] == 0
+
+
+def test_digits_16_18_19_a_training_needs_its_data_set(ask, pets, train):
+    job = train(dataset=pets)
+    assert job["depends_on"] == [pets]
+
+    refused = ask("DELETE", f"/api/v1/jobs/{pets}")
+    assert refused.status_code == 409
+    assert job["id"] in refused.json()["message"] or job["name"] in refused.json()["message"]
+
+    ask("DELETE", f"/api/v1/jobs/{job['id']}")
+    assert ask("DELETE", f"/api/v1/jobs/{pets}").status_code == 204
+
+
+def test_a_wrong_field_is_named(ask):
+    answer = ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "batch_size": 0}})
+
+    assert answer.status_code == 422
+    assert "batch_size" in answer.json()["message"]
+
+
+def test_a_network_file_is_sent_with_its_text(ask):
+    for network in ("/etc/passwd", "other.py", {"source": "file", "path": "/etc/passwd"}):
+        answer = ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "network": network}})
+        assert (answer.status_code, answer.json()["rule"]) == (400, "A network file is sent with its text.")
+    assert ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "network": _NETWORK}}).status_code == 201
+
+
+def test_digits_64_standard_networks_and_their_source(ask):
+    names = [each["name"] for each in ask("GET", "/api/v1/networks").json()]
+
+    assert "lenet" in names
+    assert "class UserModel" in ask("GET", "/api/v1/networks/lenet").json()["text"]
+    assert ask("GET", "/api/v1/networks/nothing").status_code == 422
+
+
+@pytest.mark.tensorflow
+def test_digits_61_64_the_text_of_a_network_is_described_in_a_process_of_its_own(ask):
+    text = ask("GET", "/api/v1/networks/lenet").json()["text"]
+
+    good = ask("POST", "/api/v1/networks/describe", json={"text": text, "input_shape": [28, 28, 1]})
+    bad = ask("POST", "/api/v1/networks/describe", json={"text": "nonsense"})
+
+    assert good.json()["input_shape"] == [28, 28, 1]
+    assert (bad.status_code, bad.json()["error"]) == (422, "network_code")
+    assert "nonsense" in bad.text
+
+
+def test_networks_are_not_named_by_path(ask):
+    answer = ask("POST", "/api/v1/networks/describe", json={"network": "/etc/passwd.py"})
+
+    assert answer.status_code == 400
+
+
+def test_predicting_needs_a_training_and_pictures(ask, pets, train):
+    job = train()
+    picture = {"files": ("a.png", cv2.imencode(".png", np.zeros((8, 8), np.uint8))[1].tobytes())}
+
+    assert ask("POST", "/api/v1/models/nobody/predict", files=picture).status_code == 404
+    assert ask("POST", f"/api/v1/models/{pets}/predict", files=picture).status_code == 409
+    assert ask("POST", f"/api/v1/models/{job['id']}/predict").json()["received"] == "none"
+    outside = ask("POST", f"/api/v1/models/{job['id']}/predict", data={"paths": "/etc/passwd"})
+    assert outside.status_code == 400
+
+
+def test_projects_are_made_renamed_and_removed(ask, train):
+    train(project="faces")
+
+    assert ask("POST", "/api/v1/projects", json={"name": "cars/old"}).json()["jobs"] == 0
+    assert ask("PATCH", "/api/v1/projects/faces", json={"name": "people"}).status_code == 204
+    assert [(each["name"], each["jobs"]) for each in ask("GET", "/api/v1/projects").json()] == [
+        ("cars/old", 0),
+        ("people", 1),
+    ]
+    assert ask("DELETE", "/api/v1/projects/people").status_code == 400
+    assert ask("DELETE", "/api/v1/projects/people?move_jobs_to=cars/old").status_code == 204
+    assert ask("GET", "/api/v1/jobs?project=cars/old").json()["total"] == 1
+
+
+def test_machine_settings_and_version(ask, train):
+    train(spec={"name": "waits"})
+
+    machine = ask("GET", "/api/v1/machine").json()
+    assert [each["name"] for each in machine["queue"]] == ["waits"]
+    assert "workspace" in [each["name"] for each in ask("GET", "/api/v1/settings").json()]
+    assert set(ask("GET", "/api/v1/version").json()) == {"ziggurat", "python"}
+
+
+def test_digits_2_paths_are_suggested_below_the_roots_only(ask, pets, studio):
+    start = f"{studio.root}/datasets/{pets}/man"
+
+    assert ask("GET", "/api/v1/paths", params={"query": start}).json()["suggestions"] == [f"{start}ifest.json"]
+    assert ask("GET", "/api/v1/paths", params={"query": "/etc/pass"}).json()["suggestions"] == []
+    assert f"{studio.root}/datasets/" in ask("GET", "/api/v1/paths").json()["suggestions"]
+
+
+def test_an_admin_chooses_which_folders_are_offered(ask, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / ".hidden").mkdir()
+    (tmp_path / "link").symlink_to("/etc")
+
+    assert ask("PUT", "/api/v1/roots", json={"roots": ["data"]}).status_code == 400
+    assert ask("PUT", "/api/v1/roots", json={"roots": [str(tmp_path)]}).json() == {"roots": [str(tmp_path)]}
+
+    found = ask("GET", "/api/v1/paths", params={"query": f"{tmp_path}/"}).json()["suggestions"]
+    assert f"{tmp_path}/data/" in found
+    for path in ("data/.hidden", "link/passwd", "data/../../..", "not"):
+        answer = ask("POST", "/api/v1/dataset-guesses", json={"source": f"{tmp_path}/{path}"})
+        assert answer.status_code == 400, path
+
+
+def test_the_openapi_document_names_every_answer(app, ask):
+    document = ask("GET", "/api/v1/openapi.json").json()
+
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation.get("description"), f"{method} {path}"

@@ -1,0 +1,53 @@
+"""Uploads: files that become the source of a data set."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import cv2
+import numpy as np
+
+_PICTURE = cv2.imencode(".png", np.zeros((8, 8, 3), np.uint8))[1].tobytes()
+
+
+def test_files_of_one_upload_become_a_data_set(ask):
+    first = ask("POST", "/api/v1/uploads?name=cat/1.png", content=_PICTURE).json()
+    for name in ("cat/2.png", "dog/1.png", "dog/2.png"):
+        last = ask("POST", f"/api/v1/uploads?name={name}&id={first['id']}", content=_PICTURE).json()
+
+    assert (last["id"], last["files"], last["size_bytes"]) == (first["id"], 4, 4 * len(_PICTURE))
+    guess = ask("POST", "/api/v1/dataset-guesses", json={"source": last["source"]}).json()[0]
+    assert guess["format"] == "class_folders"
+    job = ask("POST", "/api/v1/datasets", json={"spec": {"source": last["source"], "name": "pets"}})
+    assert (job.status_code, job.json()["state"], job.json()["name"]) == (201, "queued", "pets")
+
+
+def test_an_archive_alone_is_the_source_itself(ask):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        packed.writestr("cat/1.png", _PICTURE)
+
+    found = ask("POST", "/api/v1/uploads?name=pets.zip", content=file.getvalue()).json()
+
+    assert found["source"].endswith("/content/pets.zip")
+
+
+def test_digits_94_no_name_leads_out_of_the_upload(ask, studio):
+    for name in ("../x.png", "/etc/x", "a/../../x", "C:x"):
+        answer = ask("POST", "/api/v1/uploads", params={"name": name}, content=b"x")
+        assert answer.status_code == 422, name
+    assert not list(studio.root.rglob("x*"))
+
+
+def test_an_upload_is_looked_at_and_removed(ask):
+    place = f"/api/v1/uploads/{ask('POST', '/api/v1/uploads?name=a.txt', content=b'12345').json()['id']}"
+
+    assert ask("GET", place).json()["size_bytes"] == 5
+    assert ask("DELETE", place).status_code == 204
+    assert ask("GET", place).status_code == 404
+
+
+def test_ids_of_uploads_are_no_paths(ask):
+    for name in ("..", "1-2", "%2e%2e"):
+        assert ask("DELETE", f"/api/v1/uploads/{name}").status_code in (404, 405)

@@ -1,0 +1,85 @@
+"""Workers on this machine: they are found again, and nothing is left of them."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from ziggurat.jobs import Executor, LocalExecutor
+from ziggurat.jobs.executors.processes import birth_of, find_worker, is_alive, kill_group
+from ziggurat.testing.executor import ExecutorConformance
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "7"}
+
+
+class TestLocalExecutor(ExecutorConformance):
+    def executor(self, command):
+        return LocalExecutor(command, ENVIRONMENT)
+
+
+def worker(text, tmp_path, **options):
+    """A job folder, and an executor whose workers execute ``text``."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    return folder, LocalExecutor((sys.executable, "-S", "-c", text), ENVIRONMENT, **options)
+
+
+def ended(executor, handle):
+    for _ in range(3000):
+        state = executor.poll(handle)
+        if hasattr(state, "exit_code"):
+            return state.exit_code
+        threading.Event().wait(0.01)
+    raise AssertionError("it did not end")
+
+
+def test_it_is_an_executor():
+    assert isinstance(LocalExecutor(("true",), {}), Executor)
+
+
+def test_a_worker_leads_a_session_of_its_own(tmp_path):
+    text = "import os, sys; sys.exit(0 if os.getpid() == os.getsid(0) == os.getpgrp() else 1)"
+    folder, executor = worker(text, tmp_path)
+    assert ended(executor, executor.start(folder, (), {})) == 0
+
+
+def test_a_worker_may_be_nice_to_others(tmp_path):
+    text = "import os, sys, time; time.sleep(0.2); sys.exit(os.getpriority(os.PRIO_PROCESS, 0))"
+    folder, executor = worker(text, tmp_path, nice_level=7)
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    assert ended(executor, executor.start(folder, (), {})) == max(usual, 7)
+
+
+def test_a_worker_that_a_short_lived_thread_asked_for_outlives_it(tmp_path):
+    # It asks the system for a signal at the death of the thread that started it.
+    text = "import ctypes, time; ctypes.CDLL(None).prctl(1, 9); time.sleep(0.5)"
+    folder, executor = worker(text, tmp_path)
+    handles = []
+    thread = threading.Thread(target=lambda: handles.append(executor.start(folder, (), {})))
+    thread.start()
+    thread.join()
+    assert ended(executor, handles[0]) == 0
+
+
+def test_devices_are_numbered_as_the_drivers_tools_number_them(tmp_path):
+    folder, executor = worker("import os, sys; sys.exit(os.environ['CUDA_DEVICE_ORDER'] != 'PCI_BUS_ID')", tmp_path)
+    assert ended(executor, executor.start(folder, (0,), {})) == 0
+
+
+def test_a_process_is_told_from_a_later_one_with_its_number():
+    birth = birth_of(os.getpid())
+    assert birth is not None
+    assert is_alive(os.getpid(), birth)
+    assert not is_alive(os.getpid(), birth + 1)
+    kill_group(os.getpid(), birth + 1)  # it is another process, so nobody is hurt
+
+
+def test_a_worker_is_found_by_its_words(tmp_path):
+    folder, executor = worker("import time; time.sleep(30)", tmp_path)
+    handle = executor.start(folder, (), {})
+    command = (sys.executable, "-S", "-c", "import time; time.sleep(30)")
+    assert find_worker(Path(folder), command) == handle.pid
+    assert find_worker(tmp_path, command) is None
+    executor.kill(handle)
+    assert ended(executor, handle) == -9
+    assert find_worker(Path(folder), command) is None

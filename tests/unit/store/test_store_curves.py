@@ -1,0 +1,110 @@
+"""Curves: thinned ones keep what one looks for, several jobs come in one answer."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_samples import new_job, point
+
+from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.store import Store
+from ziggurat.store.thinning import thin
+
+SPECIAL = [math.nan, math.inf, -math.inf, 0.0, 1e300]
+
+
+def values_of(*, at_least: int = 0) -> st.SearchStrategy[np.ndarray]:
+    """Random curves of up to 400 points, some of which are no numbers, or twice the same."""
+
+    def make(count: int, seed: int, spots: list[tuple[float, float, float]]) -> np.ndarray:
+        values = np.random.default_rng(seed).integers(-50, 50, count).astype(np.float64)
+        for begin, width, value in spots:
+            values[int(begin * count) : int((begin + width) * count)] = value
+        return values
+
+    share = st.floats(0, 1)
+    spots = st.lists(st.tuples(share, share.map(lambda part: part / 4), st.sampled_from(SPECIAL)), max_size=4)
+    return st.builds(make, st.integers(at_least, 400), st.integers(0, 1000), spots)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=values_of(), max_points=st.integers(5, 60))
+def test_a_thinned_curve_keeps_ends_extremes_and_gaps(values: np.ndarray, max_points: int) -> None:
+    kept = thin(values, max_points)
+    assert len(kept) <= max_points
+    assert np.all(np.diff(kept) > 0)
+    if len(values) <= max_points:
+        assert kept.tolist() == list(range(len(values)))
+        return
+    assert kept[0] == 0
+    assert kept[-1] == len(values) - 1
+    numbers = values[~np.isnan(values)]
+    if len(numbers):
+        assert np.nanmin(values[kept]) == numbers.min()
+        assert np.nanmax(values[kept]) == numbers.max()
+    assert np.isnan(values[kept]).any() == np.isnan(values).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=values_of(at_least=61), max_points=st.integers(5, 60))
+def test_each_bucket_keeps_its_own_extremes_and_its_first_gap(values: np.ndarray, max_points: int) -> None:
+    kept = set(thin(values, max_points).tolist())
+    buckets = (max_points - 2) // 3
+    borders = [number * len(values) // buckets for number in range(buckets + 1)]
+    for begin, end in pairwise(borders):
+        part, chosen = values[begin:end], values[sorted(kept & set(range(begin, end)))]
+        if not np.isnan(part).all():
+            assert (np.nanmin(part), np.nanmax(part)) == (np.nanmin(chosen), np.nanmax(chosen))
+        if np.isnan(part).any():
+            assert begin + int(np.flatnonzero(np.isnan(part))[0]) in kept
+
+
+def test_a_curve_needs_five_points(sqlite_store: Store) -> None:
+    for call in (lambda: thin(np.zeros(3), 4), lambda: sqlite_store.curves.many([], "x", max_points=4)):
+        with pytest.raises(UsageError, match=r"thinned to at least 5 points. Received: 4"):
+            call()
+
+
+def test_only_what_is_new_is_asked_for(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    store.events.take("a", 0, 1, [point("loss", step, step / 10, epoch=step // 4) for step in range(10)])
+    curve = store.curves.curve("a", "loss", since_step=6)
+    assert (curve.tag, curve.total) == ("loss", 3)
+    assert (curve.steps.tolist(), curve.values.tolist()) == ([7, 8, 9], [0.7, 0.8, 0.9])
+    assert (curve.epochs.tolist(), curve.times.tolist()) == ([1, 2, 2], [107.0, 108.0, 109.0])
+    assert [array.dtype for array in (curve.steps, curve.values, curve.epochs, curve.times)] == [
+        np.int64, np.float64, np.int32, np.float64
+    ]  # fmt: skip
+    assert store.curves.curve("a", "loss", since_step=10**30).steps.tolist() == []
+    assert store.curves.curve("a", "loss", since_step=-(10**30)).total == 10
+    with pytest.raises(UnknownNameError, match=r"`los` is not a known curve of the job. Did you mean `loss`"):
+        store.curves.curve("a", "los")
+
+
+def test_the_same_curve_of_many_jobs(store: Store) -> None:
+    for job_id, value in (("a", 1.0), ("b", 2.0)):
+        store.jobs.add(new_job(job_id))
+        store.events.take(job_id, 0, 1, [point("loss", 1, value)])
+    store.jobs.add(new_job("c"))
+    curves = store.curves.many(["b", "c", "nobody", "a", "b"], "loss")
+    assert [(job_id, curve.values.tolist()) for job_id, curve in curves.items()] == [("b", [2.0]), ("a", [1.0])]
+
+
+def test_a_long_curve_is_thinned_in_the_database(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    heights = [math.sin(step / 500) for step in range(30_000)]
+    heights[12_345], heights[23_456], heights[7], heights[29_000] = 99.0, -99.0, math.nan, math.inf
+    store.events.take("a", 0, 1, [point("loss", 3 * step, height) for step, height in enumerate(heights)])
+    curve = store.curves.curve("a", "loss", max_points=100)
+    assert curve.total == 30_000
+    assert 60 <= len(curve.steps) <= 100
+    assert (curve.steps[0], curve.steps[-1]) == (0, 3 * 29_999)
+    found = dict(zip(curve.steps.tolist(), curve.values.tolist()))
+    assert (found[3 * 12_345], found[3 * 23_456], found[3 * 29_000]) == (99.0, -99.0, math.inf)
+    assert math.isnan(found[21])
+    assert all(found[step] == heights[step // 3] for step in found if step != 21)
