@@ -47,6 +47,7 @@ __all__ = [
     "UnknownNameError",
     "UsageError",
     "ZigguratError",
+    "error_of_family",
     "nearest_names",
 ]
 
@@ -110,6 +111,24 @@ def _rebuild(cls: type[ZigguratError], fields: dict[str, Any]) -> ZigguratError:
     error = cls.__new__(cls)
     error.__dict__.update(fields)
     Exception.__init__(error, error._text())
+    return error
+
+
+def error_of_family(shape: Mapping[str, Any], exit_code: int) -> ZigguratError:
+    """Return the error of a JSON shape that another process sent, in the family of its exit code.
+
+    Args:
+        shape: what ``as_dict`` gave there.
+        exit_code: of the family; of an unknown one, the error is a plain ``ZigguratError``.
+    """
+    family = next((each for each in ZigguratError.__subclasses__() if each.exit_code == exit_code), ZigguratError)
+    error = family.__new__(family)
+    options = {"received": shape["received"]} if "received" in shape else {}
+    # The families have constructors of their own; the shape holds what these would make.
+    ZigguratError.__init__(
+        error, shape["rule"], advice=shape.get("advice", ""), details=shape.get("details"), **options
+    )
+    error.__dict__["code"] = shape["error"]
     return error
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ziggurat.errors import JobError, ZigguratError
+from ziggurat.errors import JobError
 
-__all__ = ["STUCK", "ProcessEndedError", "ended", "sent_error", "too_long"]
+__all__ = ["STUCK", "ProcessEndedError", "ended", "too_long"]
 
 STUCK: Final = "it answered nobody and was ended"
 
@@ -21,23 +20,6 @@ class ProcessEndedError(JobError):
     """
 
     may_retry: bool = False
-
-
-def sent_error(shape: Mapping[str, Any], exit_code: int) -> ZigguratError:
-    """Return the error of a JSON shape, in the family of its exit code.
-
-    Args:
-        shape: what ``ZigguratError.as_dict`` gave.
-        exit_code: of the family.
-    """
-    family = next((each for each in _families() if each.exit_code == exit_code), ZigguratError)
-    error = family.__new__(family)
-    options = {"received": shape["received"]} if "received" in shape else {}
-    ZigguratError.__init__(
-        error, shape["rule"], advice=shape.get("advice", ""), details=shape.get("details"), **options
-    )
-    error.__dict__["code"] = shape["error"]
-    return error
 
 
 def ended(
@@ -87,10 +69,6 @@ def too_long(folder: Path, limit_s: float, log: Path, *, is_stuck: bool) -> JobE
         advice=f"Look at its output in {log}, or ask with more time.",
         details={"folder": str(folder), "limit_s": limit_s, "is_stuck": is_stuck},
     )
-
-
-def _families() -> Iterator[type[ZigguratError]]:
-    yield from ZigguratError.__subclasses__()
 
 
 def _signal_name(number: int) -> str:

@@ -1,21 +1,16 @@
-"""Owns the studio's side of messages with a warm process: a length (uint64, little-endian) and a packed value each."""
+"""Owns sending messages to a warm process without ever waiting for it longer than was said."""
 
 from __future__ import annotations
 
 import os
 import select
-import struct
 import time
-from typing import IO, Any, Final
+from typing import Any
 
-from ziggurat.records.codec import DecodingError, pack, unpack
+from ziggurat.records.codec import pack
+from ziggurat.records.frames import LENGTH
 
-__all__ = ["MAX_BYTES", "read_frame", "send_frame"]
-
-MAX_BYTES: Final = 1 << 30
-"""A longer message is a mistake: nothing of it is read."""
-
-_LENGTH: Final = struct.Struct("<Q")
+__all__ = ["send_frame"]
 
 
 def send_frame(descriptor: int, value: Any, last: float) -> None:
@@ -32,24 +27,8 @@ def send_frame(descriptor: int, value: Any, last: float) -> None:
         EncodingError: where the value is not plain.
     """
     message = pack(value)
-    for part in (_LENGTH.pack(len(message)), message):
+    for part in (LENGTH.pack(len(message)), message):
         _write(descriptor, memoryview(part), last)
-
-
-def read_frame(source: IO[bytes]) -> Any:
-    """Return the next value; None at the end, also where that comes in the middle of a message.
-
-    Raises:
-        DecodingError: where it is too long, or no packed value.
-    """
-    header = source.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(header)
-    if length > MAX_BYTES:
-        raise DecodingError(f"A message has at most {MAX_BYTES} bytes.", received=length)
-    content = source.read(length)
-    return unpack(content) if len(content) == length else None
 
 
 def _write(descriptor: int, left: memoryview, last: float) -> None:

@@ -11,10 +11,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import DataError, JobError, ZigguratError
-from ziggurat.jobs.inference_errors import STUCK, ended, sent_error, too_long
-from ziggurat.jobs.inference_frames import read_frame, send_frame
+from ziggurat.errors import DataError, JobError, ZigguratError, error_of_family
+from ziggurat.jobs.inference_errors import STUCK, ended, too_long
+from ziggurat.jobs.inference_frames import send_frame
 from ziggurat.jobs.inference_group import ProcessGroup
+from ziggurat.records.frames import read_frame
 
 __all__ = ["WarmProcess"]
 
@@ -181,7 +182,7 @@ class WarmProcess:
             self._group.messages_in.close()
 
     def _take(self, message: Mapping[str, Any]) -> None:
-        error = sent_error(message["error"], message["exit_code"]) if "error" in message else None
+        error = error_of_family(message["error"], message["exit_code"]) if "error" in message else None
         result = message["result"] if error is None else None
         with self._lock:
             answer = self._waiting.pop(message["id"], None)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ziggurat.errors import StorageError
 
-__all__ = ["PartialFile", "storage_errors"]
+__all__ = ["PartialFile", "storage_errors", "sync_path"]
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -51,12 +51,12 @@ class PartialFile:
             StorageError: where somebody else made a file of that name meanwhile, or the disk refuses.
         """
         with storage_errors(self.final):
-            _sync(self.path)
+            sync_path(self.path)
             if self.replace:
                 os.replace(self.path, self.final)
             else:
                 self._name_once()
-            _sync(self.final.parent)
+            sync_path(self.final.parent)
 
     def discard(self) -> None:
         """Delete what was written so far."""
@@ -100,7 +100,8 @@ def _occupied(path: Path) -> StorageError:
     )
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Bring the content of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -11,11 +11,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ziggurat.errors import JobError, NetworkCodeError, ZigguratError
+from ziggurat.errors import JobError, NetworkCodeError, error_of_family
 from ziggurat.settings import Settings, child_environment
 from ziggurat.workspace.job_status import open_job
 
@@ -201,24 +201,8 @@ def _result(name: str, code: int, text: bytes) -> dict[str, Any]:
     except ValueError:
         raise _ended_by_itself(name, code) from None
     if code:
-        raise _error(content, code)
+        raise error_of_family(content, code)
     return content
-
-
-def _error(shape: Mapping[str, Any], code: int) -> ZigguratError:
-    """Return the error of a JSON shape, in the family of its exit code."""
-    family = next((each for each in _families() if each.exit_code == code), ZigguratError)
-    error = family.__new__(family)
-    options = {"received": shape["received"]} if "received" in shape else {}
-    ZigguratError.__init__(
-        error, shape["rule"], advice=shape.get("advice", ""), details=shape.get("details"), **options
-    )
-    error.__dict__["code"] = shape["error"]
-    return error
-
-
-def _families() -> Iterator[type[ZigguratError]]:
-    yield from ZigguratError.__subclasses__()
 
 
 def _too_long(name: str, time_limit_s: float | None) -> NetworkCodeError:

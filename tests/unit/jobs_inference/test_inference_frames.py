@@ -15,48 +15,46 @@ from ziggurat.errors import (
     NetworkCodeError,
     UnknownNameError,
     ZigguratError,
+    error_of_family,
 )
-from ziggurat.jobs import inference_frames as studio
-from ziggurat.jobs.inference_errors import sent_error
+from ziggurat.jobs.inference_frames import send_frame
 from ziggurat.records.codec import DecodingError, EncodingError
-from ziggurat.worker.inference import frames as worker
+from ziggurat.records.frames import read_frame, write_frame
 
 VALUE = {"id": 7, "pictures": [["a.png", bytes(range(256))]], "row": np.arange(3.0), "none": None}
 
 
 def test_what_the_studio_sends_the_worker_reads() -> None:
     into, out = os.pipe()
-    studio.send_frame(out, VALUE, time.monotonic() + 10)
+    send_frame(out, VALUE, time.monotonic() + 10)
     os.close(out)
     with os.fdopen(into, "rb") as source:
-        found = worker.read_frame(source)
+        found = read_frame(source)
         assert found.pop("row").tolist() == [0, 1, 2]
         assert found == {name: value for name, value in VALUE.items() if name != "row"}
-        assert worker.read_frame(source) is None
+        assert read_frame(source) is None
 
 
 def test_what_the_worker_sends_the_studio_reads() -> None:
     target = io.BytesIO()
     for number in range(3):
-        worker.write_frame(target, {"id": number})
+        write_frame(target, {"id": number})
     target.seek(0)
-    assert [studio.read_frame(target) for _ in range(4)] == [{"id": 0}, {"id": 1}, {"id": 2}, None]
+    assert [read_frame(target) for _ in range(4)] == [{"id": 0}, {"id": 1}, {"id": 2}, None]
 
 
-@pytest.mark.parametrize("read", [studio.read_frame, worker.read_frame])
-def test_cut_off_anywhere_it_is_the_end(read) -> None:
+def test_cut_off_anywhere_it_is_the_end() -> None:
     target = io.BytesIO()
-    worker.write_frame(target, VALUE)
+    write_frame(target, VALUE)
     whole = target.getvalue()
-    assert all(read(io.BytesIO(whole[:length])) is None for length in range(len(whole)))
+    assert all(read_frame(io.BytesIO(whole[:length])) is None for length in range(len(whole)))
 
 
-@pytest.mark.parametrize("read", [studio.read_frame, worker.read_frame])
-def test_garbage_is_no_message(read) -> None:
+def test_garbage_is_no_message() -> None:
     with pytest.raises(DecodingError, match=r"A message has at most 1073741824 bytes\. Received: 18446744073709551615"):
-        read(io.BytesIO(b"\xff" * 100))
+        read_frame(io.BytesIO(b"\xff" * 100))
     with pytest.raises(DecodingError, match="A packed value is read as it was written"):
-        read(io.BytesIO((30).to_bytes(8, "little") + b"cos\nsystem\n(S'true'\ntR." + bytes(30)))
+        read_frame(io.BytesIO((30).to_bytes(8, "little") + b"cos\nsystem\n(S'true'\ntR." + bytes(30)))
 
 
 def test_a_pipe_that_is_full_is_waited_for_and_given_up() -> None:
@@ -64,10 +62,10 @@ def test_a_pipe_that_is_full_is_waited_for_and_given_up() -> None:
     os.set_blocking(out, False)
     large = {"content": bytes(1 << 20)}
     with pytest.raises(TimeoutError):
-        studio.send_frame(out, large, time.monotonic() + 0.05)
+        send_frame(out, large, time.monotonic() + 0.05)
     os.close(into)
     with pytest.raises(BrokenPipeError):
-        studio.send_frame(out, large, time.monotonic() + 10)
+        send_frame(out, large, time.monotonic() + 10)
     os.close(out)
 
 
@@ -78,11 +76,11 @@ def test_a_slow_reader_gets_all_of_it() -> None:
 
     def read() -> None:
         with os.fdopen(into, "rb") as source:
-            found.append(worker.read_frame(source))
+            found.append(read_frame(source))
 
     reader = threading.Thread(target=read)
     reader.start()
-    studio.send_frame(out, {"content": bytes(1 << 22)}, time.monotonic() + 30)
+    send_frame(out, {"content": bytes(1 << 22)}, time.monotonic() + 30)
     reader.join()
     os.close(out)
     assert found == [{"content": bytes(1 << 22)}]
@@ -91,7 +89,7 @@ def test_a_slow_reader_gets_all_of_it() -> None:
 def test_objects_are_not_sent() -> None:
     target = io.BytesIO()
     with pytest.raises(EncodingError):
-        worker.write_frame(target, {"id": object()})
+        write_frame(target, {"id": object()})
     assert target.getvalue() == b""
 
 
@@ -106,6 +104,6 @@ def test_objects_are_not_sent() -> None:
     ],
 )
 def test_an_error_comes_back_in_its_family(error: ZigguratError, family: type[ZigguratError]) -> None:
-    found = sent_error(error.as_dict(), error.exit_code)
+    found = error_of_family(error.as_dict(), error.exit_code)
     assert isinstance(found, family)
     assert (found.as_dict(), found.exit_code, str(found)) == (error.as_dict(), error.exit_code, str(error))

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ziggurat.errors import DataError, StorageError
-from ziggurat.records.atomic import storage_errors
+from ziggurat.records.atomic import storage_errors, sync_path
 from ziggurat.records.manifest import StoreNote
 from ziggurat.records.stores import create_records, open_records
 from ziggurat.records.tfrecord import index_path
@@ -96,11 +96,11 @@ class VersionFolder:
     def _publish(self) -> None:
         with storage_errors(self.final):
             for path in [*self.path.rglob("*"), self.path]:
-                _sync(path)
+                sync_path(path)
             if os.path.lexists(self.final):
                 raise _occupied(self.final)
             os.rename(self.path, self.final)  # fails where somebody else made a data set of that name meanwhile
-            _sync(self.final.parent)
+            sync_path(self.final.parent)
 
     def _free(self, name: str) -> Path:
         """Return a path for a store of a name: its own, or where that is taken, one with a number."""
@@ -148,11 +148,3 @@ def _occupied(path: Path) -> StorageError:
         advice="Choose another folder.",
         details={"path": str(path)},
     )
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

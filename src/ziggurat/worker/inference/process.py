@@ -18,9 +18,9 @@ from typing import IO, Any, Final
 
 from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.logs import set_up_logging
+from ziggurat.records.frames import write_frame
 from ziggurat.settings import load_settings
 from ziggurat.worker.inference.answers import PredictRequest, evaluate, predict
-from ziggurat.worker.inference.frames import write_frame
 from ziggurat.worker.inference.layers import activations
 from ziggurat.worker.inference.model import WarmModel
 from ziggurat.worker.inference.waiting import Requests

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 from ziggurat.records.codec import DecodingError
-from ziggurat.worker.inference.frames import read_frame
+from ziggurat.records.frames import read_frame
 
 __all__ = ["AT_ONCE", "Requests"]
 

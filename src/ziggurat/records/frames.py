@@ -1,4 +1,4 @@
-"""Owns the messages of a warm process: a length (uint64, little-endian) and a packed value, never a pickle."""
+"""Owns messages over a pipe: a length (uint64, little-endian) and a packed value each, never a pickle."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import IO, Any, Final
 
 from ziggurat.records.codec import DecodingError, pack_parts, unpack
 
-__all__ = ["MAX_BYTES", "read_frame", "write_frame"]
+__all__ = ["LENGTH", "MAX_BYTES", "read_frame", "write_frame"]
 
 MAX_BYTES: Final = 1 << 30
 """A longer message is a mistake: nothing of it is read."""
 
-_LENGTH: Final = struct.Struct("<Q")
+LENGTH: Final = struct.Struct("<Q")
+"""Form of the length before each message."""
 
 
 def read_frame(source: IO[bytes]) -> Any:
@@ -21,10 +22,10 @@ def read_frame(source: IO[bytes]) -> Any:
     Raises:
         DecodingError: where it is too long, or no packed value.
     """
-    header = source.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
+    header = source.read(LENGTH.size)
+    if len(header) < LENGTH.size:
         return None
-    (length,) = _LENGTH.unpack(header)
+    (length,) = LENGTH.unpack(header)
     if length > MAX_BYTES:
         raise DecodingError(f"A message has at most {MAX_BYTES} bytes.", received=length)
     content = source.read(length)
@@ -38,7 +39,7 @@ def write_frame(target: IO[bytes], value: Any) -> None:
         EncodingError: where it is no plain value; nothing is written then.
     """
     parts = [memoryview(part).cast("B") for part in pack_parts(value)]
-    target.write(_LENGTH.pack(sum(part.nbytes for part in parts)))
+    target.write(LENGTH.pack(sum(part.nbytes for part in parts)))
     for part in parts:
         target.write(part)
     target.flush()
