@@ -3,24 +3,37 @@
 import subprocess
 import sys
 
-FOREIGN = [
-    *("tensorflow", "tf_keras", "torch", "datasets", "pyarrow", "sklearn"),
-    *("fastapi", "starlette", "sqlalchemy", "ray"),
-]
+FRAMEWORKS = ["tensorflow", "tf_keras", "torch", "datasets", "pyarrow", "sklearn", "ray"]
+SERVER = ["fastapi", "starlette", "sqlalchemy"]
+SERVER_HOMES = (
+    *("ziggurat.api", "ziggurat.store", "ziggurat.workspace.studio"),
+    *("ziggurat.workspace.people", "ziggurat.workspace.sessions", "ziggurat.workspace.binding"),
+    *("ziggurat.workspace.doctor", "ziggurat.cli.installation"),  # look into the store where that is installed
+)
 
 IMPORT_ALL = f"""
-import importlib, sys
+import importlib, importlib.util, sys
 from pathlib import Path
 import ziggurat
 package = Path(ziggurat.__path__[0])
 homes = ("ziggurat.backends.tensorflow", "ziggurat.backends.torch", "ziggurat.tf", "ziggurat.torch", "ziggurat.zoo.")
-for path in sorted(package.rglob("*.py")):
-    name = ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
-    if not name.startswith(homes) and not name.endswith("__main__"):
+names = [
+    ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(package.rglob("*.py"))
+]
+ends = ("__main__", "migrations.env")  # programs, not modules
+names = [name for name in names if not name.startswith(homes) and not name.endswith(ends)]
+
+def check(chosen, foreign):
+    for name in chosen:
         importlib.import_module(name)
-        brought = [foreign for foreign in {FOREIGN!r} if foreign in sys.modules]
+        brought = [each for each in foreign if each in sys.modules]
         if brought:
             sys.exit(f"{{name}} imports {{', '.join(brought)}} at import time")
+
+check([name for name in names if not name.startswith({SERVER_HOMES!r})], {FRAMEWORKS!r} + {SERVER!r})
+if importlib.util.find_spec("fastapi") and importlib.util.find_spec("sqlalchemy"):
+    check([name for name in names if name.startswith({SERVER_HOMES!r})], {FRAMEWORKS!r})
 """
 
 IMPORT_BARE = """
