@@ -8,7 +8,7 @@ SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
     *("ziggurat.api", "ziggurat.store", "ziggurat.workspace.studio"),
     *("ziggurat.workspace.people", "ziggurat.workspace.sessions", "ziggurat.workspace.binding"),
-    *("ziggurat.workspace.doctor", "ziggurat.cli.installation"),  # look into the store where that is installed
+    *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 
 IMPORT_ALL = f"""

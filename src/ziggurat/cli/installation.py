@@ -1,4 +1,4 @@
-"""Owns the verbs about this installation: ``settings``, ``plugins``, ``doctor``, ``completion``, ``version``."""
+"""Owns the verbs about this installation: ``settings``, ``plugins``, ``completion``, ``version``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from ziggurat.cli.output import table
 from ziggurat.errors import UnknownNameError
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import describe_settings
-from ziggurat.workspace.doctor import examine
 
-__all__ = ["completion", "doctor", "plugins", "settings", "version"]
+__all__ = ["completion", "plugins", "settings", "version"]
 
 _SHELLS = ("bash", "fish", "zsh")
 
@@ -57,22 +56,6 @@ def plugins_list(application: Application, groups: tuple[str, ...]) -> None:
     rows = [(each.group, each.name, f"{each.distribution} {each.version}", each.target) for each in found]
     content = [vars(each) | {"built_in": each.is_built_in} for each in found]
     application.output.document(content, table(rows, ("group", "name", "from", "target")))
-
-
-@click.command(cls=Command)
-@click.pass_obj
-def doctor(application: Application) -> int:
-    """Find out what does not work on this machine, and how to mend it; exit code 1 where there is a problem."""
-    findings, output = [], application.output
-    for finding in examine(application.settings):
-        findings.append(finding)
-        if not application.as_json:
-            advice = f"\n{'':20}{finding.advice}" if finding.advice else ""
-            line = f"{finding.section:<11}{output.word(finding.level):<9}{finding.name}: {finding.text}{advice}"
-            output.line(None, line)
-    if application.as_json:
-        output.document([finding.as_dict() for finding in findings], "")
-    return int(any(finding.level == "problem" for finding in findings))
 
 
 @click.command(cls=Command)

@@ -51,7 +51,7 @@ VERBS: Final = (
     Verb("graph", "ziggurat.cli.networks:graph", "Describe a network: layers, shapes, variables, cost.", _MODEL),
     Verb("settings", "ziggurat.cli.installation:settings", "Show the settings and where they come from.", _HERE),
     Verb("plugins", "ziggurat.cli.installation:plugins", "List backends, callbacks, monitors and more.", _HERE),
-    Verb("doctor", "ziggurat.cli.installation:doctor", "Find out what does not work here, and how to mend it.", _HERE),
+    Verb("doctor", "ziggurat.cli.doctor:doctor", "Find out what does not work here, and how to mend it.", _HERE),
     Verb("completion", "ziggurat.cli.installation:completion", "Print the set-up of a shell's completion.", _HERE),
     Verb("version", "ziggurat.cli.installation:version", "Print the version.", _HERE),
 )

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Heartbeat, Job, judge_pulse, read_heartbeat
+from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.changes import Changes
 from ziggurat.jobs.ending import Ending, ending_of, last_words
 from ziggurat.jobs.executor import Ended, Executor, Handle
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.tail import Tail
-from ziggurat.jobs.whole_files import write_whole
 from ziggurat.layout import JobFolder
 
 __all__ = ["Attendance", "stop_reason"]

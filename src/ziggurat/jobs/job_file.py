@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobChange, NewJob
-from ziggurat.jobs.whole_files import write_whole
+from ziggurat.entities.whole_files import write_whole
 
 __all__ = ["JOB_FILE", "JobRecord", "read_job_file", "record_of", "write_job_file"]
 

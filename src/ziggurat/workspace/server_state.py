@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError, StorageError
 from ziggurat.jobs.executors.processes import birth_of, is_alive
-from ziggurat.jobs.whole_files import write_whole
 
 __all__ = [
     "ServerState",

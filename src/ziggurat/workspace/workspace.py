@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ziggurat.errors import JobError, StorageError
+from ziggurat.entities.whole_files import write_whole
+from ziggurat.errors import JobError
 from ziggurat.events import Event, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings, child_environment
@@ -120,7 +120,7 @@ class Workspace:
                 received=f"{folder} is {status.state}",
                 advice=f"Look at it with: ziggurat status {folder}",
             )
-        _write_request(JobFolder(folder).stop_request, reason)
+        write_whole(JobFolder(folder).stop_request, reason + "\n", "The stop request")
         return self.status(folder)
 
     def status(self, folder: Path) -> JobStatus:
@@ -209,16 +209,3 @@ class Workspace:
             )
         job.stop_request.unlink(missing_ok=True)  # an old request must not end the new attempt
         return job
-
-
-def _write_request(path: Path, reason: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(reason + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"The stop request must be written to {path}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights.",
-        ) from error

@@ -61,7 +61,7 @@ def under_way(ziggurat, tmp_path):
     """A creation of three thousand pictures that has begun to read them; its folder."""
     source = class_folders(tmp_path / "many", 3000)
     started = ziggurat.json("dataset", "create", source, "--out", tmp_path / "set", *RULE, "--workers", 0, "--detach")
-    chunks = tmp_path / "set/work/chunks"
+    chunks = tmp_path / "set" / "work" / "chunks"
     wait_for(lambda: chunks.is_dir() and any(path.name[0] != "." for path in chunks.iterdir()))
     yield tmp_path / "set", started["pid"]
     if ziggurat.json("status", tmp_path / "set")["state"] == "running":

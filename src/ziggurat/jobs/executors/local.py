@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Heartbeat
+from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import StorageError
 from ziggurat.jobs.executor import Ended, Handle, Running
 from ziggurat.jobs.executors.processes import began_at, birth_of, find_worker, is_alive, kill_group
-from ziggurat.jobs.whole_files import write_whole
 from ziggurat.layout import JobFolder
 
 __all__ = ["LocalExecutor"]

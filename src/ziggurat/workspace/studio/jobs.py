@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Attempt, Checkpoint, Curve, Job, JobChange, JobFilter, JobPage, NewJob
+from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import JobFolder
-from ziggurat.records.atomic import storage_errors
 from ziggurat.workspace.checkpoint_files import remove_checkpoint
 
 __all__ = ["Jobs"]
@@ -187,12 +187,8 @@ class Jobs:
         if not name.isidentifier():
             raise ConfigurationError("A hyperparameter has a name.", received=repr(name))
         path = JobFolder(Path(job.folder)).hyperparameters
-        with storage_errors(path):
-            known = dict(_lines(path))
-            known[name] = repr(float(value))
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text("".join(f"{each}: {text}\n" for each, text in known.items()), encoding="utf-8")
-            temporary.replace(path)
+        known = {**dict(_lines(path)), name: repr(float(value))}
+        write_whole(path, "".join(f"{each}: {text}\n" for each, text in known.items()), "The hyperparameter")
 
     def compare(self, job_ids: Sequence[str]) -> dict[str, Any]:
         """Return where the specs of jobs differ, and what their curves came to.

@@ -1,0 +1,27 @@
+"""Owns ``ziggurat doctor``; it stands apart because it looks into the studio's store, which is slow to import."""
+
+from __future__ import annotations
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command
+from ziggurat.workspace.doctor import examine
+
+__all__ = ["doctor"]
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def doctor(application: Application) -> int:
+    """Find out what does not work on this machine, and how to mend it; exit code 1 where there is a problem."""
+    findings, output = [], application.output
+    for finding in examine(application.settings):
+        findings.append(finding)
+        if not application.as_json:
+            advice = f"\n{'':20}{finding.advice}" if finding.advice else ""
+            line = f"{finding.section:<11}{output.word(finding.level):<9}{finding.name}: {finding.text}{advice}"
+            output.line(None, line)
+    if application.as_json:
+        output.document([finding.as_dict() for finding in findings], "")
+    return int(any(finding.level == "problem" for finding in findings))
