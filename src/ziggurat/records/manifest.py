@@ -68,8 +68,8 @@ class ImageForm:
     """How pictures are stored.
 
     Args:
-        encoding: ``png``, ``jpeg``, ``raw`` (an array), ``original`` (the bytes of the file), or ``reference`` (the
-            file itself, where it is).
+        encoding: ``png``, ``jpeg``, ``raw`` (an array), ``original`` (the bytes of the file; PNG where the source has
+            arrays and no files), or ``reference`` (the file itself, where it is).
         resize_mode: ``squash``, ``crop``, ``fill``, ``half_crop``, or ``none``.
         height_px: of every picture; None where sizes differ.
         width_px: of every picture; None where sizes differ.

@@ -69,20 +69,21 @@ def test_a_finished_data_set_is_left_alone(source: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.timeout(180)
-def test_kill_9_in_the_middle_again_and_again_changes_no_byte(source: Path, tmp_path: Path) -> None:
-    """Real workers; they are killed at other places each time, and no process stays behind."""
+def test_kill_9_in_the_middle_again_and_again_changes_no_byte(tmp_path: Path) -> None:
+    """Real workers, killed after the first, the fourth and the eighth of twelve chunks."""
+    source = class_folders(tmp_path / "source", 3000)
     make_job(source, tmp_path / "whole")
     assert run_worker(tmp_path / "whole").wait() == 0
     make_job(source, tmp_path / "set")
-    for waited_s in (1.6, 2.2, 2.8):
+    for chunks in (1, 4, 8):
         process = run_worker(tmp_path / "set")
-        time.sleep(waited_s)
+        while len(list((tmp_path / "set" / "work" / "chunks").glob("*.facts"))) < chunks:
+            assert process.poll() is None
+            time.sleep(0.002)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        if (tmp_path / "set" / "manifest.json").exists():
-            break
-    if not (tmp_path / "set" / "manifest.json").exists():
-        assert run_worker(tmp_path / "set").wait() == 0
+        assert not (tmp_path / "set" / "manifest.json").exists()
+    assert run_worker(tmp_path / "set").wait() == 0
     assert content_of(tmp_path / "set") == content_of(tmp_path / "whole")
 
 
