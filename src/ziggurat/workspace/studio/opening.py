@@ -19,9 +19,11 @@ from ziggurat.settings import Settings, child_environment
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.people import People
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.janitor import Janitor
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.reindexing import job_reader
 from ziggurat.workspace.studio.studio import Studio, StudioParts
+from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
 __all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary"]
@@ -30,6 +32,8 @@ DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
+_UPLOADS_KEPT_S: Final = 7 * 24 * 3600
+"""How long files that people sent wait to become a data set."""
 
 
 def open_studio(
@@ -74,6 +78,10 @@ def open_studio(
                 logs=_logs(root, "tensorboard"),
             )
         )
+        if start:
+            uploads = Uploads(root / "uploads", time.time)
+            duties = (supervisor.tidy, lambda: uploads.remove_older_than(_UPLOADS_KEPT_S))
+            made.enter_context(Janitor(duties))
         parts = StudioParts(
             store=store,
             supervisor=supervisor,
