@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # What `make test` installs: the engine, the tools, and the frameworks whose adapters are tested.
 EXTRAS := dev,tensorflow,torch,huggingface,export,studio
 STAMP := $(VENV)/.installed
+# The scripts of the pages; frontend/build.py needs Node, and the installation brings one where there is none.
+SCRIPTS := src/ziggurat/web/static/vendor/.built
 BENCH_STAMP := $(VENV)/.installed-bench
 # Twice quiet: errors only. Versions are pinned in constraints.txt.
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input -c constraints.txt
@@ -13,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 10
 
-setup: $(STAMP)  ## make .venv and install everything
+setup: $(STAMP) $(SCRIPTS)  ## make .venv and install everything
 $(STAMP): pyproject.toml constraints.txt $(wildcard hatch_build.py src/ziggurat/dataflow/fast/*.c)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	{ echo "Ziggurat needs Python 3.11 to 3.13. Received: `$(PYTHON) -V 2>&1`. Use: make PYTHON=python3.12 ..."; exit 1; }
@@ -22,14 +24,17 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard hatch_build.py src/ziggurat/
 	$(PIP) -e ".[$(EXTRAS)]"
 	@touch $(STAMP)
 
+$(SCRIPTS): $(STAMP) $(wildcard frontend/*.json frontend/build.* frontend/src/*.js frontend/src/*/*.js frontend/src/*/*/*.js)
+	@$(BIN)/python frontend/build.py
+
 $(BENCH_STAMP): $(STAMP)
 	$(PIP) tensorpack grain webdataset
 	@touch $(BENCH_STAMP)
 
-demo: $(STAMP)  ## train on handwritten digits and show the curves
+demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten digits in it
 	$(BIN)/ziggurat demo
 
-test: check  ## check, then run every test
+test: check $(SCRIPTS)  ## check, then run every test
 	$(BIN)/python -m tools.run_tests
 
 check: $(STAMP)  ## format, lint, types, import contracts, sizes, docstrings, words, docs

@@ -1,4 +1,6 @@
-"""Owns building the native JPEG engine when the package is installed; without a compiler it is left out, quietly.
+"""Owns what is built when the package is installed: the native JPEG engine, and the scripts of the pages.
+
+Without a compiler the engine is left out, quietly; without Node the scripts are, and pages work as links and forms.
 
 It is a plain shared library (no Python interface), made from one C file with the headers of libjpeg-turbo. Where it
 cannot be made, Ziggurat decodes with TurboJPEG or OpenCV instead; ``ziggurat.dataflow.fast.engine()`` tells which.
@@ -8,6 +10,7 @@ cannot be made, Ziggurat decodes with TurboJPEG or OpenCV instead; ``ziggurat.da
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import shutil
 import subprocess
@@ -15,10 +18,13 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path("src/ziggurat/dataflow/fast/jpeg_crops.c")
 LIBRARY = Path("src/ziggurat/dataflow/fast/libziggurat_jpeg.so")
 PLACE_IN_WHEEL = "ziggurat/dataflow/fast/libziggurat_jpeg.so"
+SCRIPTS = Path("src/ziggurat/web/static/vendor")
+SCRIPTS_IN_WHEEL = "ziggurat/web/static/vendor"
 TIME_LIMIT_S = 120
 
 # jpeg_crop_scanline came with libjpeg-turbo 1.5; other libjpegs have the headers, but not that.
@@ -58,6 +64,16 @@ def build(root: Path, library: Path) -> str:
     return ""
 
 
+def frontend(root: Path) -> Any:
+    """Return the module that builds the scripts of the pages; it stands beside them."""
+    spec = importlib.util.spec_from_file_location("ziggurat_frontend", root / "frontend" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def _compiler() -> list[str]:
     configured = shlex.split(sysconfig.get_config_var("CC") or "")
     for command in (configured[:1], ["cc"], ["gcc"], ["clang"]):
@@ -81,8 +97,13 @@ except ImportError:  # run as a script
 
 if BuildHookInterface is not None:
 
-    class NativeEngineHook(BuildHookInterface):
-        """Adds the library to a wheel; in an editable installation it stands beside its source."""
+    class BuildHook(BuildHookInterface):
+        """Adds library and scripts to a wheel; in an editable installation they stand beside their source."""
+
+        def dependencies(self) -> list[str]:
+            """Return what the build needs besides: a Node of its own where the machine has none."""
+            module = frontend(Path(self.root))
+            return [] if module.node_command() else [module.NODE_PACKAGE]
 
         def initialize(self, version: str, build_data: dict) -> None:
             """Build before the wheel is put together.
@@ -94,6 +115,7 @@ if BuildHookInterface is not None:
             root = Path(self.root)
             self._folder = None if version == "editable" else tempfile.mkdtemp()
             library = root / LIBRARY if self._folder is None else Path(self._folder, LIBRARY.name)
+            self._add_scripts(root, version, build_data)
             reason = build(root, library)
             if reason:
                 self.app.display_info(f"The native JPEG engine is left out: {reason}.")
@@ -101,6 +123,13 @@ if BuildHookInterface is not None:
                 build_data["force_include"][str(library)] = PLACE_IN_WHEEL
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+        def _add_scripts(self, root: Path, version: str, build_data: dict) -> None:
+            reason = frontend(root).build(root / SCRIPTS)
+            if reason:
+                self.app.display_warning(f"The scripts of the pages are left out: {reason}")
+            elif version != "editable":
+                build_data["force_include"][str(root / SCRIPTS)] = SCRIPTS_IN_WHEEL
 
         def finalize(self, version: str, build_data: dict, artifact_path: str) -> None:
             """Delete what was built for the wheel."""

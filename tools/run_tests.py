@@ -1,4 +1,4 @@
-"""Owns how ``make test`` runs pytest: one session without a framework, then one for each framework.
+"""Owns how ``make test`` runs pytest: one session without a framework, one for each framework, one in a real browser.
 
 A process holds one framework, never two, so TensorFlow's and PyTorch's tests never share one. Arguments are passed on
 to every session: ``python -m tools.run_tests -k resume``.
@@ -14,9 +14,10 @@ from collections.abc import Sequence
 __all__ = ["SESSIONS", "main"]
 
 SESSIONS = {
-    "no framework": ("not tensorflow and not torch", "tests/tensorflow", "tests/torch"),
-    "TensorFlow": ("tensorflow and not torch", "tests/torch"),
-    "PyTorch": ("torch and not tensorflow", "tests/tensorflow"),
+    "no framework": ("not tensorflow and not torch", "tests/tensorflow", "tests/torch", "tests/browser"),
+    "TensorFlow": ("tensorflow and not torch", "tests/torch", "tests/browser"),
+    "PyTorch": ("torch and not tensorflow", "tests/tensorflow", "tests/browser"),
+    "browser": ("browser", "tests/unit", "tests/tensorflow", "tests/torch"),
 }
 """Name of a session → which marks its tests have, and folders whose modules would import another framework.
 

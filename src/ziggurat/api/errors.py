@@ -30,7 +30,7 @@ def add_error_handlers(app: FastAPI) -> None:
     """Make an app answer every error in the one shape.
 
     ``app.state.error_page`` may hold a function ``(request, status, shape) -> Response``, which people in a browser get
-    instead of JSON.
+    instead of JSON, as a page or as the part that htmx asked for.
     """
     app.add_exception_handler(ZigguratError, _tree_error)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -56,7 +56,7 @@ def error_response(
     if isinstance(error, NotLoggedInError) and kind != "api":
         return _to_login(request, kind)
     page = getattr(request.app.state, "error_page", None)
-    if kind == "page" and page is not None:
+    if kind != "api" and page is not None:
         response = page(request, status, error.as_dict())
         response.headers.update(headers)
         return response

@@ -1,0 +1,79 @@
+// Small behaviours by attribute; without them a page still works as links and forms.
+const THEMES = ["auto", "light", "dark"];
+
+function chosenTheme() {
+  return document.documentElement.dataset.theme ?? "auto";
+}
+
+function showTheme(button) {
+  button.textContent = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosenTheme()];
+}
+
+function nextTheme(button) {
+  const theme = THEMES[(THEMES.indexOf(chosenTheme()) + 1) % THEMES.length];
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  try {
+    if (theme === "auto") localStorage.removeItem("ziggurat.theme");
+    else localStorage.setItem("ziggurat.theme", theme);
+  } catch {
+    // Then it holds for this page alone.
+  }
+  document.dispatchEvent(new CustomEvent("ziggurat:theme"));
+  showTheme(button);
+}
+
+function say({ level, text }) {
+  const place = document.getElementById("sayings");
+  if (!place) return;
+  const line = document.createElement("p");
+  line.className = `saying ${level}`;
+  line.textContent = text;
+  place.replaceChildren(line);
+  setTimeout(() => line.remove(), 8000);
+}
+
+async function copy(button) {
+  const from = document.getElementById(button.dataset.copy);
+  await navigator.clipboard.writeText(from.value ?? from.textContent);
+  say({ level: "info", text: "Copied." });
+}
+
+function checkAll(box) {
+  for (const other of document.querySelectorAll(`input[type="checkbox"][name="${box.dataset.checkAll}"]`)) {
+    if (other.checked === box.checked) continue;
+    other.checked = box.checked;
+    other.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+}
+
+function clicked(event) {
+  const target = event.target instanceof Element ? event.target : null;
+  const button = target?.closest("[data-copy], [data-theme-button], [data-opens], [data-closes]");
+  if (!button) return;
+  if (button.dataset.copy) copy(button);
+  else if (button.hasAttribute("data-theme-button")) nextTheme(button);
+  else if (button.dataset.opens) document.getElementById(button.dataset.opens)?.showModal();
+  else button.closest("dialog")?.close();
+}
+
+function submitted(event) {
+  const asked = event.submitter?.dataset.confirm ?? event.target.dataset?.confirm;
+  if (asked && !window.confirm(asked)) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+}
+
+export function startBehaviours() {
+  for (const button of document.querySelectorAll("[data-theme-button]")) {
+    button.hidden = false;
+    showTheme(button);
+  }
+  document.addEventListener("click", clicked);
+  document.addEventListener("submit", submitted, true);
+  document.addEventListener("change", (event) => {
+    if (event.target.dataset?.checkAll) checkAll(event.target);
+  });
+  document.addEventListener("ziggurat:say", (event) => say(event.detail));
+}

@@ -1,0 +1,16 @@
+// Configures htmx for our rules: no eval, no inline styles, errors shown where people look.
+import htmx from "htmx.org";
+
+htmx.config.includeIndicatorCSS = false;
+window.htmx = htmx;
+
+// A part of a page that could not be had must say so; the page itself stays as it was.
+document.addEventListener("htmx:error", (event) => {
+  const told = event.detail?.error?.message ?? "";
+  if (/abort/i.test(told) || event.detail?.ctx?.status === "aborted") return;
+  document.dispatchEvent(
+    new CustomEvent("ziggurat:say", { detail: { level: "error", text: "The studio did not answer. It is tried again." } }),
+  );
+});
+
+export default htmx;

@@ -1,0 +1,41 @@
+"""Owns the strip that every page shows: devices, memory, disk, what runs and what waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+
+from ziggurat.entities import Job
+
+__all__ = ["Strip", "strip_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """What the strip shows.
+
+    Args:
+        machine: as ``ziggurat.workspace.studio.machine.Machine.strip`` gives it.
+        running: jobs that a worker is at, the oldest first.
+        queue: jobs that wait, the next one first.
+        owners: index of an accelerator → the job that has it.
+    """
+
+    machine: dict[str, Any]
+    running: list[Job]
+    queue: list[Job]
+    owners: dict[int, Job]
+
+
+def strip_of(request: Request) -> Strip:
+    """Return what the strip shows now."""
+    studio = request.app.state.studio
+    running = studio.jobs.running()
+    return Strip(
+        machine=studio.machine.strip(),
+        running=running,
+        queue=studio.jobs.queue(),
+        owners={index: job for job in running for index in job.devices},
+    )

@@ -1,0 +1,189 @@
+"""What the tests in a real browser share: a studio in a process of its own, Chromium, and what every page must be."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from sklearn.datasets import load_digits
+
+from tests.integration.studio.studio_process import StudioProcess, wait_for
+from ziggurat.client import Client
+
+FRONTEND = Path(__file__).parents[2] / "frontend"
+AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SETTLED_MS = 20_000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test here, and skip all where there is no Chromium."""
+    here = str(Path(__file__).parent)
+    for item in items:
+        if not str(item.path).startswith(here):
+            continue
+        item.add_marker(pytest.mark.browser)
+        if CHROMIUM is None:
+            item.add_marker(pytest.mark.skip(reason="needs Chromium; on Debian: apt-get install chromium"))
+
+
+class RunningStudio:
+    """A studio with its own workspace, which a test may end and start again."""
+
+    def __init__(self, workspace: Path, *words: str) -> None:
+        self.workspace = workspace
+        self._words = words
+        self._process = StudioProcess(workspace, *words)
+        self.address = self._process.address.rstrip("/")
+        self.client = Client(self.address)
+
+    def kill(self) -> None:
+        """End the server as a crash would; its workers go on."""
+        self._process.end(signal.SIGKILL)
+
+    def start_again(self) -> None:
+        """Start the server at the same address."""
+        port = self.address.rpartition(":")[2].partition("/")[0]
+        self._process = StudioProcess(self.workspace, *self._words, "--port", port)
+
+    def close(self) -> None:
+        """End what runs, then the server."""
+        for job in self.client.jobs(state=["running", "queued", "stopping"]):
+            self.client.delete(job["id"], force=True)
+        self.client.close()
+        self._process.end(signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudio]:
+    """Return a studio with an empty workspace, shared by the tests of a file."""
+    studio = RunningStudio(tmp_path_factory.mktemp("studio") / "workspace")
+    yield studio
+    studio.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light", reduced_motion="reduce")
+    made.set_default_timeout(SETTLED_MS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, server: RunningStudio) -> Iterator[Page]:
+    """Return a tab; at the end, its console must be empty and no request may have left the host.
+
+    A test that kills the server, or wants an error of the server, puts what it expects into ``page.expected``, as parts
+    of messages.
+    """
+    opened = context.new_page()
+    said: list[str] = []
+    expected: list[str] = []
+    opened.expected = expected  # type: ignore[attr-defined]
+    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    opened.on("pageerror", lambda error: said.append(f"error: {error}"))
+    opened.on("request", lambda request: _note_foreign(request.url, server.address, said))
+    yield opened
+    left = [text for text in said if not any(each in text for each in expected)]
+    assert left == []
+
+
+def _note_foreign(url: str, address: str, said: list[str]) -> None:
+    if not url.startswith((address, "blob:", "data:")):
+        said.append(f"foreign request: {url}")
+
+
+@pytest.fixture
+def check_page() -> Callable[[Page], None]:
+    """Return what raises where axe finds something wrong with a page, in light or dark."""
+
+    def check(opened: Page) -> None:
+        if not AXE.is_file():
+            pytest.skip("needs axe-core; `make setup` installs it where there is Node")
+        for scheme in ("light", "dark"):
+            opened.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            opened.evaluate(AXE.read_text(encoding="utf-8"))  # through the debugger, which no policy holds back
+            found = opened.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+            assert [_told(each) for each in found] == [], scheme
+        opened.emulate_media(color_scheme="light")
+
+    return check
+
+
+def _told(violation: dict[str, Any]) -> str:
+    places = "; ".join(node["html"][:160] for node in violation["nodes"][:4])
+    return f"{violation['id']}: {violation['help']}: {places}"
+
+
+@pytest.fixture(scope="session")
+def digit_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return class folders of real handwritten digits, 400 pictures of 28 by 28 pixels."""
+    root = tmp_path_factory.mktemp("pictures") / "digits"
+    pictures, labels = load_digits(return_X_y=True)
+    for number, (values, label) in enumerate(zip(pictures[:400], labels[:400], strict=True)):
+        folder = root / str(label)
+        folder.mkdir(parents=True, exist_ok=True)
+        picture = np.rint(values.reshape(8, 8) * (255 / 16)).astype(np.uint8)
+        large = cv2.resize(picture, (28, 28), interpolation=cv2.INTER_LINEAR)
+        assert cv2.imwrite(str(folder / f"{number:04d}.png"), large)
+    return root
+
+
+@pytest.fixture(scope="module")
+def digits(server: RunningStudio, digit_folders: Path) -> str:
+    """Return the id of a data set of handwritten digits that is done, in all three splits."""
+    folder = server.workspace / "uploads" / "digits"
+    shutil.copytree(digit_folders, folder)
+    splits = {"val_share": 0.2, "test_share": 0.2}
+    body = {"spec": {"kind": "dataset", "version": 1, "name": "digits", "source": str(folder), "splits": splits}}
+    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=30)
+    assert made.status_code == 201, made.text
+    return finished(server, made.json()["id"])
+
+
+@pytest.fixture(scope="module")
+def tiny_model(server: RunningStudio) -> str:
+    """Return the id of a training of the null backend that is done."""
+    spec = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
+    body = {"spec": {**spec, "epochs": 3, "heartbeat_s": 0.2}}
+    made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=30)
+    assert made.status_code == 201, made.text
+    return finished(server, made.json()["jobs"][0]["id"])
+
+
+def finished(server: RunningStudio, job_id: str, within_s: float = 90) -> str:
+    """Wait until a job is done, and return its id."""
+
+    def is_done() -> bool:
+        job = server.client.job(job_id)
+        assert job["state"] != "failed", job["error"]
+        return job["state"] == "done"
+
+    wait_for(is_done, within_s)
+    return job_id
