@@ -93,8 +93,8 @@ PAGES = [
     ),
     Page(
         "schedules",
-        "ziggurat.engine.schedules",
-        lambda: modules_page("Schedules", ["ziggurat.engine.schedules"], "How a hyperparameter changes over time."),
+        "ziggurat.schedules",
+        lambda: modules_page("Schedules", ["ziggurat.schedules"], "How a hyperparameter changes over time."),
     ),
     Page("rest", "ziggurat.api.app", rest_page),
     Page("network-contract", "ziggurat.backends.tensorflow.tower", contract_page),

@@ -2,6 +2,7 @@
 import htmx from "htmx.org";
 
 htmx.config.includeIndicatorCSS = false;
+htmx.config.morphIgnore = ["data-htmx-powered", "data-mounted", "open"]; // what a person opened stays open
 window.htmx = htmx;
 
 // A part of a page that could not be had must say so; the page itself stays as it was.

@@ -5,6 +5,9 @@ const loaders = {
   curves: () => import("./islands/curves.js"),
   editor: () => import("./islands/editor.js"),
   graph: () => import("./islands/graph.js"),
+  "live-form": () => import("./islands/live-form.js"),
+  upload: () => import("./islands/upload.js"),
+  "learning-rate": () => import("./islands/learning-rate.js"),
 };
 const mounted = new Map();
 

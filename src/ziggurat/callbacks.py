@@ -46,10 +46,10 @@ from ziggurat.engine.monitors.json_writer import JSONWriter
 from ziggurat.engine.monitors.placing import place
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
-from ziggurat.engine.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
-from ziggurat.engine.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
-from ziggurat.engine.schedules.registry import SCHEDULES, make_schedule, preview
 from ziggurat.engine.trainer import RunState, StopTraining, Trainer
+from ziggurat.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
+from ziggurat.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
+from ziggurat.schedules.registry import SCHEDULES, make_schedule, preview
 
 __all__ = [
     "DEFAULT_CALLBACKS",

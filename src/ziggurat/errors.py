@@ -4,6 +4,7 @@ A message has three parts: the rule, what came, and what to do. The tree, with t
 
     ZigguratError 1
     ├── UsageError 2              a command or a call was made wrongly
+    │   └── MissingEntryError     a user, token, project or upload is not there
     ├── ConfigurationError 3
     │   ├── SpecError             a spec.json is not valid
     │   ├── SettingsError         a settings file, a ZIGGURAT_* variable or a flag is not valid
@@ -16,10 +17,13 @@ A message has three parts: the rule, what came, and what to do. The tree, with t
     │   ├── NonFiniteError        a watched value is NaN or infinite
     │   └── StateError            an object was used in the wrong order
     ├── CheckpointError 7         a checkpoint is missing, damaged, or of another network
+    │   └── MissingCheckpointError  it is not there
     ├── MissingDependencyError 8  an optional package is not installed
     ├── PluginError 9             a plugin does not load or does not hold its contract
     ├── JobError 10               a job folder is not there, in use, or of another version
-    └── StorageError 11           the disk is full or not writable
+    │   └── MissingJobError       it is not there
+    ├── StorageError 11           the disk is full or not writable
+    └── NotThereError             what was named is not there; each such error is of another family too
 """
 
 from __future__ import annotations
@@ -35,9 +39,13 @@ __all__ = [
     "DataWorkerError",
     "DatapointError",
     "JobError",
+    "MissingCheckpointError",
     "MissingDependencyError",
+    "MissingEntryError",
+    "MissingJobError",
     "NetworkCodeError",
     "NonFiniteError",
+    "NotThereError",
     "PluginError",
     "SettingsError",
     "SpecError",
@@ -121,7 +129,10 @@ def error_of_family(shape: Mapping[str, Any], exit_code: int) -> ZigguratError:
         shape: what ``as_dict`` gave there.
         exit_code: of the family; of an unknown one, the error is a plain ``ZigguratError``.
     """
-    family = next((each for each in ZigguratError.__subclasses__() if each.exit_code == exit_code), ZigguratError)
+    families = [each for each in ZigguratError.__subclasses__() if "exit_code" in vars(each)]
+    family = next((each for each in families if each.exit_code == exit_code), ZigguratError)
+    if shape.get("not_there"):
+        family = next((each for each in family.__subclasses__() if issubclass(each, NotThereError)), family)
     error = family.__new__(family)
     options = {"received": shape["received"]} if "received" in shape else {}
     # The families have constructors of their own; the shape holds what these would make.
@@ -132,11 +143,27 @@ def error_of_family(shape: Mapping[str, Any], exit_code: int) -> ZigguratError:
     return error
 
 
+class NotThereError(ZigguratError):
+    """What was named is not there: a job, a checkpoint, a user, a project.
+
+    Each such error has the code and the exit code of the family that it is of besides, and ``"not_there": true`` in its
+    JSON shape.
+    """
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape, marked."""
+        return {**super().as_dict(), "not_there": True}
+
+
 class UsageError(ZigguratError):
     """A command or a call was made wrongly."""
 
     code = "usage"
     exit_code = 2
+
+
+class MissingEntryError(UsageError, NotThereError):
+    """A user, token, project or upload is not there."""
 
 
 class ConfigurationError(ZigguratError):
@@ -256,6 +283,10 @@ class CheckpointError(ZigguratError):
     exit_code = 7
 
 
+class MissingCheckpointError(CheckpointError, NotThereError):
+    """A checkpoint is not there."""
+
+
 class MissingDependencyError(ZigguratError):
     """An optional package is not installed.
 
@@ -289,6 +320,10 @@ class JobError(ZigguratError):
 
     code = "job"
     exit_code = 10
+
+
+class MissingJobError(JobError, NotThereError):
+    """A job is not there."""
 
 
 class StorageError(ZigguratError):

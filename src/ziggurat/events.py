@@ -153,7 +153,8 @@ class Progress(Event):
         remaining_s: estimated time left; None while nobody can tell.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
-        stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble``; else empty.
+        stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble`` of a data set,
+            ``load``, ``predict`` of a job that uses a model; else empty.
     """
 
     type = "progress"

@@ -16,6 +16,7 @@ A job folder::
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
+      results/           of a job that used a model: what it said of every sample, whole or not there
 
 The folder of a data set is that of the job that makes it, and has besides (see ``ziggurat.records.manifest``)::
 
@@ -30,15 +31,25 @@ The folder of a data set is that of the job that makes it, and has besides (see 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CHECKPOINT_NAMES", "CheckpointFiles", "JobFolder", "checkpoint_name", "checkpoint_step"]
+__all__ = [
+    "CHECKPOINT_NAMES",
+    "CheckpointFiles",
+    "JobFolder",
+    "ResultFiles",
+    "best_given_name",
+    "checkpoint_name",
+    "checkpoint_step",
+]
 
 CHECKPOINT_NAMES: Final = "names.json"
 """File in the folder of checkpoints: given name (``min-validation_error``) → checkpoint, as a JSON object."""
 
+_BEST: Final = ("best", "min-", "max-")
 _CHECKPOINT_NAME = re.compile(r"step-(\d{8,})")
 
 
@@ -112,6 +123,11 @@ class JobFolder:
         """Folder of the last batches before a value was not finite."""
         return self.path / "black_box"
 
+    @property
+    def results(self) -> Path:
+        """Folder of what a model said of every sample; there when the job is done."""
+        return self.path / "results"
+
 
 @dataclass(frozen=True)
 class CheckpointFiles:
@@ -128,6 +144,32 @@ class CheckpointFiles:
     def arrays(self) -> Path:
         """The program's arrays by name (npz, no pickle)."""
         return self.path / "arrays.npz"
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """The files in a folder of results."""
+
+    path: Path
+
+    @property
+    def summary(self) -> Path:
+        """What was done, and the figures of all samples (JSON)."""
+        return self.path / "summary.json"
+
+    @property
+    def keys(self) -> Path:
+        """What names each sample, one a line, in the order of the arrays."""
+        return self.path / "keys.txt"
+
+    def array(self, name: str) -> Path:
+        """Return the file of an array (npy, no pickle): ``ziggurat.worker.results`` says which there are."""
+        return self.path / f"{name}.npy"
+
+
+def best_given_name(given: Iterable[str]) -> str | None:
+    """Return which given name marks the best checkpoint; None where none does."""
+    return next((name for start in _BEST for name in sorted(given) if name.startswith(start)), None)
 
 
 def checkpoint_name(global_step: int) -> str:

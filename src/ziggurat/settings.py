@@ -6,6 +6,7 @@ The file is ``$XDG_CONFIG_HOME/ziggurat/settings.toml``, or the one that ``--set
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,14 +15,46 @@ from typing import Any, Final, TextIO
 
 from ziggurat.errors import SettingsError, nearest_names
 
-__all__ = ["SettingDescription", "Settings", "child_environment", "describe_settings", "has_display", "load_settings"]
+__all__ = [
+    "Secret",
+    "SettingDescription",
+    "Settings",
+    "child_environment",
+    "describe_settings",
+    "has_display",
+    "load_settings",
+]
 
 _PREFIX: Final = "ZIGGURAT_"
 _FILE_VARIABLE: Final = "ZIGGURAT_SETTINGS"
 
 
-def _about(help: str, *choices: str, kind: type = str) -> dict[str, Any]:  # noqa: A002
-    return {"help": help, "choices": choices, "kind": kind}
+_PORTS: Final = range(65536)
+
+
+def _about(help: str, *choices: str, kind: type = str, verb: str = "") -> dict[str, Any]:  # noqa: A002
+    return {"help": help, "choices": choices, "kind": kind, "verb": verb}
+
+
+@dataclass(frozen=True, repr=False)
+class Secret:
+    """A value that no message shows: as text, it is stars, or a URL with stars for its password.
+
+    Args:
+        value: what it is; empty for none.
+    """
+
+    value: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __str__(self) -> str:
+        if "://" in self.value:
+            return re.sub(r"://([^:/@?]*):.*@", r"://\1:***@", self.value, flags=re.DOTALL)
+        return "***" if self.value else ""
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -53,7 +86,35 @@ class Settings:
         default=True, metadata=_about("Whether a browser may be opened where there is a display.", kind=bool)
     )
     debug: bool = field(default=False, metadata=_about("Whether errors show their traceback.", kind=bool))
+    server: str = field(
+        default="",
+        metadata=_about("Address of the studio that is asked; else the one that serves the workspace."),
+    )
+    token: Secret = field(
+        default=Secret(),
+        metadata=_about("Token for that studio; others can read it on a command line.", kind=Secret),
+    )
+    host: str = field(
+        default="127.0.0.1",
+        metadata=_about("Address at which the studio listens; 0.0.0.0 for all networks.", verb="up"),
+    )
+    port: int = field(
+        default=5000, metadata=_about("Port at which the studio listens; 0 for any that is free.", kind=int, verb="up")
+    )
+    database: Secret = field(
+        default=Secret(),
+        metadata=_about(
+            "Database of the studio, such as postgresql://USER@HOST/NAME; else studio.db in the workspace.",
+            kind=Secret,
+            verb="up",
+        ),
+    )
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    def token_for(self, server: str) -> str:
+        """Return the secret to send to a studio; empty where ``server`` says that the token is another one's."""
+        is_for_it = not self.server or self.server.rstrip("/") == server.rstrip("/")
+        return self.token.value if is_for_it else ""
 
     def use_color(self, stream: TextIO) -> bool:
         """Return whether text that goes to ``stream`` is coloured."""
@@ -67,7 +128,7 @@ class SettingDescription:
     Args:
         name: its key in the file.
         variable: its environment variable.
-        flag: its command-line flag.
+        flag: its command-line flag, behind the verb that takes it where that is one alone, as in ``up --port``.
         help: one sentence.
         choices: the values it may have; empty where it is free.
         default: the value where nobody sets one.
@@ -89,7 +150,7 @@ def describe_settings() -> list[SettingDescription]:
         SettingDescription(
             name=part.name,
             variable=_PREFIX + part.name.upper(),
-            flag="--" + part.name.replace("_", "-"),
+            flag=" ".join(filter(None, (part.metadata["verb"], "--" + part.name.replace("_", "-")))),
             help=part.metadata["help"],
             choices=part.metadata["choices"],
             default=part.default,
@@ -125,14 +186,30 @@ def load_settings(
     return Settings(**values, origins=origins)
 
 
-def child_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a child process that shall have the same settings."""
+def child_environment(
+    settings: Settings, environment: Mapping[str, str] | None = None, *, with_secrets: bool = False
+) -> dict[str, str]:
+    """Return the environment for a child process that shall have the same settings.
+
+    Args:
+        settings: of this process.
+        environment: the environment variables; those of the process where it is not given.
+        with_secrets: whether it gets token and database too: workers run the code of networks, and do not.
+    """
     variables = dict(os.environ if environment is None else environment)
     for setting in describe_settings():
-        if settings.origins.get(setting.name, "default") != "default":
+        if setting.kind is Secret and not with_secrets:
+            variables.pop(setting.variable, None)
+        elif settings.origins.get(setting.name, "default") != "default":
             value = getattr(settings, setting.name)
-            variables[setting.variable] = str(value).lower() if setting.kind is bool else str(value)
+            variables[setting.variable] = _as_variable(value)
     return variables
+
+
+def _as_variable(value: Any) -> str:
+    if isinstance(value, Secret):
+        return value.value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _Found = dict[str, tuple[Any, str]]
@@ -213,7 +290,7 @@ def _checked(setting: SettingDescription, value: Any, origin: str) -> Any:
     hint = f"Did you mean `{nearest[0]}`? " if nearest else ""
     raise SettingsError(
         f"The setting `{setting.name}` must be {_rule(setting)}.",
-        received=f"{value!r} from {origin}",
+        received=f"{'something else' if setting.kind is Secret else repr(value)} from {origin}",
         advice=f"{hint}{setting.help}",
     )
 
@@ -224,7 +301,17 @@ def _parsed(setting: SettingDescription, value: Any) -> Any:
         return _WORDS.get(str(value).lower())
     if setting.kind is Path:
         return Path(value) if isinstance(value, str | Path) and str(value) else None
-    return value if value in setting.choices else None
+    if setting.kind is int:
+        return _port(value)
+    if setting.choices:
+        return value if value in setting.choices else None
+    return setting.kind(value) if isinstance(value, str) else None
+
+
+def _port(value: Any) -> int | None:
+    text = str(value)
+    is_one = not isinstance(value, bool) and text.isascii() and text.isdigit() and len(text) <= 5
+    return int(text) if is_one and int(text) in _PORTS else None
 
 
 _WORDS: Final[dict[str, bool]] = {
@@ -238,6 +325,10 @@ def _rule(setting: SettingDescription) -> str:
         return "`true` or `false`"
     if setting.kind is Path:
         return "a path"
+    if setting.kind is int:
+        return f"a whole number from 0 to {_PORTS[-1]}"
+    if not setting.choices:
+        return "a text"
     return ", ".join(f"`{choice}`" for choice in setting.choices[:-1]) + f" or `{setting.choices[-1]}`"
 
 

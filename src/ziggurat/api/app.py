@@ -18,6 +18,7 @@ from ziggurat.api.hosts import HostRule
 from ziggurat.api.middleware import HostMiddleware, SecurityHeaders
 from ziggurat.api.prefix import PrefixMiddleware, checked_prefix
 from ziggurat.api.routes import ROUTERS as STUDIO_ROUTERS
+from ziggurat.api.tensorboard_starts import BoardStarts
 from ziggurat.workspace.people import People
 
 __all__ = ["ROUTERS", "Studio", "create_app"]
@@ -27,6 +28,8 @@ ROUTERS: Final = (
     "ziggurat.api.tokens:router",
     "ziggurat.api.events:router",
     "ziggurat.api.documents:router",
+    "ziggurat.api.tensorboard_routes:router",
+    "ziggurat.api.tensorboard_proxy:router",
     *STUDIO_ROUTERS,
     *DIGITS_ROUTERS,
 )
@@ -87,6 +90,7 @@ def create_app(
     app.state.studio = studio
     app.state.gate = Gate(studio.people, public_bind=public_bind)
     app.state.streams = Streams() if streams is None else streams
+    app.state.board_starts = BoardStarts()
     add_error_handlers(app)
     for place in routers:
         app.include_router(_loaded(place))

@@ -38,7 +38,10 @@ class NoticeHub(Protocol):
     def subscribe(
         self, topics: Collection[str] = (), *, since: int | None = None, ready: Callable[[], None] | None = None
     ) -> Any:
-        """Return a subscription with ``take() -> list of notices`` and ``close()``; a notice has ``encoded`` bytes."""
+        """Return a subscription with ``take() -> list of notices`` and ``close()``.
+
+        A notice has its ``number``, and ``encoded`` bytes whose first line is the event's id.
+        """
         ...
 
 
@@ -132,7 +135,7 @@ class _Stream:
                 notices = subscription.take()
                 if notices:
                     self._sent = self._loop.time()
-                    yield b"".join(notice.encoded for notice in notices)
+                    yield b"".join(self._event(notice) for notice in notices)
                 elif self._loop.time() - self._sent >= self._streams.heartbeat_s:
                     self._sent = self._loop.time()
                     yield b": still here\n\n"
@@ -144,8 +147,12 @@ class _Stream:
 
     def _hello(self, number: int | None) -> bytes:
         # The id lets a reader resume that goes away before the first notice. The browser comes back after two seconds.
-        place = "" if number is None else f"id: {number}\n"
+        place = "" if number is None else f"id: {self._streams.server}-{number}\n"
         return f'retry: 2000\n{place}event: hello\ndata: {{"server":"{self._streams.server}"}}\n\n'.encode()
+
+    def _event(self, notice: Any) -> bytes:
+        # The hub counts anew in each life of the server, so an id says which life its number is of.
+        return f"id: {self._streams.server}-{notice.number}\n".encode() + notice.encoded.partition(b"\n")[2]
 
     async def _sleep(self) -> None:
         now = self._loop.time()
@@ -184,11 +191,11 @@ async def stream_events(
     """Send a notice for whatever is new; it carries no data, one asks for them elsewhere.
 
     The first event is `hello` with the name of this life of the server: another name than before means that everything
-    must be asked for again. An event `reload` means the same.
+    must be asked for again. An event `reload` means the same; whoever comes back from another life gets one.
     """
     state = request.app.state
     state.streams.check_room()
-    since = _number(request.headers.get("last-event-id", "") or last_event_id)
+    since = _number(request.headers.get("last-event-id", "") or last_event_id, state.streams.server)
     stream = _Stream(state.streams, request, state.studio.notices, _checked_topics(topics), since)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
     return StreamingResponse(stream.parts(), media_type="text/event-stream", headers=headers)
@@ -206,8 +213,10 @@ def _checked_topics(text: str) -> list[str]:
     return topics
 
 
-def _number(text: str) -> int | None:
+def _number(text: str, server: str) -> int | None:
     if not text:
         return None
-    # What is no number of ours is answered like one that was forgotten: by `reload`.
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
+    life, _, number = text.rpartition("-")
+    # What is no id of this life is answered like one that was forgotten: by `reload`.
+    is_own = life == server and number.isascii() and number.isdecimal() and len(number) < 20
+    return int(number) if is_own else -1

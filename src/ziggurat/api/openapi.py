@@ -24,6 +24,7 @@ _ERROR: Final = {
         "received": {"type": "string"},
         "advice": {"type": "string"},
         "details": {"type": "object", "description": "Values for programs."},
+        "not_there": {"type": "boolean", "description": "True where what was named is not there."},
     },
 }
 _FORMS: Final = {
@@ -34,6 +35,12 @@ _FORMS: Final = {
         "name": "ziggurat_session",
         "description": "The cookie of a login; its name goes on with the port, and begins with `__Host-` under HTTPS.",
     },
+}
+_FORM_ERRORS: Final = {
+    "description": "What DIGITS says of a form: field → what is wrong with it.",
+    "type": "object",
+    "required": ["errors"],
+    "properties": {"errors": {"type": "object"}},
 }
 _REFERENCE: Final = {"$ref": "#/components/schemas/Error"}
 
@@ -64,7 +71,8 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
 def _complete(operation: dict[str, Any], requirement: Requirement) -> None:
     responses = operation["responses"]
     responses.pop("422", None)
-    responses["default"] = {"description": "An error.", "content": {"application/json": {"schema": _REFERENCE}}}
+    shape = {"anyOf": [_REFERENCE, _FORM_ERRORS]} if "digits" in operation.get("tags", ()) else _REFERENCE
+    responses["default"] = {"description": "An error.", "content": {"application/json": {"schema": shape}}}
     if requirement.role:
         operation["x-needs"] = {"role": requirement.role, "scope": requirement.scope}
         operation["security"] = [{"token": []}, {"session": []}]

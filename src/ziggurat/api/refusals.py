@@ -14,6 +14,7 @@ from ziggurat.errors import (
     JobError,
     MissingDependencyError,
     NetworkCodeError,
+    NotThereError,
     StateError,
     StorageError,
     TrainingError,
@@ -29,6 +30,7 @@ __all__ = [
     "ForbiddenError",
     "NotFoundError",
     "NotLoggedInError",
+    "NotReadyError",
     "Refusal",
     "TooLargeError",
     "ValidationError",
@@ -48,7 +50,7 @@ class ForbiddenError(UsageError):
     code = "forbidden"
 
 
-class NotFoundError(UsageError):
+class NotFoundError(UsageError, NotThereError):
     """There is nothing at that address."""
 
     code = "not_found"
@@ -58,6 +60,12 @@ class ConflictError(UsageError):
     """What is there does not allow it now."""
 
     code = "conflict"
+
+
+class NotReadyError(JobError):
+    """What a job needs for this is starting; ``details["retry_after_s"]`` says when to ask again."""
+
+    code = "not_ready"
 
 
 class TooLargeError(UsageError):
@@ -76,11 +84,12 @@ _STATUSES: Final[tuple[tuple[type[ZigguratError], int], ...]] = (
     (NotLoggedInError, 401),
     (LoginError, 401),
     (ForbiddenError, 403),
-    (NotFoundError, 404),
+    (NotThereError, 404),
     (ConflictError, 409),
     (TooLargeError, 413),
     (TooManyLoginsError, 429),
     (TooBusyError, 503),
+    (NotReadyError, 503),
     (UsageError, 400),
     (ConfigurationError, 422),
     (DataError, 422),
@@ -92,7 +101,6 @@ _STATUSES: Final[tuple[tuple[type[ZigguratError], int], ...]] = (
     (MissingDependencyError, 501),
     (StorageError, 507),
 )
-_MISSING: Final = ("There is no such ", "There is no job", "There is no checkpoint")
 
 
 class Refusal(HTTPException):
@@ -112,10 +120,5 @@ class Refusal(HTTPException):
 
 
 def status_of(error: ZigguratError) -> int:
-    """Return the HTTP status of an error: that of its own family, and 404 for what is not there.
-
-    The tree has no family of its own for what is not there; all such messages begin with "There is no such".
-    """
-    if isinstance(error, UsageError | JobError | CheckpointError) and error.rule.startswith(_MISSING):
-        return 404
+    """Return the HTTP status of an error: that of the first family in the table that it is of."""
     return next((status for family, status in _STATUSES if isinstance(error, family)), 500)

@@ -28,7 +28,9 @@ _TRUSTED_PROXIES: Final = ("127.0.0.1", "::1")
 
 _LOG_BYTES: Final = 10 << 20
 _LOG_FILES: Final = 5
-_LOGS: Final = {"uvicorn.access": "access.log", "uvicorn.error": "server.log"}
+_SERVER_LOG: Final = "server.log"
+_LOGS: Final = {"access.log": ("uvicorn.access",), _SERVER_LOG: ("uvicorn.error", "ziggurat")}
+"""File → loggers. What Ziggurat itself says, such as the trace of an unforeseen error, also goes where it goes else."""
 
 
 def serve(
@@ -68,7 +70,7 @@ def serve(
         try:
             server.run(sockets=[listener])
         except SystemExit:  # how uvicorn says that the application did not start
-            log = logs / _LOGS["uvicorn.error"]
+            log = logs / _SERVER_LOG
             raise ZigguratError("The application must start.", advice=f"The cause is at the end of {log}.") from None
     return received[0] if received else "its own end"
 
@@ -111,16 +113,18 @@ def _log_files(folder: Path) -> Iterator[None]:
     made: list[tuple[logging.Logger, logging.Handler]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, file in _LOGS.items():
+        for file, names in _LOGS.items():
             handler = RotatingFileHandler(
                 folder / file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
             )
             handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
-            logger = logging.getLogger(name)
-            logger.setLevel(logging.INFO)
-            logger.propagate = False
-            logger.addHandler(handler)
-            made.append((logger, handler))
+            for name in names:
+                logger = logging.getLogger(name)
+                logger.addHandler(handler)
+                made.append((logger, handler))
+                if name.startswith("uvicorn."):
+                    logger.setLevel(logging.INFO)
+                    logger.propagate = False
     except OSError as error:
         _take_away(made)
         raise StorageError(
@@ -137,5 +141,6 @@ def _log_files(folder: Path) -> Iterator[None]:
 def _take_away(handlers: list[tuple[logging.Logger, logging.Handler]]) -> None:
     for logger, handler in handlers:
         logger.removeHandler(handler)
-        logger.propagate = True
+        if logger.name.startswith("uvicorn."):
+            logger.propagate = True
         handler.close()

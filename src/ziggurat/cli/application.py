@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,10 @@ class Application:
         """Read the settings once, before the command."""
         self._settings = load_settings(file=file, flags=flags)
         return self._settings
+
+    def use_workspace(self, workspace: Path) -> None:
+        """Take another workspace than the settings say, for the rest of this call."""
+        self._settings = dataclasses.replace(self.settings, workspace=workspace)
 
     @property
     def settings(self) -> Settings:

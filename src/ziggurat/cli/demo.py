@@ -1,56 +1,59 @@
-"""Owns ``ziggurat demo``: a training in seconds, watched in TensorBoard."""
+"""Owns ``ziggurat demo``: a studio in a workspace of its own, which trains on handwritten digits."""
 
 from __future__ import annotations
 
-import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.cli.studio import open_workspace
-from ziggurat.cli.training import execute
-from ziggurat.entities import EXIT_DONE
-from ziggurat.errors import JobError, MissingDependencyError
-from ziggurat.layout import JobFolder
-from ziggurat.settings import has_display
-from ziggurat.workspace.demo import demo_spec
-from ziggurat.workspace.tensorboard import TensorBoard, wait_for_signal
+from ziggurat.cli.server import Place, serve_studio
+from ziggurat.cli.studio_parts import studio_module
+from ziggurat.errors import UsageError
+from ziggurat.workspace.ports import take_port
+from ziggurat.workspace.server_state import refuse_second
 
 __all__ = ["demo"]
 
+_HOST: Final = "127.0.0.1"
+
 
 @click.command(cls=Command)
-@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; else a new one.")
-@click.option("--epochs", default=20, show_default=True, help="How long it trains.")
-@click.option("--no-browser", is_flag=True, help="Open no browser.")
-@click.option("--exit", "leave", is_flag=True, help="End after the training instead of serving on.")
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Workspace of the demo.",
+)
+@click.option("--port", default=5000, show_default=True, help="Port to listen at; another one where it is taken.")
+@click.option("--epochs", default=30, show_default=True, help="How long it trains.")
+@click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
 @click.pass_obj
-def demo(application: Application, out: Path | None, epochs: int, no_browser: bool, leave: bool) -> int:
-    """Train a small network on pictures of digits and show its curves in TensorBoard."""
-    folder = open_workspace(application).start_training(demo_spec(epochs), out)
-    with _shown(application, folder, browser=not no_browser) as address:
-        code = execute(application, folder)
-        if address and not leave and code == EXIT_DONE:
-            application.output.note(f"TensorBoard goes on at {address}; press Ctrl-C to end it.")
-            wait_for_signal()
-    return code
+def demo(application: Application, out: Path, port: int, epochs: int, browser: bool | None) -> None:
+    """Start a studio and train LeNet on handwritten digits in it; its page opens in the browser."""
+    if epochs < 1:
+        raise UsageError("`--epochs` must be at least 1.", received=epochs)
+    application.use_workspace(out.absolute())
+    refuse_second(application.settings.workspace)
+    place = Place(host=_HOST, port=port, prefix="", hosts=(), database=None)
+    start_demo = studio_module("ziggurat.workspace.studio.demo").start_demo
+
+    def begin(studio: Any, address: str) -> str:
+        job = start_demo(studio, epochs=epochs)
+        page = f"{address}models/{job.id}"
+        application.output.note(f"{job.name} trains; watch and test it at {page}")
+        return page
+
+    with _port(port) as listener:
+        serve_studio(application, place, listener, browser=browser, begin=begin)
 
 
-@contextmanager
-def _shown(application: Application, folder: Path, *, browser: bool) -> Iterator[str]:
-    """Serve the job's curves while the block is executed; yield the address, empty where that is not possible."""
+def _port(port: int) -> Any:
     try:
-        board = TensorBoard(JobFolder(folder).tensorboard)
-    except (MissingDependencyError, JobError) as error:
-        application.output.note(f"No TensorBoard: {error}")
-        yield ""
-        return
-    with board:
-        application.output.note(f"TensorBoard: {board.address}")
-        if browser and application.settings.browser and has_display():
-            webbrowser.open(board.address)
-        yield board.address
+        return take_port(_HOST, port)
+    except UsageError:  # somebody else has it, perhaps a studio: a demo need not fail for that
+        return take_port(_HOST, 0)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
+from ziggurat.settings import Secret
 from ziggurat.workspace.doctor import examine
 
 __all__ = ["doctor"]
 
 
 @click.command(cls=Command)
+@click.option("--database", metavar="URL", help="Look at this database of the studio; else at the one that is set.")
 @click.pass_obj
-def doctor(application: Application) -> int:
+def doctor(application: Application, database: str | None) -> int:
     """Find out what does not work on this machine, and how to mend it; exit code 1 where there is a problem."""
-    findings, output = [], application.output
-    for finding in examine(application.settings):
+    findings, output, settings = [], application.output, application.settings
+    if database:
+        settings = dataclasses.replace(settings, database=Secret(database))
+    for finding in examine(settings):
         findings.append(finding)
         if not application.as_json:
             advice = f"\n{'':20}{finding.advice}" if finding.advice else ""

@@ -35,10 +35,12 @@ def settings_show(application: Application) -> None:
         for each in describe_settings()
     ]
     content = {
-        name: {"value": value if isinstance(value, bool) else str(value), "origin": origin, "variable": variable}
+        name: {"value": value if isinstance(value, bool | int) else str(value), "origin": origin, "variable": variable}
         for name, value, origin, variable in parts
     }
-    rows = [(name, str(value).lower() if value in (True, False) else str(value), *rest) for name, value, *rest in parts]
+    rows = [
+        (name, str(value).lower() if isinstance(value, bool) else str(value), *rest) for name, value, *rest in parts
+    ]
     application.output.document(content, table(rows, ("setting", "value", "from", "variable")))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +13,18 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
+from ziggurat.cli.job_create import job_dataset, job_train
+from ziggurat.cli.job_reach import JobId, known_better, reaches_studio, studio_client
+from ziggurat.cli.job_take import job_checkpoints, job_download
+from ziggurat.cli.job_use import job_evaluate, job_infer
 from ziggurat.cli.output import Output, table
-from ziggurat.cli.studio_parts import studio_module
 from ziggurat.entities import JOB_KINDS, JOB_STATES
 from ziggurat.errors import DataError, JobError, UnknownNameError, UsageError
-from ziggurat.workspace.server_state import running_server
+from ziggurat.web.words import as_duration
 
 __all__ = ["job"]
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PAGE: Final = 200
 
 _ACTIONS: Final = {
     "stop": "Ask the workers of jobs to save and end, or take the jobs out of the queue.",
@@ -31,86 +34,84 @@ _ACTIONS: Final = {
 }
 
 
-class _JobId(click.ParamType):
-    """An id of a job; anything else would be another place in the REST API."""
-
-    name = "id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not _ID.fullmatch(value):
-            raise JobError("There is no such job.", received=repr(value), advice="List them with: ziggurat job list")
-        return value
-
-
-def _reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags that say which studio it asks."""
-    for option in (
-        click.option(
-            "--token-file", type=click.Path(path_type=Path), help="File with a token; others may not read it."
-        ),
-        click.option("--token", metavar="SECRET", help="A token; others may see it on the command line."),
-        click.option("--server", metavar="URL", help="Address of the studio; else the one that serves the workspace."),
-    ):
-        command = option(command)
-    return command
-
-
 @click.group(cls=Group)
 def job() -> None:
-    """List, show, stop, resume and delete the jobs of a studio, and ask their models."""
+    """Make, list, show, stop, resume and delete the jobs of a studio, and ask their models."""
+
+
+for _command in (job_dataset, job_train, job_evaluate, job_infer, job_checkpoints, job_download):
+    job.add_command(_command)
 
 
 @job.command("list")
 @click.option("--kind", "kinds", multiple=True, help="Only this kind, such as train; repeatable.")
 @click.option("--state", "states", multiple=True, help="Only in this state, such as running; repeatable.")
-@click.option("--project", help="Only of this project.")
+@click.option("--project", help="Only of this project; '' for jobs without one.")
 @click.option("--text", help="Only with this text in name, id, notes, network or tags.")
 @click.option("--tag", help="Only with this tag.")
+@click.option("--group", help="Only of this sweep.")
+@click.option("--owner", help="Only of this user.")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Such as 'learning_rate > 0.01'; repeatable.")
 @click.option("--sort", help="Field or curve to sort by; a minus in front puts large values first.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many at most.")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_list(application: Application, kinds: Sequence[str], states: Sequence[str], limit: int, **chosen: Any) -> None:
     """List jobs, newest first."""
     _check_known("kind of job", kinds, JOB_KINDS)
     _check_known("state of a job", states, JOB_STATES)
-    with _client(application, chosen) as client:
-        wanted = {name: value for name, value in chosen.items() if value} | {"kind": kinds, "state": states}
-        found = [each for each, _ in zip(client.jobs(**_given(wanted)), range(limit), strict=False)]
+    with studio_client(application, chosen) as client:
+        wanted = {**chosen, "kind": kinds, "state": states}
+        found = list(islice(client.jobs(**_given(wanted), limit=min(limit, _PAGE)), limit))
     application.output.document(found, _table(found))
 
 
 @job.command("queue")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_queue(application: Application, **studio: Any) -> None:
     """List the jobs that wait, the next one first, and why each waits."""
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         found = client.queue()
-    rows = [(each["id"], each["name"], each["reason"]) for each in found]
-    application.output.document(found, table(rows, ("id", "name", "waits because")))
+    application.output.document(found, _queue_table(found))
+
+
+@job.command("move")
+@click.argument("job_id", metavar="ID", type=JobId())
+@click.option("--before", metavar="OTHER", type=JobId(), help="Job of the queue that shall come after it.")
+@click.option("--last", is_flag=True, help="To the end of the queue.")
+@reaches_studio
+@click.pass_obj
+def job_move(application: Application, job_id: str, before: str | None, last: bool, **studio: Any) -> None:
+    """Place the waiting job ID before another one, or last; without either, first."""
+    if last and before:
+        raise UsageError("`--before` and `--last` exclude each other.", advice="Leave one of them out.")
+    with studio_client(application, studio) as client:
+        if not last and before is None:
+            before = next((each["id"] for each in client.queue() if each["id"] != job_id), None)
+        found = client.reorder(job_id, before)
+    application.output.document(found, _queue_table(found))
 
 
 @job.command("show")
-@click.argument("job_id", metavar="ID", type=_JobId())
-@_reaches_studio
+@click.argument("job_id", metavar="ID", type=JobId())
+@reaches_studio
 @click.pass_obj
 def job_show(application: Application, job_id: str, **studio: Any) -> None:
     """Show all that is known of the job ID."""
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         found = client.job(job_id)
     application.output.document(found, _job_text(found, application.output))
 
 
 def _add_action(name: str, text: str) -> None:
     @job.command(name, help=f"{text}\n\nExit code 10 where that was not possible for one of them.")
-    @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=_JobId())
-    @_reaches_studio
+    @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
+    @reaches_studio
     @click.pass_obj
     def act(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
-        with _client(application, studio) as client:
-            return _for_each(application, job_ids, lambda job_id: getattr(client, name)(job_id))
+        with studio_client(application, studio) as client:
+            return _for_each(application, client, job_ids, lambda job_id: getattr(client, name)(job_id))
 
 
 for _name, _text in _ACTIONS.items():
@@ -118,9 +119,9 @@ for _name, _text in _ACTIONS.items():
 
 
 @job.command("delete")
-@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=_JobId())
+@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
 @click.option("--force", is_flag=True, help="End them first where they run.")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, **studio: Any) -> int:
     """Delete jobs and their folders. Exit code 10 where that was not possible for one of them."""
@@ -129,45 +130,45 @@ def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, 
         client.delete(job_id, force=force)
         return {"id": job_id, "state": "deleted"}
 
-    with _client(application, studio) as client:
-        return _for_each(application, job_ids, delete)
+    with studio_client(application, studio) as client:
+        return _for_each(application, client, job_ids, delete)
 
 
 @job.command("wait")
-@click.argument("job_id", metavar="ID", type=_JobId())
+@click.argument("job_id", metavar="ID", type=JobId())
 @click.option("--time-limit", metavar="S", type=click.FloatRange(min=0), help="Seconds after which it gives up.")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_wait(application: Application, job_id: str, time_limit: float | None, **studio: Any) -> None:
     """Wait until the job ID is done; exit code 10 where it fails, is stopped, or is not done in time."""
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         found = client.wait(job_id, timeout_s=time_limit)
     application.output.document(found, f"{job_id} is {found['state']}.")
 
 
 @job.command("log")
-@click.argument("job_id", metavar="ID", type=_JobId())
-@_reaches_studio
+@click.argument("job_id", metavar="ID", type=JobId())
+@reaches_studio
 @click.pass_obj
 def job_log(application: Application, job_id: str, **studio: Any) -> None:
     """Show the end of the worker's log of the job ID."""
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         text = client.log(job_id)
     application.output.document({"text": text}, text)
 
 
 @job.command("curve")
-@click.argument("job_id", metavar="ID", type=_JobId())
+@click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("tags", nargs=-1, metavar="[TAG]...")
 @click.option("--since-step", type=int, default=-1, help="Only points after this step.")
 @click.option("--max-points", type=click.IntRange(min=2), default=2000, show_default=True, help="Of each curve.")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_curve(
     application: Application, job_id: str, tags: tuple[str, ...], since_step: int, max_points: int, **studio: Any
 ) -> None:
     """Show the points of curves of the job ID; of all of them where no TAG is given."""
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         found = client.curves(job_id, tags, since_step=since_step, max_points=max_points)
     rows = [
         (tag, f"{step:.0f}", f"{value:.6g}")
@@ -178,11 +179,11 @@ def job_curve(
 
 
 @job.command("predict")
-@click.argument("job_id", metavar="ID", type=_JobId())
+@click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("images", nargs=-1, required=True, metavar="IMAGE...", type=click.Path(path_type=Path))
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
 @click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
-@_reaches_studio
+@reaches_studio
 @click.pass_obj
 def job_predict(
     application: Application, job_id: str, images: tuple[Path, ...], top: int, checkpoint: str, **studio: Any
@@ -191,7 +192,7 @@ def job_predict(
     missing = next((image for image in images if not image.is_file()), None)
     if missing is not None:
         raise UsageError("A picture to send is a file of this machine.", received=str(missing))
-    with _client(application, studio) as client:
+    with studio_client(application, studio) as client:
         found = client.models.predict(job_id, images, top=top, checkpoint=checkpoint)
     lines = [_prediction_text(each) for each in found["predictions"]]
     lines += [f"Not read: {each['message']}" for each in found["failures"]]
@@ -199,38 +200,17 @@ def job_predict(
     return DataError.exit_code if found["failures"] else 0
 
 
-def _client(application: Application, studio: dict[str, Any]) -> Any:
-    """Return a client for the studio that the flags name; they are taken out of ``studio``."""
-    server, token, file = studio.pop("server"), studio.pop("token"), studio.pop("token_file")
-    if token and file:
-        raise UsageError("`--token` and `--token-file` exclude each other.", advice="Leave one of them out.")
-    if server is None:
-        state = running_server(application.settings.workspace)
-        if state is None or not state.is_here:
-            where = f" here, not on {state.host}" if state is not None else ""
-            raise JobError(
-                f"A studio must serve {application.settings.workspace}{where} to be asked.",
-                advice="Start one with `ziggurat up`, or name another one by --server URL.",
-            )
-        server = state.address
-    return studio_module("ziggurat.client").Client(server, _secret(file) if file else token or "")
-
-
-def _secret(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("The file of a token must be readable.", received=f"{file}: {error}") from None
-
-
-def _for_each(application: Application, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]) -> int:
+def _for_each(
+    application: Application, client: Any, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]
+) -> int:
     """Do something with each job, whatever happens with the others; return the exit code."""
     code = 0
     for job_id in job_ids:
         try:
             done = act(job_id)
             application.output.line(done, f"{job_id} is {application.output.word(done['state'])} now.")
-        except JobError as error:
+        except JobError as found:
+            error = known_better(found, client)
             code = error.exit_code
             application.output.line(error.as_dict() | {"id": job_id}, f"{job_id}: {error}")
     return code
@@ -243,7 +223,14 @@ def _check_known(what: str, names: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+    """Return what was given; an empty text is: it asks for jobs without a project."""
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: value for name, value in given.items() if value not in (None, [])}
+
+
+def _queue_table(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [(each["id"], each["name"], each["reason"]) for each in found]
+    return table(rows, ("id", "name", "waits because"))
 
 
 def _table(found: Sequence[Mapping[str, Any]]) -> str:
@@ -261,7 +248,7 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
         ("job", f"{found['id']} {found['name']}"),
         ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
         ("progress", _progress(found)),
-        ("time left", "" if found["remaining_s"] is None else f"{found['remaining_s']:.0f} s"),
+        ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", time.strftime("%Y-%m-%d %H:%M", time.localtime(found["created"]))),
         ("owner", found["owner"]),
         ("project", found["project"]),

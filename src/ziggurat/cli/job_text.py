@@ -21,14 +21,14 @@ def status_text(status: JobStatus, output: Output) -> str:
     if status.reason:
         lines.append(f"  reason      {status.reason}")
     total = f" of {status.total_steps}" if status.total_steps else ""
-    if status.kind == "dataset":
+    if status.kind != "train":
         stage = f" ({status.stage})" if status.stage else ""
         lines.append(f"  progress    sample {status.global_step}{total}{stage}")
     else:
         lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch} of {status.max_epoch}")
     if status.steps_per_s:
         left = "" if status.time_left_s is None else f", {status.time_left_s:.0f} s left"
-        unit = "samples/s" if status.kind == "dataset" else "steps/s"
+        unit = "steps/s" if status.kind == "train" else "samples/s"
         lines.append(f"  speed       {status.steps_per_s:.3g} {unit}{left}")
     if status.pid is not None and status.heartbeat_age_s is not None:
         lines.append(f"  worker      process {status.pid} on {status.host}, seen {status.heartbeat_age_s:.0f} s ago")

@@ -18,7 +18,7 @@ from ziggurat.cli.commands import LazyGroup, Verb
 from ziggurat.errors import UsageError, ZigguratError, nearest_names
 from ziggurat.logs import set_up_logging
 from ziggurat.plugins import PluginCatalogue
-from ziggurat.settings import describe_settings
+from ziggurat.settings import Secret, describe_settings
 
 __all__ = ["LATER", "VERBS", "main", "root"]
 
@@ -31,11 +31,11 @@ VERBS: Final = (
     Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
     Verb("resume", "ziggurat.cli.training:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
     Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
-    Verb("demo", "ziggurat.cli.demo:demo", "Train on small digits and watch it in TensorBoard.", _TRAIN),
+    Verb("demo", "ziggurat.cli.demo:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export data sets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
     Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
-    Verb("job", "ziggurat.cli.job:job", "List, show, stop and resume jobs of the studio, ask models.", _STUDIO),
+    Verb("job", "ziggurat.cli.job:job", "Make, list, show, stop jobs of the studio, ask models.", _STUDIO),
     Verb("user", "ziggurat.cli.people:user", "Make, list and change the users of the studio.", _STUDIO),
     Verb("token", "ziggurat.cli.people:token", "Make, list and revoke tokens for programs.", _STUDIO),
     Verb("reindex", "ziggurat.cli.people:reindex", "Rebuild the studio's list of jobs from their folders.", _STUDIO),
@@ -92,10 +92,13 @@ def main(arguments: Sequence[str] | None = None, application: Application | None
         return _show(_unexpected(error), error, shared)
 
 
+_METAVARS: Final = {Path: "FOLDER", Secret: "SECRET", str: "URL", bool: ""}
+
+
 def _setting_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command one flag for each setting."""
-    for setting in reversed(describe_settings()):
-        metavar = f"[{'|'.join(setting.choices)}]" if setting.choices else "FOLDER"
+    """Give a command one flag for each setting that is not the matter of one verb alone."""
+    for setting in reversed([each for each in describe_settings() if each.flag.startswith("--")]):
+        metavar = f"[{'|'.join(setting.choices)}]" if setting.choices else _METAVARS[setting.kind]
         if setting.kind is bool:
             name = setting.flag.removeprefix("--")
             flag = click.option(f"--{name}/--no-{name}", setting.name, default=None, help=setting.help)

@@ -13,7 +13,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
-from ziggurat.cli.server import database_option
+from ziggurat.cli.server import chosen_database, database_option
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.entities import ROLES, SCOPES
 from ziggurat.errors import UnknownNameError, UsageError
@@ -168,7 +168,9 @@ def reindex(application: Application, database: str | None) -> int:
 
     Users, tokens and settings stay. Exit code 1 where a folder could not be read.
     """
-    report = studio_module("ziggurat.workspace.studio.opening").reindex(application.settings, database)
+    report = studio_module("ziggurat.workspace.studio.opening").reindex(
+        application.settings, chosen_database(application, database)
+    )
     lines = [
         f"{len(report.added)} jobs added, {len(report.renewed)} read again, {report.events} events.",
         *(
@@ -182,7 +184,8 @@ def reindex(application: Application, database: str | None) -> int:
 
 
 def _people(application: Application, database: str | None) -> AbstractContextManager[Any]:
-    return studio_module("ziggurat.workspace.studio.opening").open_people(application.settings, database)
+    opening = studio_module("ziggurat.workspace.studio.opening")
+    return opening.open_people(application.settings, chosen_database(application, database))
 
 
 def _shell() -> Any:

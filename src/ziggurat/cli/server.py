@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +20,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.cli.studio_text import studio_text
-from ziggurat.settings import has_display
+from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.ports import address_of, take_port
 from ziggurat.workspace.server_state import (
     end_server,
@@ -28,21 +30,50 @@ from ziggurat.workspace.server_state import (
     write_server,
 )
 
-__all__ = ["database_option", "down", "status", "up"]
+__all__ = [
+    "Place",
+    "chosen_database",
+    "database_option",
+    "down",
+    "serve_studio",
+    "status",
+    "up",
+]
 
 _API: Final = "ziggurat.api"
 _STUDIO: Final = "ziggurat.workspace.studio"
 _LOGS: Final = "logs"
 
-database_option = click.option(
-    "--database",
-    metavar="URL",
-    help="Database of the studio, such as postgresql://USER@HOST/NAME; else studio.db in the workspace.",
+
+def database_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flag ``--database``; ``chosen_database`` says what counts."""
+    text = "Database of the studio, such as postgresql://USER@HOST/NAME; else studio.db in the workspace."
+    return click.option("--database", metavar="URL", help=text)(command)
+
+
+def _take_workspace(context: click.Context, _parameter: click.Parameter, workspace: Path | None) -> None:
+    if workspace is not None:
+        application: Application = context.obj
+        application.use_workspace(workspace.absolute())
+
+
+_workspace_option = click.option(
+    "--workspace",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    callback=_take_workspace,
+    help="Folder of the studio; else that of the settings.",
 )
 
 
+def chosen_database(application: Application, database: str | None) -> str | None:
+    """Return the database that a flag or else a setting names; None for that of the workspace."""
+    return database or application.settings.database.value or None
+
+
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where and how the studio shall listen, as the flags of ``up`` say."""
 
     host: str
@@ -56,34 +87,50 @@ class _Place:
         words = ["--host", self.host, "--port", str(self.port), "--prefix", self.prefix]
         for name in self.hosts:
             words += ["--allowed-host", name]
-        return words if self.database is None else [*words, "--database", self.database]
+        return words
+
+    def settings(self, settings: Settings) -> Settings:
+        """Return the settings with the database: a password stands in no list of processes."""
+        if self.database is None:
+            return settings
+        origins = {**settings.origins, "database": "--database"}
+        return dataclasses.replace(settings, database=Secret(self.database), origins=origins)
 
 
 @click.command(cls=Command)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 for all networks.")
-@click.option("--port", default=5000, show_default=True, help="Port to listen at; 0 for any that is free.")
+@click.option("--host", help="Address to listen at, 127.0.0.1 unless set; 0.0.0.0 for all networks.")
+@click.option("--port", type=int, help="Port to listen at, 5000 unless set; 0 for any that is free.")
 @click.option("--prefix", default="", metavar="PATH", help="Path below which it stands behind a proxy, as /ziggurat.")
 @click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Name that it answers to; repeatable.")
+@_workspace_option
 @database_option
 @click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
 @click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
 @click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")
+@click.option("--backup-made", is_flag=True, help="A backup of the PostgreSQL database was made: bring it up to date.")
 @click.pass_obj
-def up(application: Application, browser: bool | None, detach: bool, new_token: bool, **place: Any) -> None:
+def up(
+    application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, **place: Any
+) -> None:
     """Serve the studio of the workspace until Ctrl-C; jobs go on without it."""
-    asked = _Place(**place)
+    asked = _asked_place(application, **place)
     refuse_second(application.settings.workspace)
+    if backup_made:
+        studio_module(f"{_STUDIO}.opening").upgrade_database(application.settings, asked.database)
     with take_port(asked.host, asked.port) as listener:
         token = _check_people(application, asked, new_token)
         if not detach:
-            _serve(application, asked, listener, token, browser)
+            serve_studio(application, asked, listener, token=token, browser=browser)
             return
-    state = studio_module(f"{_STUDIO}.detaching").start_detached_server(application.settings, asked.words())
+    state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
+        asked.settings(application.settings), asked.words()
+    )
     _show_start(application, state.address, state.pid, token)
     _open_browser(application, state.address, browser)
 
 
 @click.command(cls=Command)
+@_workspace_option
 @click.pass_obj
 def down(application: Application) -> None:
     """End the studio of the workspace; jobs go on."""
@@ -94,6 +141,7 @@ def down(application: Application) -> None:
 
 @click.command(cls=Command)
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@_workspace_option
 @database_option
 @click.pass_context
 def status(context: click.Context, folders: tuple[Path, ...], database: str | None) -> None:
@@ -102,11 +150,25 @@ def status(context: click.Context, folders: tuple[Path, ...], database: str | No
         context.invoke(jobs.status, folders=folders)
         return
     application: Application = context.obj
-    summary = studio_module(f"{_STUDIO}.opening").studio_summary(application.settings, database)
+    summary = studio_module(f"{_STUDIO}.opening").studio_summary(
+        application.settings, chosen_database(application, database)
+    )
     application.output.document(summary, studio_text(summary, application.output))
 
 
-def _check_people(application: Application, place: _Place, new_token: bool) -> str:
+def _asked_place(
+    application: Application, *, host: str | None, port: int | None, database: str | None, **rest: Any
+) -> Place:
+    settings = application.settings
+    return Place(
+        host=settings.host if host is None else host,
+        port=settings.port if port is None else port,
+        database=chosen_database(application, database),
+        **rest,
+    )
+
+
+def _check_people(application: Application, place: Place, new_token: bool) -> str:
     """Return a new token where one is asked for; refuse to listen to others where nobody would have to log in."""
     binding = studio_module("ziggurat.workspace.binding")
     with studio_module(f"{_STUDIO}.opening").open_people(application.settings, place.database) as people:
@@ -115,7 +177,25 @@ def _check_people(application: Application, place: _Place, new_token: bool) -> s
     return token
 
 
-def _serve(application: Application, place: _Place, listener: Any, token: str, browser: bool | None) -> None:
+def serve_studio(
+    application: Application,
+    place: Place,
+    listener: Any,
+    *,
+    token: str = "",
+    browser: bool | None = None,
+    begin: Callable[[Any, str], str] = lambda _studio, address: address,
+) -> None:
+    """Serve the studio of the workspace until a signal comes.
+
+    Args:
+        application: this call.
+        place: where and how.
+        listener: what ``take_port`` gave.
+        token: a new one that people are told.
+        browser: whether one is opened; None for where it can be.
+        begin: called with studio and address once requests are answered; returns the address of what is shown first.
+    """
     serving = studio_module(f"{_API}.serving")
     is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
     prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)
@@ -123,14 +203,14 @@ def _serve(application: Application, place: _Place, listener: Any, token: str, b
     opening, workspace = studio_module(f"{_STUDIO}.opening"), application.settings.workspace
 
     with opening.open_studio(application.settings, url=place.database, prefix=prefix) as studio:
-        server = studio_module(f"{_API}.app").create_app(
+        server = studio_module("ziggurat.web.application").create_studio(
             studio, prefix=prefix, hosts=place.hosts, public_bind=is_public
         )
 
         def ready() -> None:
             write_server(workspace, make_server_state(address, __version__, now=time.time()))
             _show_start(application, address, None, token)
-            threading.Thread(target=_greet, args=(application, studio, address, browser), daemon=True).start()
+            threading.Thread(target=_greet, args=(application, studio, address, browser, begin), daemon=True).start()
 
         try:
             ended_by = serving.serve(server, listener, logs=workspace / _LOGS, ready=ready)
@@ -155,9 +235,11 @@ def _given(token: str) -> dict[str, str]:
     return {"token": token} if token else {}
 
 
-def _greet(application: Application, studio: Any, address: str, browser: bool | None) -> None:
+def _greet(
+    application: Application, studio: Any, address: str, browser: bool | None, begin: Callable[[Any, str], str]
+) -> None:
     """Do what takes a while once the server answers: open a browser, look for the frameworks."""
-    _open_browser(application, address, browser)
+    _open_browser(application, begin(studio, address), browser)
     for framework in studio.machine.frameworks.find():
         if framework.sentence:
             application.output.note(framework.sentence)

@@ -11,6 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.output import table
+from ziggurat.cli.previews import rate
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FieldDescription, TrainSpec, describe_fields, load_spec, read_content, save_spec, spec_json
 
@@ -67,6 +68,9 @@ def upgrade(application: Application, file: Path, write: bool) -> None:
     save_spec(found, path)
     content = {"file": str(path), "from": before, "to": found.version}
     application.output.document(content, f"{path}: version {before} to {found.version}")
+
+
+spec.add_command(rate)
 
 
 def _spec_file(path: Path) -> Path:

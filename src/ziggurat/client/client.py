@@ -9,13 +9,17 @@ from typing import Any, Final, Self
 
 from ziggurat.client.connection import Connection, given
 from ziggurat.client.datasets import DatasetClient
+from ziggurat.client.evaluations import EvaluationClient
 from ziggurat.client.models import ModelClient
 from ziggurat.client.notices import notices
+from ziggurat.client.previews import PreviewClient
 from ziggurat.errors import JobError
+from ziggurat.settings import load_settings
 
 __all__ = ["Client"]
 
 _ENDED: Final = ("done", "failed", "stopped")
+_USUAL_URL: Final = "http://127.0.0.1:5000"
 
 
 class Client:
@@ -25,19 +29,25 @@ class Client:
     ``ziggurat.errors`` that the studio raised; ``details["status"]`` has the status of HTTP.
 
     Args:
-        url: address of the studio, as ``ziggurat up`` prints it.
-        token: secret of a token; empty for a studio on this machine without accounts.
+        url: address of the studio, as ``ziggurat up`` prints it; else that of ``ZIGGURAT_SERVER`` or the settings
+            file, or else ``http://127.0.0.1:5000``.
+        token: secret of a token; empty for a studio on this machine without accounts. Where it is not given, it is
+            that of ``ZIGGURAT_TOKEN`` or the settings file, which is never sent to another studio than theirs.
         timeout_s: how long the studio may be silent.
 
     Attributes:
         datasets: data sets, and uploads for them.
         models: networks and trained models.
+        evaluations: models on whole splits and on many pictures.
+        previews: what is shown before a job is made.
     """
 
-    def __init__(self, url: str = "http://127.0.0.1:5000", token: str = "", *, timeout_s: float = 600.0) -> None:
-        self._connection = Connection(url, token, timeout_s)
+    def __init__(self, url: str | None = None, token: str | None = None, *, timeout_s: float = 600.0) -> None:
+        self._connection = Connection(*_chosen(url, token), timeout_s)
         self.datasets = DatasetClient(self._connection)
         self.models = ModelClient(self._connection)
+        self.evaluations = EvaluationClient(self._connection)
+        self.previews = PreviewClient(self._connection)
 
     def close(self) -> None:
         """Close the connection; closing twice does nothing."""
@@ -221,6 +231,15 @@ class Client:
     def version(self) -> dict[str, str]:
         """Return the versions of Ziggurat and of Python over there."""
         return self._connection.ask("GET", "/version")
+
+
+def _chosen(url: str | None, token: str | None) -> tuple[str, str]:
+    """Return address and secret; what is not given comes from the settings."""
+    if url is not None and token is not None:
+        return url, token
+    settings = load_settings()
+    address = url if url is not None else settings.server or _USUAL_URL
+    return address, settings.token_for(address) if token is None else token
 
 
 def _not_done(job: Mapping[str, Any], received: str) -> JobError:

@@ -33,6 +33,12 @@ class Connection:
     """
 
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
+        if not all("!" <= letter <= "~" for letter in token):
+            raise UsageError(
+                "A token is one word of plain letters, digits and signs.",
+                received="something else",  # nobody shall read it in a message
+                advice="Copy it again, without blanks and line ends.",
+            )
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
         if not _is_address(self.url):

@@ -15,7 +15,7 @@ import google_crc32c
 import numpy as np
 
 from ziggurat.engine.trainer import RunState
-from ziggurat.errors import CheckpointError, StorageError
+from ziggurat.errors import CheckpointError, MissingCheckpointError, StorageError
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, checkpoint_name, checkpoint_step
 
 __all__ = ["CheckpointInfo", "CheckpointStore"]
@@ -103,7 +103,9 @@ class CheckpointStore:
         files = CheckpointFiles(self.folder / name)
         if not files.state.is_file():
             known = ", ".join([info.name for info in self.list()] + sorted(self.names())) or "none"
-            raise CheckpointError(f"There is no checkpoint `{name}` in {self.folder}.", advice=f"There are: {known}.")
+            raise MissingCheckpointError(
+                f"There is no checkpoint `{name}` in {self.folder}.", advice=f"There are: {known}."
+            )
         try:
             content = json.loads(files.state.read_bytes())
             _check_format(content, files.path)

@@ -196,6 +196,7 @@ class JobFilter:
         owner: of this user.
         conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= >, value), as in
             ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``.
+        group_by: ``project`` or ``group``: jobs of the same one stand together, those without one last; empty for none.
         sort: ``created``, ``name``, ``state``, ``elapsed``, ``priority``, a spec's field or a curve.
         descending: whether large values come first; jobs without a value always come last.
         offset: how many to leave out first.
@@ -210,6 +211,7 @@ class JobFilter:
     group: str = ""
     owner: str = ""
     conditions: tuple[tuple[str, str, Any], ...] = ()
+    group_by: str = ""
     sort: str = "created"
     descending: bool = True
     offset: int = 0

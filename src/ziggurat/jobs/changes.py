@@ -15,6 +15,7 @@ from ziggurat.jobs.transitions import next_state
 __all__ = ["Changes"]
 
 _TRIES = 20
+_MOVES = ("state", "added", "deleted")
 
 
 class Changes:
@@ -29,6 +30,7 @@ class Changes:
         self._store = store
         self._hub = hub
         self._version = 0
+        self._moves = 0
         self._changed = threading.Condition()
 
     def apply(self, job: Job, event: str, **fields: Any) -> bool:
@@ -73,12 +75,18 @@ class Changes:
         self._hub.publish(f"job:{job_id}", kind, job_id, offset)
         with self._changed:
             self._version += 1
+            self._moves += kind in _MOVES
             self._changed.notify_all()
 
     @property
     def version(self) -> int:
         """Grows with every change."""
         return self._version
+
+    @property
+    def moves(self) -> int:
+        """Grows with every job that comes, goes, or gets another state."""
+        return self._moves
 
     def wait(self, since: int, timeout_s: float) -> int:
         """Wait until the version is above ``since``, at most so long; return it."""

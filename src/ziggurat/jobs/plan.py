@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from ziggurat.entities import Job, Resources
 from ziggurat.jobs.reasons import (
@@ -22,6 +23,10 @@ from ziggurat.jobs.reasons import (
 from ziggurat.jobs.room import Room
 
 __all__ = ["Fail", "Plan", "Start", "Waiting", "in_order", "plan"]
+
+
+_MODEL_USERS: Final = ("evaluate", "infer")
+"""Kinds of job that use a checkpoint that is there already: the training must stay, but need not be done."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +138,12 @@ def _by_dependencies(
     for job_id, other in others.items():
         if other is None:
             return Fail(job.id, dependency_gone(job_id))
+        if job.kind in _MODEL_USERS:
+            continue
         if other.state == "failed" or other.id in failed:
             return Fail(job.id, dependency_failed(other, failed.get(other.id, other.reason)))
     open_ones = [other for other in others.values() if other is not None and other.state != "done"]
-    if not open_ones:
+    if not open_ones or job.kind in _MODEL_USERS:
         return None
     first = open_ones[0]
     ends = [now + other.remaining_s for other in open_ones if other.state == "running" and other.remaining_s]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from ziggurat.entities import Job, JobChange, NewJob
@@ -24,6 +24,10 @@ class JobRows(Protocol):
 
     def find(self, job_id: str, /) -> Job | None:
         """Return a job, or None."""
+        ...
+
+    def some(self, job_ids: Iterable[str], /) -> list[Job]:
+        """Return the jobs with these ids that there are, in any order."""
         ...
 
     def in_states(self, states: Sequence[str], /) -> list[Job]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,9 @@ from ziggurat.layout import JobFolder
 __all__ = ["Starter"]
 
 _LOG: Final = logging.getLogger(__name__)
+
+_PLAN_HOLDS_S: Final = 5.0
+"""So long a plan holds while no job moves: planning reads the whole queue, and only times of day would differ."""
 
 _NEW_ATTEMPT: Final = {
     "ended": None,
@@ -64,28 +68,47 @@ class Starter:
         self._host = host
         self._lock = lock
         self.waiting: Mapping[str, Waiting] = {}
+        self._asked = threading.Event()
+        self._planned_for: object = None
+        self._planned_at = 0.0
+
+    def look_again(self) -> None:
+        """Plan anew at the next call of ``carry_out``, whatever has changed. Any thread may call it."""
+        self._asked.set()
 
     def carry_out(self, resources: Resources, now: float) -> None:
-        """Plan once and do it.
+        """Plan once and do it; the last plan holds for some seconds where nothing has changed that it depends on.
 
         Args:
             resources: what the machine has.
             now: seconds since 1970.
         """
+        # Before the jobs are read: what changes meanwhile is another plan's.
+        basis = (self._changes.moves, _for_plans(resources))
+        is_asked = self._asked.is_set()
+        self._asked.clear()
+        if not is_asked and basis == self._planned_for and 0 <= now - self._planned_at < _PLAN_HOLDS_S:
+            return
+        self._planned_for, self._planned_at = None, now
+        if self._plan_and_do(resources, now):
+            self._planned_for = basis
+
+    def _plan_and_do(self, resources: Resources, now: float) -> bool:
+        """Return whether nothing was to be done but to wait, and all of that succeeded."""
         queued = {job.id: job for job in self._store.jobs.in_states(("queued",))}
         if not queued:
             self.waiting = {}
-            return
+            return True
         running = self._store.jobs.in_states(ACTIVE_STATES)
         made = plan([*queued.values(), *self._dependencies(queued, running)], running, resources, now)
         self.waiting = made.waiting
         for action in made.actions:
             self._guarded(queued[action.job_id], action, now)
-        for job_id, waiting in made.waiting.items():
-            self._guarded(queued[job_id], waiting, now)
+        noted = [self._guarded(queued[job_id], waiting, now) for job_id, waiting in made.waiting.items()]
+        return not made.actions and all(noted)
 
-    def _guarded(self, job: Job, action: Start | Fail | Waiting, now: float) -> None:
-        """Do one thing; where that fails, such as on a full disk, the others are done all the same."""
+    def _guarded(self, job: Job, action: Start | Fail | Waiting, now: float) -> bool:
+        """Do one thing, and return whether that succeeded; where not, such as on a full disk, the others are done."""
         try:
             if isinstance(action, Start):
                 self._start(job, action.devices, now)
@@ -94,15 +117,16 @@ class Starter:
             else:
                 self._changes.note(job, {"reason": action.reason}, "waiting")
             self._attendance.problems.pop(job.id, None)
+            return True
         except (ZigguratError, OSError) as error:
             if self._store.jobs.find(job.id) is not None:  # else somebody deleted it meanwhile
                 self._attendance.problems[job.id] = str(error)
+            return False
 
     def _dependencies(self, queued: Mapping[str, Job], running: list[Job]) -> list[Job]:
         known = {*queued, *(job.id for job in running)}
         wanted = {job_id for job in queued.values() for job_id in job.depends_on} - known
-        found = [self._store.jobs.find(job_id) for job_id in sorted(wanted)]
-        return [job for job in found if job is not None]
+        return self._store.jobs.some(sorted(wanted))
 
     def _start(self, job: Job, devices: tuple[int, ...], now: float) -> None:
         folder = JobFolder(Path(job.folder))
@@ -141,3 +165,10 @@ class Starter:
         if self._changes.apply(job, "adopt", **fields):
             self._attendance.take_on(job, handle)
         return True
+
+
+def _for_plans(resources: Resources) -> Resources:
+    """Return what a plan depends on: not how busy accelerators are, nor how much more than enough the disk has."""
+    is_full = resources.disk_free_bytes < resources.disk_reserve_bytes
+    devices = tuple(replace(device, load=None) for device in resources.devices)
+    return replace(resources, devices=devices, disk_free_bytes=0 if is_full else resources.disk_reserve_bytes)

@@ -88,14 +88,18 @@ class Supervisor:
     # ---- the thread
 
     def start(self, *, every_s: float = 0.5, clock: Callable[[], float] = time.time) -> None:
-        """Begin to work in a thread of its own.
+        """Begin to work in a thread of its own; starting twice does nothing.
 
         Args:
             every_s: seconds between looks; what people ask for is done sooner.
             clock: seconds since 1970.
         """
-        self._thread = threading.Thread(target=self._work, args=(every_s, clock), name="supervisor", daemon=True)
-        self._thread.start()
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, args=(every_s, clock), name="supervisor", daemon=True
+                )
+                self._thread.start()
 
     def close(self) -> None:
         """End the thread and let go of the workspace; workers work on. Closing twice does nothing."""
@@ -216,7 +220,9 @@ class Supervisor:
             if Path(job.folder).is_dir():
                 write_job_file(Path(job.folder), record_of(job, change))
             self._store.jobs.change(job_id, change, time.time() if now is None else now)
-        self._tell("changed", job_id)
+        self._changes.tell("changed", job_id)
+        if change.priority is not None:  # nothing else of it matters to the queue
+            self.wake()
 
     def set_priority(self, job_id: str, priority: int) -> None:
         """Let a job be started sooner (more) or later (less) than others; 0 is usual."""
@@ -264,7 +270,8 @@ class Supervisor:
         return {**self._attendance.problems, **({"": self._problem} if self._problem else {})}
 
     def wake(self) -> None:
-        """Let the thread look at once."""
+        """Let the thread look at once, and plan anew."""
+        self._starter.look_again()
         self._woken.set()
 
     # ---- parts

@@ -2,6 +2,7 @@
 
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
+from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.files import Spec, load_spec, load_train_spec, parse_spec, read_content, save_spec, spec_json
 from ziggurat.specs.flags import dataset_spec_from_flags, spec_from_flags
 from ziggurat.specs.parts import FileNetwork, PluginUse, ZooNetwork
@@ -12,8 +13,10 @@ __all__ = [
     "SPEC_KINDS",
     "UPGRADES",
     "DatasetSpec",
+    "EvaluateSpec",
     "FieldDescription",
     "FileNetwork",
+    "InferSpec",
     "PluginUse",
     "Spec",
     "TrainSpec",

@@ -13,13 +13,14 @@ from pydantic import ValidationError
 from ziggurat.errors import SpecError, StorageError
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.problems import spec_error
 from ziggurat.specs.train import TrainSpec
 from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
 __all__ = ["Spec", "load_spec", "load_train_spec", "parse_spec", "read_content", "save_spec", "spec_json"]
 
-Spec = TrainSpec | DatasetSpec
+Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec
 """The spec of any kind of job."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ziggurat.errors import SpecError
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
-from ziggurat.specs.files import parse_spec
+from ziggurat.specs.files import Spec, parse_spec
 from ziggurat.specs.train import TrainSpec
 from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
@@ -51,7 +51,7 @@ def dataset_spec_from_flags(
 
 def _from_flags(
     kind: str, flags: Mapping[str, str], assignments: Iterable[str], base: Mapping[str, Any] | None
-) -> TrainSpec | DatasetSpec:
+) -> Spec:
     content = upgrade(base or {"kind": kind, "version": 1})
     if content["kind"] != kind:
         raise SpecError(f"This command takes a spec of kind {kind}.", received=f"kind {content['kind']}")

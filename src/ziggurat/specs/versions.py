@@ -8,6 +8,7 @@ from typing import Any, Final
 from ziggurat.errors import SpecError, nearest_names
 from ziggurat.specs.base import SpecModel
 from ziggurat.specs.dataset import DatasetSpec
+from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.train import TrainSpec
 
 __all__ = ["SPEC_KINDS", "UPGRADES", "Upgrade", "upgrade"]
@@ -15,7 +16,12 @@ __all__ = ["SPEC_KINDS", "UPGRADES", "Upgrade", "upgrade"]
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes the content of one version and returns that of the next, without ``version``."""
 
-SPEC_KINDS: Final[dict[str, type[SpecModel]]] = {"train": TrainSpec, "dataset": DatasetSpec}
+SPEC_KINDS: Final[dict[str, type[SpecModel]]] = {
+    "train": TrainSpec,
+    "dataset": DatasetSpec,
+    "evaluate": EvaluateSpec,
+    "infer": InferSpec,
+}
 """Every kind of job that this release knows, with today's model."""
 
 UPGRADES: Final[dict[tuple[str, int], Upgrade]] = {}

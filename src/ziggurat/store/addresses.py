@@ -29,6 +29,8 @@ def database_url(url_or_path: str | os.PathLike[str]) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
         raise SettingsError(_RULE, received="a URL that cannot be read") from error  # it may hold a password
+    if "@" in (url.host or ""):  # the end of a password would be shown as part of the host
+        raise SettingsError("In the password of an address, `@` is written `%40`.", received="an address with two `@`")
     backend = url.get_backend_name()
     if backend == "sqlite":
         return _sqlite(url.database or "")

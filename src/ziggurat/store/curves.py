@@ -16,7 +16,7 @@ from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, read_columns
 from ziggurat.store.events import MESSAGES_KEPT
 from ziggurat.store.job_rows import key_of
-from ziggurat.store.long_curves import telling_rows
+from ziggurat.store.long_curves import telling_columns
 from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages, points
 from ziggurat.store.thinning import FEWEST_POINTS, thin
 
@@ -24,6 +24,7 @@ __all__ = ["CurveRepository"]
 
 _LOADED_AT_MOST: Final = 20_000
 _MOST: Final = 1 << 62
+_HEAD: Final = (curves.c.key, curves.c.tag, curves.c["count"].label("total"))
 
 
 class CurveRepository:
@@ -43,16 +44,22 @@ class CurveRepository:
             JobError: where there is no such job.
         """
         with self._database.read() as connection:
-            return sorted(_curve_keys(connection, key_of(connection, job_id)))
+            return sorted(_curves_of(connection, job_id))
 
     def curve(self, job_id: str, tag: str, *, since_step: int = -1, max_points: int = 2000) -> Curve:
-        """Return a curve.
+        """Return a curve; see ``some``."""
+        return self.some(job_id, (tag,), since_step=since_step, max_points=max_points)[0]
+
+    def some(
+        self, job_id: str, tags: Iterable[str] = (), *, since_step: int = -1, max_points: int = 2000
+    ) -> list[Curve]:
+        """Return curves of a job.
 
         Args:
             job_id: whose.
-            tag: its name.
+            tags: their names, in the order of the answer; empty for all, in the order of their letters.
             since_step: only points of later steps.
-            max_points: at most so many; of more, ends, extremes and NaN stay (see ``thin``).
+            max_points: at most so many of each; of more, ends, extremes and NaN stay (see ``thin``).
 
         Raises:
             JobError: where there is no such job.
@@ -61,10 +68,12 @@ class CurveRepository:
         """
         _check(max_points)
         with self._database.read() as connection:
-            keys = _curve_keys(connection, key_of(connection, job_id))
-            if tag not in keys:
-                raise UnknownNameError("curve of the job", tag, keys)
-            return _read(connection, tag, keys[tag], since_step, max_points)
+            known = _curves_of(connection, job_id)
+            wanted = list(tags) or sorted(known)
+            unknown = [tag for tag in wanted if tag not in known]
+            if unknown:
+                raise UnknownNameError("curve of the job", unknown[0], known)
+            return [_read(connection, known[tag], since_step, max_points) for tag in wanted]
 
     def many(
         self, job_ids: Iterable[str], tag: str, *, since_step: int = -1, max_points: int = 2000
@@ -82,13 +91,11 @@ class CurveRepository:
         """
         _check(max_points)
         wanted = list(dict.fromkeys(job_ids))
-        query = sa.select(jobs.c.id, curves.c.key).join(curves).where(jobs.c.id.in_(wanted), curves.c.tag == tag)
+        query = sa.select(jobs.c.id, *_HEAD).join(curves).where(jobs.c.id.in_(wanted), curves.c.tag == tag)
         with self._database.read() as connection:
-            keys = {row.id: row.key for row in connection.execute(query)}
+            found = {row.id: row for row in connection.execute(query)}
             return {
-                job_id: _read(connection, tag, keys[job_id], since_step, max_points)
-                for job_id in wanted
-                if job_id in keys
+                job_id: _read(connection, found[job_id], since_step, max_points) for job_id in wanted if job_id in found
             }
 
     def attempts(self, job_id: str) -> list[Attempt]:
@@ -143,24 +150,25 @@ def _own(row: RowMapping) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "job_key"}
 
 
-def _curve_keys(connection: Connection, job_key: int) -> dict[str, int]:
-    rows = connection.execute(sa.select(curves.c.tag, curves.c.key).where(curves.c.job_key == job_key))
-    return {row.tag: row.key for row in rows}
+def _curves_of(connection: Connection, job_id: str) -> dict[str, Any]:
+    """Return the curves of a job by name, each as ``_HEAD`` has it."""
+    rows = connection.execute(sa.select(*_HEAD).where(curves.c.job_key == key_of(connection, job_id)))
+    return {row.tag: row for row in rows}
 
 
-def _read(connection: Connection, tag: str, key: int, since_step: int, max_points: int) -> Curve:
+def _read(connection: Connection, curve: Any, since_step: int, max_points: int) -> Curve:
     since_step = max(-1, min(since_step, _MOST))
-    mine = (points.c.curve_key == key, points.c.step > since_step)
-    count = sa.select(curves.c["count"]).where(curves.c.key == key)
-    if since_step >= 0:
-        count = sa.select(sa.func.count()).where(*mine)
-    total = connection.execute(count).scalar_one()
-    if total > max(_LOADED_AT_MOST, 10 * max_points):
-        columns = list(zip(*telling_rows(connection, key, since_step, buckets=max_points)))
+    mine = (points.c.curve_key == curve.key, points.c.step > since_step)
+    total, most = curve.total, max(_LOADED_AT_MOST, 10 * max_points)
+    if since_step >= 0 and total > most:
+        total = connection.execute(sa.select(sa.func.count()).where(*mine)).scalar_one()
+    if total > most:
+        columns = telling_columns(connection, curve.key, since_step, parts=(max_points - 2) // 3)
     else:
         wanted = sa.select(points.c.step, points.c.value, points.c.epoch, points.c.time)
         columns = read_columns(connection, wanted.where(*mine).order_by(points.c.step))
-    return _thinned(tag, columns, total, max_points)
+        total = len(columns[0]) if columns else 0
+    return _thinned(curve.tag, columns, total, max_points)
 
 
 def _thinned(tag: str, columns: Sequence[Sequence[Any]], total: int, max_points: int) -> Curve:

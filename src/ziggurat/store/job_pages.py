@@ -28,6 +28,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 _NUMBERS: Final = ("priority", "created", "started", "ended", "attempt", "epoch", "global_step", "steps_per_s")
 _TEXTS: Final = ("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent")
+_GROUPS: Final = ("project", "group")
 _NEVER_MISSING: Final = frozenset({"state", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS})
 
 
@@ -73,6 +74,9 @@ def in_order(connection: Connection, query: Select[Any], wanted: JobFilter, now:
         wanted: the filter.
         now: seconds since 1970, for jobs that are under way.
     """
+    if wanted.group_by in _GROUPS:
+        together = bytewise(jobs.c[wanted.group_by])
+        query = query.order_by(together == "", together)  # false, where there is one, stands before true
     name = clean_text(wanted.sort)
     own = _own_value(name, now)
     if own is None:

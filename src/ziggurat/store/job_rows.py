@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ziggurat.entities import Job, Needs, NewJob, ScalarSummary
-from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.errors import JobError, MissingJobError, UnknownNameError
 from ziggurat.store.columns import clean_text, short_text
 from ziggurat.store.spec_values import flatten_spec
 from ziggurat.store.tables import curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
@@ -48,9 +48,11 @@ _ASKED: Final = (
 )  # fmt: skip
 
 
-def no_such_job(job_id: str) -> JobError:
+def no_such_job(job_id: str) -> MissingJobError:
     """Return the error for an id that no job has."""
-    return JobError("There is no such job.", received=job_id, advice="Look at the list of jobs; it may be deleted.")
+    return MissingJobError(
+        "There is no such job.", received=job_id, advice="Look at the list of jobs; it may be deleted."
+    )
 
 
 def key_of(connection: Connection, job_id: str) -> int:

@@ -61,6 +61,10 @@ class JobRepository:
         found = self._where(jobs.c.id == job_id)
         return found[0] if found else None
 
+    def some(self, job_ids: Iterable[str]) -> list[Job]:
+        """Return jobs as they wait: by priority, then by position; those that are not there are left out."""
+        return self._where(jobs.c.id.in_(list(job_ids)))
+
     def page(self, wanted: JobFilter) -> JobPage:
         """Return the jobs of one page, and how many the filter leaves in all.
 
@@ -84,9 +88,9 @@ class JobRepository:
                 keys = connection.execute(ordered.offset(offset).limit(limit)).scalars().all()
             return JobPage(total=total, jobs=tuple(load_jobs(connection, keys)))
 
-    def in_states(self, states: Iterable[str]) -> list[Job]:
-        """Return the jobs in any of these states as they wait: by priority, then by position."""
-        return self._where(jobs.c.state.in_(list(states)))
+    def in_states(self, states: Iterable[str], limit: int | None = None) -> list[Job]:
+        """Return the jobs in any of these states, so many at most, as they wait: by priority, then by position."""
+        return self._where(jobs.c.state.in_(list(states)), limit=limit)
 
     def group(self, group_id: str) -> list[Job]:
         """Return the jobs of a sweep, in the order in which they were made."""
@@ -102,6 +106,19 @@ class JobRepository:
         query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
         with self._database.read() as connection:
             return dict.fromkeys(JOB_STATES, 0) | {row[0]: row[1] for row in connection.execute(query)}
+
+    def kind_counts(self) -> dict[str, int]:
+        """Return how many jobs there are of each kind; kinds without any are left out."""
+        query = sa.select(jobs.c.kind, sa.func.count()).group_by(jobs.c.kind)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
+        """Return how many jobs need each of these; those that nobody needs are left out."""
+        needed = dependencies.c.needed_id
+        query = sa.select(needed, sa.func.count()).where(needed.in_(list(job_ids))).group_by(needed)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
 
     def tags(self) -> list[str]:
         """Return all tags that jobs have, in the order of their letters."""
@@ -184,10 +201,10 @@ class JobRepository:
         with self._database.write() as connection:
             connection.execute(sa.delete(jobs).where(jobs.c.id == job_id))
 
-    def _where(self, *conditions: Any, order: Iterable[Any] = _IN_QUEUE) -> list[Job]:
+    def _where(self, *conditions: Any, order: Iterable[Any] = _IN_QUEUE, limit: int | None = None) -> list[Job]:
+        query = sa.select(jobs.c.key).where(*conditions).order_by(*order).limit(limit)
         with self._database.read() as connection:
-            keys = connection.execute(sa.select(jobs.c.key).where(*conditions).order_by(*order)).scalars().all()
-            return load_jobs(connection, keys)
+            return load_jobs(connection, connection.execute(query).scalars().all())
 
 
 def _put(connection: Connection, key: int, order: list[int], place: int) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from ziggurat.store.dialects import read_columns
 from ziggurat.store.tables import points
 
-__all__ = ["telling_rows"]
-
-_CHUNK = 500
+__all__ = ["telling_columns"]
 
 
-def telling_rows(connection: Connection, curve_key: int, since_step: int, *, buckets: int) -> list[Any]:
-    """Return (step, value, epoch, time) of the points that tell the shape of a curve, by step.
+def telling_columns(
+    connection: Connection, curve_key: int, since_step: int, *, parts: int
+) -> list[Sequence[float | None]]:
+    """Return steps, values, epochs and times of the points that tell the shape of a curve, by step.
 
     The range of steps is divided into equal parts; of each, a smallest, a largest and the first NaN value are among
     them, besides the first and the last point.
@@ -24,25 +25,27 @@ def telling_rows(connection: Connection, curve_key: int, since_step: int, *, buc
     Args:
         connection: to read from.
         curve_key: of the curve.
-        since_step: only points of later steps.
-        buckets: how many parts.
+        since_step: only points of later steps; there is one at least.
+        parts: how many.
     """
     mine = (points.c.curve_key == curve_key, points.c.step > since_step)
-    first, last = connection.execute(
-        sa.select(sa.func.min(points.c.step), sa.func.max(points.c.step)).where(*mine)
-    ).one()
-    borders = sorted({first + (last + 1 - first) * number // buckets for number in range(buckets + 1)})
-    steps = {first, last}
-    for start in range(0, len(borders) - 1, _CHUNK):
-        chunk = borders[start : start + _CHUNK + 1]
-        steps.update(step for step in _extremes(connection, curve_key, chunk) if step is not None)
-    return _rows(connection, curve_key, sorted(steps))
+    ends = sa.select(sa.func.min(points.c.step), sa.func.max(points.c.step)).where(*mine)
+    first, last = connection.execute(ends).one()
+    # One statement that the database counts the parts in: to tell it thousands of borders and to ask again for
+    # thousands of steps takes longer than to look at the points.
+    telling = _telling_steps(curve_key, first, last, width=-(-(last + 1 - first) // parts))
+    columns: list[Any] = [points.c.step, points.c.value, points.c.epoch, points.c.time]
+    query = sa.select(*columns).where(points.c.curve_key == curve_key, points.c.step.in_(telling))
+    return read_columns(connection, query.order_by(points.c.step))
 
 
-def _extremes(connection: Connection, curve_key: int, borders: list[int]) -> list[int | None]:
-    part = sa.values(sa.column("low", sa.BigInteger), sa.column("high", sa.BigInteger), name="parts")
-    part = part.data(list(pairwise(borders))).cte("part")
-    inside = (points.c.curve_key == curve_key, points.c.step >= part.c.low, points.c.step < part.c.high)
+def _telling_steps(curve_key: int, first: int, last: int, *, width: int) -> sa.Select[Any]:
+    """Return a query for the steps; parts begin at ``first`` and are ``width`` steps wide."""
+    lows = sa.select(_whole(first).label("low")).cte("part", recursive=True)
+    following = lows.c.low + _whole(width)
+    part = lows.union_all(sa.select(following).where(following <= _whole(last)))
+    end = part.c.low + _whole(width)
+    inside = (points.c.curve_key == curve_key, points.c.step >= part.c.low, points.c.step < end)
     step = sa.select(points.c.step).where(*inside).limit(1).correlate(part)
     known = step.where(points.c.value.is_not(None))
     picks = (
@@ -50,15 +53,10 @@ def _extremes(connection: Connection, curve_key: int, borders: list[int]) -> lis
         known.order_by(points.c.value.desc(), points.c.step),
         step.where(points.c.value.is_(None)).order_by(points.c.step),
     )
-    query = sa.select(*(pick.scalar_subquery() for pick in picks)).select_from(part)
-    return [found for row in connection.execute(query) for found in row]
+    of_parts = [sa.select(pick.scalar_subquery().label("step")).select_from(part) for pick in picks]
+    ends = [sa.select(_whole(step).label("step")) for step in (first, last)]
+    return sa.select(sa.union_all(*of_parts, *ends).subquery("telling").c.step)
 
 
-def _rows(connection: Connection, curve_key: int, steps: list[int]) -> list[Any]:
-    columns = (points.c.step, points.c.value, points.c.epoch, points.c.time)
-    rows: list[Any] = []
-    for start in range(0, len(steps), _CHUNK):
-        chosen = points.c.step.in_(steps[start : start + _CHUNK])
-        query = sa.select(*columns).where(points.c.curve_key == curve_key, chosen).order_by(points.c.step)
-        rows += connection.execute(query).all()
-    return rows
+def _whole(number: int) -> sa.Cast[int]:
+    return sa.cast(number, sa.BigInteger)

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ziggurat.entities import Project
-from ziggurat.errors import UsageError
+from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.store.columns import short_text
 from ziggurat.store.database import Database
 from ziggurat.store.tables import jobs, projects
@@ -100,7 +100,7 @@ def _find(connection: Connection, name: str) -> int | None:
 def _id_of(connection: Connection, name: str) -> int:
     place = _find(connection, name)
     if place is None:
-        raise UsageError("There is no such project.", received=name, advice="Look at the list of projects.")
+        raise MissingEntryError("There is no such project.", received=name, advice="Look at the list of projects.")
     return place
 
 

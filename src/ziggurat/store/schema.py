@@ -110,5 +110,5 @@ def _backup_needed(place: str, before: str) -> StorageError:
     return StorageError(
         f"A PostgreSQL database must be backed up before its schema is changed: {place}.",
         received=f"revision {before}; this release needs {REVISIONS[-1]}",
-        advice="Back it up with `pg_dump`, then start again and say so (`backup_made`).",
+        advice="Back it up with `pg_dump`, then say so: `ziggurat up --backup-made` (in Python: `backup_made=True`).",
     )

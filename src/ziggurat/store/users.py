@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Row
 
 from ziggurat.entities import ROLES, User
-from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.errors import MissingEntryError, UnknownNameError, UsageError
 from ziggurat.store.database import Database
 from ziggurat.store.tables import sessions, users
 
@@ -122,7 +122,7 @@ class UserRepository:
     def _update(self, user_id: int, *, end_sessions: bool = False, **values: Any) -> None:
         with self._database.write() as connection:
             if connection.execute(sa.update(users).where(users.c.id == user_id).values(values)).rowcount == 0:
-                raise UsageError("There is no such user.", received=user_id, advice="Look at the list of users.")
+                raise MissingEntryError("There is no such user.", received=user_id, advice="Look at the list of users.")
             if end_sessions:
                 connection.execute(sa.delete(sessions).where(sessions.c.user_id == user_id))
 

@@ -22,7 +22,7 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
 def page(
-    request: Request, template: str, status: int = 200, *, topics: tuple[str, ...] = (), **values: Any
+    request: Request, template: str, status: int = 200, /, *, topics: tuple[str, ...] = (), **values: Any
 ) -> Response:
     """Return a page, or a part of one where the template is one.
 

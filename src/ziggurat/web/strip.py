@@ -19,13 +19,13 @@ class Strip:
     Args:
         machine: as ``ziggurat.workspace.studio.machine.Machine.strip`` gives it.
         running: jobs that a worker is at, the oldest first.
-        queue: jobs that wait, the next one first.
+        waiting: how many jobs wait.
         owners: index of an accelerator → the job that has it.
     """
 
     machine: dict[str, Any]
     running: list[Job]
-    queue: list[Job]
+    waiting: int
     owners: dict[int, Job]
 
 
@@ -36,6 +36,6 @@ def strip_of(request: Request) -> Strip:
     return Strip(
         machine=studio.machine.strip(),
         running=running,
-        queue=studio.jobs.queue(),
+        waiting=studio.jobs.counts()["queued"],
         owners={index: job for job in running for index in job.devices},
     )

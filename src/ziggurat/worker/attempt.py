@@ -6,7 +6,9 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.engine.random_state import seed_global_random
@@ -16,10 +18,12 @@ from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, re
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import DatasetSpec, Spec, TrainSpec, load_spec
+from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.dataset_job import run_creation
+from ziggurat.worker.evaluate_job import run_evaluation
 from ziggurat.worker.failures import report_failure
+from ziggurat.worker.infer_job import run_inference
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
 from ziggurat.worker.stopping import ParentWatch, StopRequest
 
@@ -67,14 +71,14 @@ class _Attempt:
         # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
             heartbeat.start()
-            if isinstance(spec, DatasetSpec):
-                return self._create(spec, clock, settings)
+            if not isinstance(spec, TrainSpec):
+                return self._go_through_samples(spec, clock, settings)
             self._build_and_train(spec, clock, settings)
         return self._end()
 
-    def _create(self, spec: DatasetSpec, clock: StepClock, settings: Settings) -> int:
+    def _go_through_samples(self, spec: Spec, clock: StepClock, settings: Settings) -> int:
         attempt = 1 + _attempts(self._folder)
-        return run_creation(
+        return _RUNNERS[type(spec)](
             spec, self._folder, self._request, self._events, clock, attempt=attempt, progress=settings.progress
         )
 
@@ -148,6 +152,14 @@ class _Attempt:
             )
         )
         return code
+
+
+_RUNNERS: Final[dict[type[Any], Callable[..., int]]] = {
+    DatasetSpec: run_creation,
+    EvaluateSpec: run_evaluation,
+    InferSpec: run_inference,
+}
+"""Kind of spec → what executes a job that trains nothing."""
 
 
 def _attempts(folder: JobFolder) -> int:

@@ -28,19 +28,19 @@ from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.placing import place
 from ziggurat.engine.program import Program
-from ziggurat.engine.schedules.registry import make_schedule
 from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import ConfigurationError, MissingDependencyError
 from ziggurat.layout import JobFolder
 from ziggurat.plugins import load
 from ziggurat.records.atomic import storage_errors
+from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.worker.data import DataOptions, JobData, prepare_data
 from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.sources import open_source
 
-__all__ = ["BuiltJob", "build_job", "data_of", "load_backend", "program_request"]
+__all__ = ["BuiltJob", "build_job", "data_of", "data_options", "load_backend", "program_request"]
 
 _SHOWN: Final = ("cost", "accuracy", "error")
 
@@ -97,9 +97,17 @@ def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobD
         spec: what was asked.
         preprocessing: that of the job where it has begun; None to make one, with the mean of the training split.
     """
-    before = spec.preprocessing
     source = open_source(spec.data.source, spec.data.options, spec.seed)
-    options = DataOptions(
+    data = prepare_data(source, data_options(spec), preprocessing)
+    for flow in data.evaluation.values():
+        flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
+    return data
+
+
+def data_options(spec: TrainSpec) -> DataOptions:
+    """Return in plain values what a spec asks of its data."""
+    before = spec.preprocessing
+    return DataOptions(
         batch_size=spec.batch_size * spec.accumulate,
         size=None if before.size is None else (before.size[0], before.size[1]),
         channels=before.channels,
@@ -111,10 +119,6 @@ def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobD
         shuffle=spec.shuffle,
         seed=spec.seed,
     )
-    data = prepare_data(source, options, preprocessing)
-    for flow in data.evaluation.values():
-        flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
-    return data
 
 
 def load_backend(name: str) -> Backend:

@@ -20,7 +20,15 @@ from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.worker.image_source import ImageSource
 
-__all__ = ["DataOptions", "JobData", "fitted_flow", "prepare_data"]
+__all__ = [
+    "DataOptions",
+    "FinishAtRandom",
+    "JobData",
+    "fitted_flow",
+    "fitted_preprocessing",
+    "prepare_data",
+    "training_flow",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +99,10 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
             received=f"`batch_size` {options.batch_size} for {len(train)} samples",
             advice="Make `batch_size` smaller.",
         )
-    chosen = preprocessing or _fitted_preprocessing(source, options)
+    chosen = preprocessing or fitted_preprocessing(source, options)
     fitted = {split: fitted_flow(flow, source, chosen) for split, flow in source.splits.items() if split != "train"}
     return JobData(
-        train=_training(source, chosen, options).seed(options.seed),
+        train=training_flow(source, chosen, options).seed(options.seed),
         evaluation={
             split: _finished(BatchData(flow, options.batch_size, remainder=True), chosen)
             for split, flow in fitted.items()
@@ -105,8 +113,12 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
     )
 
 
-def fitted_flow(flow: DataFlow, source: ImageSource, preprocessing: Preprocessing) -> DataFlow:
+def fitted_flow(
+    flow: DataFlow, source: ImageSource, preprocessing: Preprocessing, *, numbered: bool = False
+) -> DataFlow:
     """Return a split of a source with its pictures fitted: ``[picture, label]``, in the order of the split.
+
+    With ``numbered`` it is ``[picture, label, row]``.
 
     A file that cannot be used is named by its key in the split, such as its path, in errors and in the counts of
     ``source.policy``.
@@ -115,13 +127,17 @@ def fitted_flow(flow: DataFlow, source: ImageSource, preprocessing: Preprocessin
         flow: the split.
         source: what it is of.
         preprocessing: fits the pictures.
+        numbered: whether each is told with its row in the split: rows that cannot be read leave gaps.
     """
     if source.in_memory:
-        return MapData(flow, lambda point: [preprocessing.fit(point[0]), point[1]])
-    return MapData(_Keyed(flow), _Decode(preprocessing, None), on_error=source.policy)
+        points = _Numbered(flow) if numbered else flow
+        return MapData(points, lambda point: [preprocessing.fit(point[0]), *point[1:]])
+    keyed = _Keyed(flow)
+    return MapData(_Numbered(keyed) if numbered else keyed, _Decode(preprocessing, None), on_error=source.policy)
 
 
-def _fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preprocessing:
+def fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preprocessing:
+    """Return what is done to every picture; a mean takes reading the whole training split."""
     plain = Preprocessing(
         size=options.size or source.size,
         channels=options.channels or source.channels,  # pyright: ignore[reportArgumentType]
@@ -135,14 +151,28 @@ def _fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preproce
     return replace(plain, mean=options.mean, mean_values=mean_of(pictures, options.mean))
 
 
-def _training(source: ImageSource, preprocessing: Preprocessing, options: DataOptions) -> DataFlow:
+def training_flow(
+    source: ImageSource, preprocessing: Preprocessing, options: DataOptions, *, by_row: bool = False
+) -> DataFlow:
+    """Return the batches of the training split, before they are given a seed.
+
+    Args:
+        source: its splits.
+        preprocessing: what is done to every picture.
+        options: what the job asks for.
+        by_row: read each picture when it is its turn, also where all of them fit into memory: the batches are the same,
+            and a single row can be asked for at once.
+    """
     flow = source.splits["train"]
     augmentors = options.augmentation.augmentors(preprocessing.channels)
     vary = ComponentAugmentation(augmentors, 0)
     if source.in_memory:
-        points = list(fitted_flow(flow, source, preprocessing))
-        pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
-        flow = DataFromArrays(pictures, labels, shuffle=options.shuffle)
+        if by_row:
+            flow = _Fitted(flow, preprocessing, shuffle=options.shuffle)
+        else:
+            points = list(fitted_flow(flow, source, preprocessing))
+            pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
+            flow = DataFromArrays(pictures, labels, shuffle=options.shuffle)
         if augmentors:
             flow = MapData(flow, vary)
     else:
@@ -151,7 +181,7 @@ def _training(source: ImageSource, preprocessing: Preprocessing, options: DataOp
         flow = MultiThreadMapData(keyed, options.threads, decode, on_error=source.policy)
     batches = BatchData(flow, options.batch_size)
     crops = preprocessing.crop is not None and preprocessing.output_shape[:2] != preprocessing.size
-    return MapData(batches, _FinishAtRandom(preprocessing)) if crops else _finished(batches, preprocessing)
+    return MapData(batches, FinishAtRandom(preprocessing)) if crops else _finished(batches, preprocessing)
 
 
 def _finished(batches: DataFlow, preprocessing: Preprocessing) -> DataFlow:
@@ -183,6 +213,53 @@ class _Keyed(IndexedFlow):
         super().close()
 
 
+class _Fitted(IndexedFlow):
+    """A split that fits into memory, read row by row: ``[picture, label]``, the picture fitted."""
+
+    def __init__(self, flow: DataFlow, preprocessing: Preprocessing, *, shuffle: bool) -> None:
+        super().__init__(shuffle=shuffle)
+        self._flow: Any = flow
+        self._preprocessing = preprocessing
+
+    def __len__(self) -> int:
+        return len(self._flow)
+
+    def datapoint(self, index: int) -> list[Any]:
+        """Return one picture with its label."""
+        picture, label = self._flow.datapoint(index)
+        return [self._preprocessing.fit(picture), label]
+
+    def close(self) -> None:
+        """Close the split."""
+        self._flow.close()
+        super().close()
+
+
+class _Numbered(IndexedFlow):
+    """An indexed flow whose datapoints have their index as last component."""
+
+    def __init__(self, flow: DataFlow) -> None:
+        super().__init__()
+        self._flow: Any = flow
+        self.policy = self._flow.policy
+
+    def __len__(self) -> int:
+        return len(self._flow)
+
+    def key(self, index: int) -> str | int:
+        """Return the key of the flow."""
+        return self._flow.key(index)
+
+    def datapoint(self, index: int) -> list[Any]:
+        """Return one datapoint with its index."""
+        return [*self._flow.datapoint(index), index]
+
+    def close(self) -> None:
+        """Close the flow."""
+        self._flow.close()
+        super().close()
+
+
 class _Decode:
     """Decodes a file's bytes, fits the picture, and varies it."""
 
@@ -191,19 +268,28 @@ class _Decode:
         self._vary = vary
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
-        data, label, key = point
-        fitted = [self._preprocessing.decode(data, key), label]
+        data, label, key, *row = point
+        fitted = [self._preprocessing.decode(data, key), label, *row]
         return fitted if self._vary is None else self._vary(fitted, rng)
 
 
-class _FinishAtRandom:
-    """Finishes a batch with crops at random places."""
+class FinishAtRandom:
+    """Finishes a batch with crops at random places.
+
+    Args:
+        preprocessing: has a crop that is smaller than the pictures.
+    """
 
     def __init__(self, preprocessing: Preprocessing) -> None:
         self._preprocessing = preprocessing
         height, width, _ = preprocessing.output_shape
         self._most = np.array(preprocessing.size) - (height, width)
 
+    def offsets(self, count: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return (N, 2) top and left of each crop of a batch of so many."""
+        return np.stack([rng.randint(0, most + 1, count) for most in self._most], axis=1)
+
     def __call__(self, batch: Any, rng: np.random.RandomState) -> Any:
-        offsets = np.stack([rng.randint(0, most + 1, len(batch[0])) for most in self._most], axis=1)
+        """Return the batch as the network gets it."""
+        offsets = self.offsets(len(batch[0]), rng)
         return [self._preprocessing.finish(batch[0], offsets), batch[1].astype(np.int64)]

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import CheckpointError
-from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, checkpoint_step
+from ziggurat.errors import CheckpointError, MissingCheckpointError
+from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
 from ziggurat.workspace.checkpoint_arrays import (
     ArrayDifference,
     ArraySummary,
@@ -27,6 +27,7 @@ __all__ = [
     "remove_checkpoint",
 ]
 
+_BEST: Final = "best"
 _LATEST: Final = "latest"
 
 
@@ -87,7 +88,7 @@ def checkpoint_details(job: JobFolder, name: str) -> CheckpointDetails:
 
     Args:
         job: the job folder.
-        name: folder name, given name, or ``latest``.
+        name: folder name, given name, ``best`` or ``latest``.
 
     Raises:
         CheckpointError: where it is not there or is damaged.
@@ -140,10 +141,13 @@ def remove_checkpoint(job: JobFolder, name: str) -> str:
 def _find(job: JobFolder, name: str) -> CheckpointFiles:
     checkpoints, given = list_checkpoints(job), _given_names(job.checkpoints)
     names = [checkpoint.name for checkpoint in checkpoints]
-    wanted = names[-1] if name == _LATEST and names else given.get(name, name)
+    best = best_given_name(given)
+    meant = best if name == _BEST and best is not None else name
+    wanted = names[-1] if meant == _LATEST and names else given.get(meant, meant)
     if wanted not in names:
-        known = ", ".join([*names, *sorted(given), *([_LATEST] if names else [])]) or "none"
-        raise CheckpointError(
+        further = [_BEST] if best not in (None, _BEST) else []
+        known = ", ".join([*names, *sorted(given), *further, *([_LATEST] if names else [])]) or "none"
+        raise MissingCheckpointError(
             f"There is no checkpoint `{name}` in {job.path}.", advice=f"There are: {known}.", details={"name": name}
         )
     return CheckpointFiles(job.checkpoints / wanted)

@@ -25,7 +25,9 @@ from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, read_content
+from ziggurat.workspace.dataset_previews import preview_dataset
 from ziggurat.workspace.new_dataset import check_export_options, check_new_dataset, export_options, stored_source
+from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["DatasetRow", "Datasets", "Page"]
 
@@ -126,6 +128,10 @@ class Datasets:
                 advice="Make the data set: the format is guessed when the source is here.",
             )
         return guesses(Path(stored_source(source)))
+
+    def preview(self, spec: Mapping[str, Any], **limits: Any) -> dict[str, Any]:
+        """Return what is in a source; see ``ziggurat.workspace.dataset_previews.preview_dataset``."""
+        return preview_dataset(Tasks(self._settings), spec, **limits)
 
     def formats(self) -> list[dict[str, Any]]:
         """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""

@@ -39,7 +39,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _plugins()
     yield from _machine()
     yield _workspace(settings.workspace)
-    yield from examine_studio(settings.workspace)
+    yield from examine_studio(settings.workspace, database=settings.database.value, port=settings.port)
 
 
 def _python() -> Finding:

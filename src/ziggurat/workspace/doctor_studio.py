@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ziggurat import __version__
 from ziggurat.errors import MissingDependencyError, UsageError
+from ziggurat.workspace.doctor_database import examine_database
 from ziggurat.workspace.doctor_finding import Finding
 from ziggurat.workspace.ports import free_port_after, port_owner, take_port
 from ziggurat.workspace.server_state import ServerState, read_server
@@ -32,13 +33,21 @@ _ANSWER_WITHIN_S: Final = 5.0
 _REINDEX: Final = "Put a backup in its place, or move it away and call: ziggurat reindex"
 
 
-def examine_studio(workspace: Path) -> Iterator[Finding]:
-    """Yield what is found about the studio of a workspace."""
+def examine_studio(workspace: Path, *, database: str = "", port: int = _PORT) -> Iterator[Finding]:
+    """Yield what is found about the studio of a workspace.
+
+    Args:
+        workspace: the folder.
+        database: its address or path; empty for ``studio.db`` in the workspace.
+        port: at which it would listen.
+    """
     state = read_server(workspace)
     yield _server(workspace, state)
     if state is None or not state.is_alive:
-        yield _port()
-    yield _database(workspace / "studio.db")
+        yield _port(port)
+    is_server = "://" in database and not database.startswith("sqlite")
+    path = Path(database.removeprefix("sqlite:///")) if database else workspace / "studio.db"
+    yield examine_database(database) if is_server else _database(path)
 
 
 def _server(workspace: Path, state: ServerState | None) -> Finding:
@@ -68,14 +77,14 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _port() -> Finding:
+def _port(port: int) -> Finding:
     try:
-        take_port("127.0.0.1", _PORT).close()
+        take_port("127.0.0.1", port).close()
     except UsageError:
-        free = free_port_after("127.0.0.1", _PORT)
+        free = free_port_after("127.0.0.1", port)
         advice = f"Use another one: ziggurat up --port {free}" if free else "Use another one with --port."
-        return Finding("studio", "port", "note", f"{_PORT} is taken by {port_owner(_PORT)}", advice)
-    return Finding("studio", "port", "ok", f"{_PORT} is free")
+        return Finding("studio", "port", "note", f"{port} is taken by {port_owner(port)}", advice)
+    return Finding("studio", "port", "ok", f"{port} is free" if port else "any that is free")
 
 
 def _database(path: Path) -> Finding:

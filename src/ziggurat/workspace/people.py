@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities import AuditEntry, Identity, Token, User
-from ziggurat.errors import UsageError
+from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.store.records import AuditFilter, AuditPage
 from ziggurat.store.sessions import digest_of
 from ziggurat.workspace.login_limits import LoginLimits
@@ -84,7 +84,9 @@ class People:
         """
         user = self._rows.users.by_name(name)
         if user is None:
-            raise UsageError("There is no such user.", received=repr(name[:100]), advice="Look at the list of users.")
+            raise MissingEntryError(
+                "There is no such user.", received=repr(name[:100]), advice="Look at the list of users."
+            )
         return user
 
     def create_user(self, name: str, password: str | None, *, role: str, by: Identity) -> User:
@@ -247,7 +249,7 @@ class People:
         """
         is_theirs = any(token.id == token_id for token in self.tokens(of))
         if not is_theirs or not self._rows.tokens.revoke(token_id):
-            raise UsageError("There is no such token.", received=token_id, advice="Look at the list of tokens.")
+            raise MissingEntryError("There is no such token.", received=token_id, advice="Look at the list of tokens.")
         self.note(by, "token.revoke", str(token_id))
 
     def identity_of_token(self, secret: str) -> Identity | None:

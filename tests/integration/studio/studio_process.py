@@ -58,11 +58,17 @@ class Answer:
     stderr: str
 
 
-def call(workspace: Path, *words: str) -> Answer:
-    """Call ``ziggurat`` once, in this process: a new one would take seconds to begin."""
+def call(workspace: Path | None, *words: str) -> Answer:
+    """Call ``ziggurat`` once, in this process: a new one would take seconds to begin.
+
+    Args:
+        workspace: None for that of the settings.
+        words: of the call.
+    """
     out, err = io.StringIO(), io.StringIO()
+    place = [] if workspace is None else ["--workspace", str(workspace)]
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(["--workspace", str(workspace), *words], Application())
+        code = main([*place, *words], Application())
     return Answer(code, out.getvalue(), err.getvalue())
 
 

@@ -53,7 +53,7 @@ def under_way(client, job_id):
     return wait_for(look)
 
 
-def test_a_killed_server_loses_no_job_and_no_point(up, workspace):
+def test_15_a_killed_server_loses_no_job_and_no_point(up, workspace):
     first = up()
     with Client(first.address) as client:
         (job,) = client.train(tiny_training(FOR_EVER))
@@ -75,7 +75,7 @@ def test_a_killed_server_loses_no_job_and_no_point(up, workspace):
         assert steps[-1] <= ended["global_step"]
 
 
-def test_ending_the_server_leaves_its_jobs_alone(up, workspace):
+def test_15_ending_the_server_leaves_its_jobs_alone(up, workspace):
     studio = up()
     with Client(studio.address) as client:
         (job,) = client.train(tiny_training(FOR_EVER))

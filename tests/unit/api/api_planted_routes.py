@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from ziggurat.api import anyone, identity_of, needs, new_router
 from ziggurat.api.guard import OpenFiles
 from ziggurat.entities import Identity
-from ziggurat.errors import DataError, JobError, StorageError
+from ziggurat.errors import CheckpointError, DataError, JobError, MissingJobError, StorageError
 
 good = new_router(prefix="/planted")
 
@@ -42,7 +42,8 @@ async def upload(request: Request, identity: Annotated[Identity, needs("trainer"
 def fail(how: str) -> Response:
     known = {
         "job": JobError("A job must be idle.", received="running"),
-        "missing": JobError("There is no such job.", received="x"),
+        "missing": MissingJobError("There is no such job.", received="x"),
+        "gone": CheckpointError("There is no such checkpoint."),
         "data": DataError("The picture must be readable."),
         "disk": StorageError("The disk must have room."),
     }

@@ -8,6 +8,7 @@ import pytest
 from api_parts import bearer, cookie
 
 from ziggurat.api.events import Streams
+from ziggurat.jobs.notices import Hub
 
 
 class Reader:
@@ -78,11 +79,12 @@ def test_a_notice_reaches_who_chose_its_topic(site, run):
             await reader.until("hello")
         site.notices.publish("job:1-a", "events", "1-a", 512)
         site.notices.publish("queue", "waiting")
-        await jobs.until('id: 1\nevent: events\ndata: {"topic":"job:1-a","kind":"events","id":"1-a","offset":512}\n\n')
-        await queue.until("id: 2\nevent: waiting\n")
-        await all_of_it.until("id: 2\n")
-        assert "id: 1\n" in all_of_it.text
-        assert "id: 1\n" not in queue.text
+        data = '{"topic":"job:1-a","kind":"events","id":"1-a","offset":512}'
+        await jobs.until(f"\nid: {app.state.streams.server}-1\nevent: events\ndata: {data}\n\n")
+        await queue.until("-2\nevent: waiting\n")
+        await all_of_it.until("-2\nevent: waiting\n")
+        assert "-1\nevent: events\n" in all_of_it.text
+        assert "event: events\n" not in queue.text
         for reader in (jobs, queue, all_of_it):
             await reader.leave()
         assert len(app.state.streams) == 0
@@ -101,8 +103,8 @@ def test_the_first_event_says_where_one_is_and_which_life_of_the_server_it_is(si
         return reader.text
 
     first, second = run(scene(site.app())), run(scene(site.app()))
-    assert first.startswith("retry: 2000\nid: 1\nevent: hello\ndata: ")
     servers = [json.loads(text.partition("data: ")[2])["server"] for text in (first, second)]
+    assert first.startswith(f"retry: 2000\nid: {servers[0]}-1\nevent: hello\ndata: ")
     assert len(set(servers)) == 2
 
 
@@ -111,7 +113,8 @@ def test_who_comes_back_gets_what_they_missed(site, run):
         app = site.app()
         for number in range(3):
             site.notices.publish("jobs", "changed", f"job-{number}")
-        by_header, by_query = Reader(app, **{"Last-Event-ID": "1"}), Reader(app, "last_event_id=1")
+        first = f"{app.state.streams.server}-1"
+        by_header, by_query = Reader(app, **{"Last-Event-ID": first}), Reader(app, f"last_event_id={first}")
         for reader in (by_header, by_query):
             await reader.until('"id":"job-2"')
             assert '"id":"job-1"' in reader.text
@@ -122,13 +125,58 @@ def test_who_comes_back_gets_what_they_missed(site, run):
 
 
 @pytest.mark.parametrize("last", ["7", "-3", "a'; --", "9" * 30, "9" * 5000, "١"])
-def test_who_comes_back_from_elsewhere_is_told_to_ask_for_everything(site, run, last):
+@pytest.mark.parametrize("life", ["{}-", "{}", "another-", "", "-"])
+def test_who_comes_back_from_elsewhere_is_told_to_ask_for_everything(site, run, last, life):
     async def scene():
-        reader = Reader(site.app(), **{"Last-Event-ID": last.encode().decode("latin-1")})
+        app = site.app()
+        last_id = life.format(app.state.streams.server) + last
+        reader = Reader(app, **{"Last-Event-ID": last_id.encode().decode("latin-1")})
         await reader.until("event: reload\n")
         await reader.leave()
 
     site.notices.publish("jobs", "added", "1-a")
+    run(scene())
+
+
+def ids_of(text):
+    return [line.removeprefix("id: ") for line in text.splitlines() if line.startswith("id: ")]
+
+
+@pytest.mark.parametrize(("before", "after"), [(7, 3), (3, 7), (5, 5), (0, 4), (4, 0)])
+def test_who_comes_back_to_another_life_of_the_server_reloads_and_misses_nothing(site, run, before, after):
+    async def life(numbers, last, later):
+        site.notices = Hub()  # it begins to count anew in each life
+        for number in range(numbers):
+            site.notices.publish("jobs", "changed", f"{later}-{number}")
+        reader = Reader(site.app(), "topics=jobs", **({"Last-Event-ID": last} if last else {}))
+        await reader.until("event: reload\n" if last else "event: hello\n")
+        site.notices.publish("jobs", "added", later)
+        await reader.until(f'"id":"{later}"')
+        await reader.leave()
+        return ids_of(reader.text)[-1], reader.text
+
+    async def scene():
+        last, text = await life(before, "", "first")
+        assert "event: reload" not in text
+        last, text = await life(after, last, "second")
+        assert text.index("event: reload\n") < text.index('"id":"second"')
+        assert "event: reload\n" in (await life(after, last, "third"))[1]
+
+    run(scene())
+
+
+def test_the_place_before_the_first_notice_is_one_to_come_back_to(site, run):
+    async def scene():
+        app = site.app()
+        reader = Reader(app)
+        await reader.until("hello")
+        await reader.leave()
+        site.notices.publish("jobs", "added", "1-a")
+        again = Reader(app, **{"Last-Event-ID": ids_of(reader.text)[-1]})
+        await again.until('"id":"1-a"')
+        assert "event: reload" not in again.text
+        await again.leave()
+
     run(scene())
 
 
@@ -222,7 +270,7 @@ def test_a_hundred_readers_each_get_everything_and_each_notice_is_encoded_once(s
         thread.join()
         for reader in readers:
             assert [line for line in reader.text.splitlines() if line.startswith("id: ")][1:] == [
-                f"id: {number}" for number in range(1, 201)
+                f"id: {app.state.streams.server}-{number}" for number in range(1, 201)
             ]
             await reader.leave()
         assert len(app.state.streams) == 0

@@ -114,7 +114,9 @@ def test_what_nobody_foresaw_has_an_id_and_tells_nothing(send, caplog):
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize(("how", "status"), [("job", 409), ("missing", 404), ("data", 422), ("disk", 507)])
+@pytest.mark.parametrize(
+    ("how", "status"), [("job", 409), ("missing", 404), ("gone", 409), ("data", 422), ("disk", 507)]
+)
 def test_errors_of_the_tree_have_the_status_of_their_family(send, how, status):
     answer = send("GET", f"/fail/{how}")
     assert answer.status_code == status

@@ -1,55 +1,72 @@
-"""``demo`` trains by the ordinary path and shows the curves in TensorBoard on a loopback port."""
+"""``demo`` starts a studio of its own and trains on handwritten digits in it, as a person would."""
 
 import json
-import os
 import re
 import signal
+import socket
 import subprocess
 import sys
-import urllib.request
 
-import psutil
+import httpx
+import pytest
 
-from ziggurat.workspace.demo import demo_spec
-
-
-def test_the_demo_is_an_ordinary_spec():
-    spec = demo_spec(epochs=3)
-    assert (spec.backend, spec.network.model_dump(), spec.data.source) == (
-        "null",
-        {"source": "zoo", "name": "mlp"},
-        "digits",
-    )
-    assert spec.epochs == 3
+from ziggurat.cli.server import Place
+from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.entities import JobFilter
+from ziggurat.settings import Settings
+from ziggurat.workspace.studio.demo import DATASET_NAME, demo_pictures, start_demo
+from ziggurat.workspace.studio.opening import open_studio
 
 
-def test_demo_trains_and_ends(ziggurat, tmp_path):
-    answer = ziggurat("demo", "--out", tmp_path / "job", "--epochs", "2", "--no-browser", "--exit", "--json")
-    assert answer.code == 0
-    assert answer.content["state"] == "done"
-    address = re.search(r"TensorBoard: (http://127\.0\.0\.1:\d+/)", answer.err)
-    assert address is not None, answer.err
-    assert json.loads((tmp_path / "job" / "spec.json").read_text())["name"] == "demo"
-    alive = [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
-    assert not any("tensorboard" in " ".join(each.cmdline()) for each in alive)
+def test_the_pictures_are_class_folders(tmp_path):
+    root = demo_pictures(tmp_path / "digits")
+    counts = [len(list((root / str(label)).glob("*.png"))) for label in range(10)]
+    assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert decode_image((root / "3" / sorted((root / "3").iterdir())[0].name).read_bytes()).shape[:2] == (28, 28)
 
 
-def test_demo_serves_on_until_it_is_ended(tmp_path, tiny_worker):
-    driver = (
-        "import sys\nfrom ziggurat.cli.application import Application\nfrom ziggurat.cli.main import main\n"
-        f"sys.exit(main(sys.argv[1:], Application(worker_command=[sys.executable, {str(tiny_worker)!r}])))\n"
-    )
-    command = [sys.executable, "-c", driver, "demo", "--out", str(tmp_path / "job"), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if found := re.search(r"TensorBoard goes on at (\S+);", line):
-                break
-        with urllib.request.urlopen(found[1] + "data/runs", timeout=30) as reply:
-            assert reply.status == 200
-        board = next(each for each in psutil.Process(process.pid).children() if "tensorboard.main" in each.cmdline())
-        assert os.getpgid(board.pid) == board.pid
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert not board.is_running()
+@pytest.mark.slow
+def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
+    with open_studio(Settings(workspace=tmp_path / "demo"), start=False) as studio:
+        if not any(each.backend == "tensorflow" and each.works for each in studio.machine.frameworks.find()):
+            pytest.skip("needs TensorFlow, which a worker would load")
+        first, second = start_demo(studio, epochs=2), start_demo(studio, epochs=3)
+        page = studio.jobs.page(JobFilter(kinds=("dataset",)))
+        assert [(job.name, job.state) for job in page.jobs] == [(DATASET_NAME, "queued")]
+        assert first.depends_on == second.depends_on == (page.jobs[0].id,)
+        assert (first.framework, first.network, first.spec["epochs"]) == ("tensorflow", "lenet", 2)
+
+
+@pytest.mark.slow
+def test_demo_serves_a_studio_whose_model_is_shown(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "ziggurat", "demo", "--out", str(tmp_path / "demo"), "--no-open"]
+        command += ["--port", str(port), "--epochs", "1", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            said = json.loads(process.stdout.readline())
+            assert said["workspace"] == str(tmp_path / "demo")
+            assert f":{port}/" not in said["address"]
+            found = next(filter(None, (re.search(r"test it at (\S+)", line) for line in process.stderr)))
+            page = httpx.get(found[1], headers={"Accept": "text/html"}, timeout=30)
+            assert page.status_code == 200
+            job = httpx.get(said["address"] + "api/v1/jobs/" + found[1].rpartition("/")[2], timeout=30).json()
+            assert job["tags"] == ["demo"]
+            for each in (job["id"], *job["depends_on"]):  # nothing goes on after the test
+                httpx.delete(said["address"] + f"api/v1/jobs/{each}?force=true", timeout=60)
+            process.send_signal(signal.SIGTERM)
+            process.stderr.read()
+            assert process.wait(60) == 0
+
+
+def test_mistakes_are_told(ziggurat, tmp_path):
+    answer = ziggurat("demo", "--out", tmp_path, "--epochs", "0")
+    assert answer.code == 2
+    assert "`--epochs` must be at least 1" in answer.err
+
+
+def test_a_place_says_its_words_again():
+    place = Place(host="0.0.0.0", port=7, prefix="/z", hosts=("a",), database=None)
+    assert place.words() == ["--host", "0.0.0.0", "--port", "7", "--prefix", "/z", "--allowed-host", "a"]

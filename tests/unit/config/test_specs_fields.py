@@ -4,7 +4,7 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from ziggurat.engine.schedules.registry import SCHEDULES
+from ziggurat.schedules.registry import SCHEDULES
 from ziggurat.specs import TrainSpec, describe_fields, parse_spec
 
 MINIMAL = {"kind": "train", "network": "mlp", "data": "digits"}

@@ -44,6 +44,9 @@ class MemoryJobs:
     def find(self, job_id: str) -> Job | None:
         return self.rows.get(job_id)
 
+    def some(self, job_ids: Any) -> list[Job]:
+        return [self.rows[job_id] for job_id in job_ids if job_id in self.rows]
+
     def in_states(self, states: Any) -> list[Job]:
         return [job for job in list(self.rows.values()) if job.state in states]
 

@@ -1,5 +1,6 @@
 """What the supervisor does tick by tick, with workers that do what the test says."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -288,3 +289,13 @@ def test_one_job_that_cannot_be_attended_to_stops_no_other(studio):
     assert studio.job("a").state == "running"
     studio.tick(61)
     assert studio.job("a").state == "failed"
+
+
+def test_11_starting_twice_and_ending_before_the_start_are_harmless(studio):
+    before = set(threading.enumerate())
+    studio.supervisor.start(every_s=0.01)
+    studio.supervisor.start(every_s=0.01)
+    assert [each.name for each in set(threading.enumerate()) - before].count("supervisor") == 1
+    studio.again()
+    studio.supervisor.close()
+    studio.supervisor.close()

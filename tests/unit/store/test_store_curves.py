@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_samples import new_job, point
 
-from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.store import Store
 from ziggurat.store.thinning import thin
 
@@ -86,6 +86,22 @@ def test_only_what_is_new_is_asked_for(store: Store) -> None:
         store.curves.curve("a", "los")
 
 
+def test_several_curves_of_a_job_at_once(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    assert store.curves.some("a") == []
+    store.events.take("a", 0, 1, [point(tag, step, float(step)) for tag in ("loss", "Accuracy") for step in (1, 2, 3)])
+    assert [curve.tag for curve in store.curves.some("a")] == ["Accuracy", "loss"]
+    named = store.curves.some("a", ["loss", "Accuracy"], since_step=1)
+    assert [(curve.tag, curve.steps.tolist(), curve.total) for curve in named] == [
+        ("loss", [2, 3], 2),
+        ("Accuracy", [2, 3], 2),
+    ]
+    with pytest.raises(UnknownNameError, match="los"):
+        store.curves.some("a", ["loss", "los"])
+    with pytest.raises(JobError, match="There is no such job"):
+        store.curves.some("gone")
+
+
 def test_the_same_curve_of_many_jobs(store: Store) -> None:
     for job_id, value in (("a", 1.0), ("b", 2.0)):
         store.jobs.add(new_job(job_id))
@@ -108,3 +124,18 @@ def test_a_long_curve_is_thinned_in_the_database(store: Store) -> None:
     assert (found[3 * 12_345], found[3 * 23_456], found[3 * 29_000]) == (99.0, -99.0, math.inf)
     assert math.isnan(found[21])
     assert all(found[step] == heights[step // 3] for step in found if step != 21)
+    later = store.curves.curve("a", "loss", since_step=3 * 5000, max_points=20)
+    assert (later.total, later.steps[0], later.steps[-1]) == (24_999, 3 * 5001, 3 * 29_999)
+    assert {99.0, -99.0, math.inf} <= set(later.values.tolist())
+    assert len(later.steps) <= 20
+
+
+def test_steps_of_a_long_curve_may_be_as_large_as_they_can(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    far = 2**62 - 1
+    steps = [*range(20_001), far]
+    store.events.take("a", 0, 1, [point("loss", step, float(step % 7)) for step in steps])
+    curve = store.curves.curve("a", "loss", max_points=50)
+    assert curve.total == 20_002
+    assert curve.steps.tolist() == [0, 6, far]
+    assert curve.values.tolist() == [0.0, 6.0, float(far % 7)]

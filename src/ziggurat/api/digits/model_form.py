@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ziggurat.api.digits.fields import Fields
 from ziggurat.entities import Job
-from ziggurat.errors import JobError
+from ziggurat.errors import JobError, MissingJobError
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
@@ -80,7 +80,7 @@ def checkpoint_of_epoch(studio: Studio, job_id: str, epoch: str) -> str:
         wanted = float("nan")
     found = [each.name for each in studio.jobs.checkpoints(job_id) if each.epoch == wanted]
     if not found:
-        raise JobError("There is no such checkpoint.", received=f"epoch {epoch[:40]} of {job_id}")
+        raise MissingJobError("There is no such checkpoint.", received=f"epoch {epoch[:40]} of {job_id}")
     return found[-1]
 
 

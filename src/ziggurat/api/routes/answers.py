@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
@@ -45,7 +46,7 @@ def plain(value: Any) -> Any:
 
 def answer(value: Any, status: int = 200) -> Response:
     """Return a value as JSON."""
-    text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _text(value)
     # Lone surrogates come from file names that are no UTF-8; JSON may write them as escapes.
     content = text.encode("utf-8", "surrogatepass") if text.isascii() else _encoded(text)
     return Response(content, status, media_type="application/json")
@@ -69,6 +70,33 @@ def job_values(job: Any) -> dict[str, Any]:
     """Return what ``info.json`` of an archive says of a job."""
     names = ("id", "name", "kind", "state", "framework", "network", "epoch", "global_step", "created", "notes", "tags")
     return plain({name: getattr(job, name) for name in (*names, "scalars", "spec")})
+
+
+def _text(value: Any) -> str:
+    """Return the JSON text of ``plain(value)``, without making all of its values first where that is not needed."""
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, ValueError):  # numbers that JSON has not inside of lists and mappings, or keys that are no texts
+        return _ENCODER.encode(plain(value))
+
+
+def _outer(value: Any) -> Any:
+    """Return a value that JSON has not as one whose parts the encoder goes through itself."""
+    names = _names(type(value))
+    if names is None:
+        if isinstance(value, Mapping):
+            return {str(name): part for name, part in value.items()}
+        return plain(value)
+    parts = [(name, getattr(value, name)) for name in names]
+    return {name: plain(part) if type(part) is float else part for name, part in parts}
+
+
+@functools.lru_cache(maxsize=256)
+def _names(kind: type) -> tuple[str, ...] | None:
+    return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_outer)
 
 
 def _not_finite(value: float) -> str:

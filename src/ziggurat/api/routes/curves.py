@@ -35,6 +35,4 @@ def curves(
     max_points: _Most = 2000,
 ) -> Response:
     """Return curves of a job."""
-    names = tag or studio.jobs.tags(job_id)
-    found = [studio.jobs.curve(job_id, name, since_step=since_step, max_points=max_points) for name in names]
-    return answer(found)
+    return answer(studio.jobs.curves(job_id, tag, since_step=since_step, max_points=max_points))

@@ -125,8 +125,15 @@ def _behind(outputs: Iterable[Any]) -> set[str]:
 
 def _row(operation: Any) -> OperationRow:
     shape = _shape(operation.outputs[0]) if operation.outputs else None
-    inputs = tuple(source.op.name.removeprefix(_SCOPE) for source in operation.inputs)
+    inputs = tuple(_behind_identities(source.op).name.removeprefix(_SCOPE) for source in operation.inputs)
     return OperationRow(operation.name.removeprefix(_SCOPE), operation.type, shape, inputs)
+
+
+def _behind_identities(operation: Any) -> Any:
+    """Return the operation whose value it is: a dropout that predicts, for one, only hands it on."""
+    while operation.type == "Identity" and operation.inputs:
+        operation = operation.inputs[0].op
+    return operation
 
 
 def _layers(operations: Iterable[Any], variables: list[VariableRow]) -> list[LayerRow]:

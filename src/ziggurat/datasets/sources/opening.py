@@ -19,7 +19,7 @@ from ziggurat.datasets.sources.web_place import WebPlace
 from ziggurat.datasets.split_names import split_of
 from ziggurat.errors import DataError
 
-__all__ = ["came_from_outside", "is_remote", "open_source"]
+__all__ = ["came_from_outside", "inner_folder", "is_remote", "open_source"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -107,10 +107,10 @@ def _unpacked(archive: Path, cache: Path, limits: SourceLimits, uri: str) -> Pat
     found = archive.resolve().stat()
     identity = f"{archive.resolve()}\0{found.st_size}\0{found.st_mtime_ns}"
     name = f"{plain_name(archive.name)}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    return _inner(cached_folder(cache, name, uri, lambda folder: unpack(archive, folder, limits)))
+    return inner_folder(cached_folder(cache, name, uri, lambda folder: unpack(archive, folder, limits)))
 
 
-def _inner(content: Path) -> Path:
+def inner_folder(content: Path) -> Path:
     """Return the one folder that everything of an archive lies in; a folder of a split is more than a wrapping."""
     entries = [entry for entry in content.iterdir() if entry.name not in ("__MACOSX", ".DS_Store")]
     if len(entries) == 1 and entries[0].is_dir() and not entries[0].is_symlink() and not split_of(entries[0].name):

@@ -9,8 +9,8 @@ from typing import Literal
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.hyperparameters import ProgramParam
 from ziggurat.engine.callbacks.setters import HyperParamSetter, report_change, setters_of
-from ziggurat.engine.schedules.registry import make_schedule
 from ziggurat.errors import ConfigurationError
+from ziggurat.schedules.registry import make_schedule
 
 __all__ = ["LearningRateSchedule"]
 

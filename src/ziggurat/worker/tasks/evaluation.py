@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.batching import BatchData
-from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
 from ziggurat.worker.data import fitted_flow
 from ziggurat.worker.dataset_source import is_dataset
-from ziggurat.worker.sources import ImageSource, open_source
+from ziggurat.worker.sources import open_source
 from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
 
-__all__ = ["Confusion", "evaluate"]
+__all__ = ["Confusion", "EvaluatedBatch", "Evaluation", "evaluate"]
 
 _MANY_CLASSES: Final = 5
 _BATCH_SIZE: Final = 64
@@ -41,38 +40,91 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         ``classes`` (class, samples, predicted, precision and recall, None where there is none).
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
-    split = request.get("split") or "val"
-    source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
-    samples = _samples(source, split, job.preprocessing)
-    means, confusion = _Means(), Confusion(job.class_names)
-    with open_network(job) as network:
-        openings = _note_opening(job, split)
-        for pictures, numbers in samples:
-            labels = np.asarray(numbers, np.int64)
-            values = network.evaluate(job.preprocessing.finish(np.asarray(pictures)), labels)
-            means.add(values, len(labels))
-            if "probabilities" in values:
-                confusion.add(values["probabilities"], labels)
-    bad = source.policy.counts()
+    evaluation = Evaluation(job, request.get("split") or "val")
+    confusion = Confusion(job.class_names)
+    for batch in evaluation.batches():
+        if "probabilities" in batch.values:
+            confusion.add(batch.values["probabilities"], batch.labels)
     return {
-        **job.summary(),
-        "split": split,
-        "samples": means.samples,
-        "skipped": bad.total,
-        "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
-        "test_openings": openings,
-        "scalars": means.values(),
+        **evaluation.figures(),
         "classifier": confusion.samples > 0,
         **(confusion.figures() if confusion.samples else {}),
     }
 
 
-def _samples(source: ImageSource, split: str, preprocessing: Preprocessing) -> DataFlow:
-    """Return the batches of a split in order, with the remainder: pictures (N, height, width, C) uint8, and labels."""
-    if split not in source.splits:
-        raise UnknownNameError("split of this data", split, source.splits)
-    source.policy.remember = _NAMED_FILES
-    return BatchData(fitted_flow(source.splits[split], source, preprocessing), _BATCH_SIZE, remainder=True)
+@dataclass(frozen=True)
+class EvaluatedBatch:
+    """What a network gave for a batch.
+
+    Args:
+        rows: (N) int64, of the samples in their split.
+        labels: (N) int64.
+        values: ``cost``, ``probabilities``, and what the user summarises.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    values: Mapping[str, Any]
+
+
+class Evaluation:
+    """An evaluation of a network on a split that goes on batch by batch.
+
+    Args:
+        job: what was trained.
+        split: of the data that it was trained on.
+        batch_size: samples at once.
+        named_files: how many of the files that cannot be read are named.
+
+    Raises:
+        UnknownNameError: where the data has no such split.
+    """
+
+    def __init__(
+        self, job: TrainedJob, split: str, *, batch_size: int = _BATCH_SIZE, named_files: int = _NAMED_FILES
+    ) -> None:
+        self._job = job
+        self._split = split
+        self._batch_size = batch_size
+        self._source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
+        if split not in self._source.splits:
+            raise UnknownNameError("split of this data", split, self._source.splits)
+        self._source.policy.remember = named_files
+        self._flow: Any = self._source.splits[split]
+        self._means = _Means()
+        self._openings: int | None = None
+
+    def __len__(self) -> int:
+        """Return how many samples the split has, those that cannot be read included."""
+        return len(self._flow)
+
+    def key(self, row: int) -> str:
+        """Return what names a sample, such as its path."""
+        return str(self._flow.key(row))
+
+    def batches(self) -> Iterator[EvaluatedBatch]:
+        """Open the network, and yield what it gives, in the order of the split."""
+        fitted = fitted_flow(self._flow, self._source, self._job.preprocessing, numbered=True)
+        with open_network(self._job) as network:
+            self._openings = _note_opening(self._job, self._split)
+            for pictures, numbers, rows in BatchData(fitted, self._batch_size, remainder=True):
+                labels = np.asarray(numbers, np.int64)
+                values = network.evaluate(self._job.preprocessing.finish(np.asarray(pictures)), labels)
+                self._means.add(values, len(labels))
+                yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what ``evaluate`` says of networks of every kind."""
+        bad = self._source.policy.counts()
+        return {
+            **self._job.summary(),
+            "split": self._split,
+            "samples": self._means.samples,
+            "skipped": bad.total,
+            "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
+            "test_openings": self._openings,
+            "scalars": self._means.values(),
+        }
 
 
 def _note_opening(job: TrainedJob, split: str) -> int | None:

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.images import read_file
+from ziggurat.engine.tasks import TrainedNetwork
 from ziggurat.errors import DataError
 from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
 
-__all__ = ["described", "predict"]
+__all__ = ["described", "predict", "predict_files"]
 
 _AT_ONCE: Final = 32
 
@@ -33,12 +34,33 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
     failures: list[dict[str, Any]] = []
     with open_network(job) as network:
         for start in range(0, len(request["images"]), _AT_ONCE):
-            fitted, bad = _read(job, request["images"][start : start + _AT_ONCE])
+            files = request["images"][start : start + _AT_ONCE]
+            places, outputs, bad = predict_files(job, network, files)
             failures += bad
-            if fitted:
-                outputs = network.predict(job.preprocessing.finish(np.stack([picture for _, picture in fitted])))
-                predictions += _rows(fitted, outputs, job.class_names, request.get("top") or 5)
+            read = [files[place] for place in places]
+            predictions += _rows(read, outputs, job.class_names, request.get("top") or 5)
     return {**job.summary(), "predictions": predictions, "failures": failures}
+
+
+def predict_files(
+    job: TrainedJob, network: TrainedNetwork, files: Sequence[str]
+) -> tuple[list[int], dict[str, np.ndarray], list[dict[str, Any]]]:
+    """Predict for one batch of image files.
+
+    Args:
+        job: what was trained.
+        network: of it, open.
+        files: paths.
+
+    Returns:
+        The places in ``files`` of those that could be read, the outputs for them, and the failures: ``file`` and the
+        error's JSON shape.
+    """
+    fitted, failures = _read(job, files)
+    if not fitted:
+        return [], {}, failures
+    outputs = network.predict(job.preprocessing.finish(np.stack([picture for _, picture in fitted])))
+    return [place for place, _ in fitted], {name: np.asarray(each) for name, each in outputs.items()}, failures
 
 
 def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int) -> dict[str, Any]:
@@ -55,22 +77,21 @@ def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top
     }
 
 
-def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[str, np.ndarray]], list[dict[str, Any]]]:
-    """Return (file, fitted picture) pairs, and what is to be said of the files that are none."""
+def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[int, np.ndarray]], list[dict[str, Any]]]:
+    """Return (place, fitted picture) pairs, and what is to be said of the files that are none."""
     fitted, failures = [], []
-    for file in files:
+    for place, file in enumerate(files):
         try:
-            fitted.append((file, job.preprocessing.decode(read_file(file), file)))
+            fitted.append((place, job.preprocessing.decode(read_file(file), file)))
         except DataError as error:
             failures.append({"file": file, **error.as_dict()})
     return fitted, failures
 
 
 def _rows(
-    fitted: Sequence[tuple[str, Any]], outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int
+    files: Sequence[str], outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int
 ) -> list[dict[str, Any]]:
-    arrays = {name: np.asarray(each) for name, each in outputs.items()}
     return [
-        {"file": file, **described({name: each[row] for name, each in arrays.items()}, class_names, top)}
-        for row, (file, _) in enumerate(fitted)
+        {"file": file, **described({name: each[row] for name, each in outputs.items()}, class_names, top)}
+        for row, file in enumerate(files)
     ]

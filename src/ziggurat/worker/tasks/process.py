@@ -20,11 +20,13 @@ from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, Zigg
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import load_settings
 from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.tasks.dataset_previews import preview_dataset
 from ziggurat.worker.tasks.evaluation import evaluate
 from ziggurat.worker.tasks.exporting import export
 from ziggurat.worker.tasks.foreign import inspect_model, predict_with_model
 from ziggurat.worker.tasks.networks import debug, describe
 from ziggurat.worker.tasks.prediction import predict
+from ziggurat.worker.tasks.previews import augmented, loading
 
 __all__ = ["TASKS", "main", "perform"]
 
@@ -36,6 +38,9 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "debug": debug,
     "inspect_model": inspect_model,
     "predict_with_model": predict_with_model,
+    "augmented": augmented,
+    "loading": loading,
+    "preview_dataset": preview_dataset,
 }
 """Name → what it does. Requests and results are JSON objects."""
 

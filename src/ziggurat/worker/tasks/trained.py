@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from ziggurat.engine.program import Program
 from ziggurat.engine.tasks import OpensTrained, TrainedNetwork
 from ziggurat.engine.trainer import RunState
 from ziggurat.errors import CheckpointError, DataError
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, best_given_name
 from ziggurat.specs import TrainSpec, load_train_spec
 from ziggurat.worker.build import load_backend, program_request
 from ziggurat.worker.data import JobData
 from ziggurat.worker.tasks.providers import offer_of
 
 __all__ = ["TrainedJob", "open_network", "open_trained_job"]
-
-_BEST: Final = ("best", "min-", "max-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +128,7 @@ class _ProgramNetwork:
 def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
     store = CheckpointStore(job.checkpoints, writable=False)
     given = store.names()
-    best = next((each for start in _BEST for each in sorted(given) if each.startswith(start)), None)
+    best = best_given_name(given)
     if name == "best" and best is None:
         raise CheckpointError(
             f"No checkpoint of {job.path} is marked as the best.",

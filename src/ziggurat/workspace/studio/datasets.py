@@ -57,6 +57,10 @@ class StudioDatasets:
         """Return every format that can be read."""
         return self._datasets.formats()
 
+    def preview(self, spec: Mapping[str, Any], *, samples: int = 24, time_limit_s: float = 10.0) -> dict[str, Any]:
+        """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.dataset_previews``."""
+        return self._datasets.preview(spec, samples=samples, time_limit_s=time_limit_s)
+
     def create(self, request: JobRequest, owner: str = "") -> Job:
         """Put a data set into the queue.
 

@@ -43,7 +43,7 @@ def start_detached_server(
     log = settings.workspace / "logs" / "up.log"
     with storage_errors(log):
         log.parent.mkdir(parents=True, exist_ok=True)
-        pid = _spawn([*_COMMAND, *words], log, child_environment(settings))
+        pid = _spawn([*_COMMAND, *words], log, child_environment(settings, with_secrets=True))
     last, has_ended = time.monotonic() + ready_within_s, False
     while not has_ended and time.monotonic() < last:
         state = running_server(settings.workspace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,18 +46,47 @@ class Jobs:
         """
         return self._store.jobs.get(job_id)
 
+    def dependents(self, job_id: str) -> list[Job]:
+        """Return the jobs that need a job, such as the evaluations of a training.
+
+        Raises:
+            JobError: where there is none of that id.
+        """
+        return self._store.jobs.dependents(self.get(job_id).id)
+
+    def some(self, job_ids: Iterable[str]) -> dict[str, Job]:
+        """Return id → job; those that are not there are left out."""
+        return {job.id: job for job in self._store.jobs.some(job_ids)}
+
+    def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return id of a data set → what is known of it; empty while it is not done."""
+        return self._store.datasets.facts(job_ids)
+
+    def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
+        """Return id → how many jobs need it; those that nobody needs are left out."""
+        return self._store.jobs.dependent_counts(job_ids)
+
+    def kind_counts(self) -> dict[str, int]:
+        """Return kind → jobs; kinds without any are left out."""
+        return self._store.jobs.kind_counts()
+
     def counts(self) -> dict[str, int]:
         """Return state → jobs."""
         return self._store.jobs.counts()
 
-    def queue(self) -> list[Job]:
-        """Return the jobs that wait, the next one first; each says why it waits."""
-        waiting = self._store.jobs.in_states(("queued",))
+    def queue(self, limit: int | None = None) -> list[Job]:
+        """Return the jobs that wait, so many at most, the next one first; each says why it waits."""
+        waiting = self._store.jobs.in_states(("queued",), limit)
         return sorted(waiting, key=lambda job: (-job.priority, job.position, job.created))
 
     def running(self) -> list[Job]:
         """Return the jobs that a worker is at, the oldest first."""
         return sorted(self._store.jobs.in_states(("running", "stopping")), key=lambda job: job.started or 0)
+
+    def expected_start(self, job_id: str) -> float | None:
+        """Return when a job of the queue will start, in seconds since 1970; None while nobody can tell."""
+        waiting = self._supervisor.waiting().get(job_id)
+        return waiting.expected_start if waiting is not None else None
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job, the oldest first."""
@@ -89,18 +118,24 @@ class Jobs:
 
     def tags(self, job_id: str) -> list[str]:
         """Return the names of a job's curves."""
-        return self._store.curves.tags(self.get(job_id).id)
+        return self._store.curves.tags(job_id)
 
     def curve(self, job_id: str, tag: str, *, since_step: int = -1, max_points: int = 2000) -> Curve:
-        """Return a curve, thinned to so many points; minima and maxima stay.
+        """Return a curve, thinned to so many points; see ``curves``."""
+        return self.curves(job_id, (tag,), since_step=since_step, max_points=max_points)[0]
+
+    def curves(
+        self, job_id: str, tags: Sequence[str] = (), *, since_step: int = -1, max_points: int = 2000
+    ) -> list[Curve]:
+        """Return curves, each thinned to so many points; minima and maxima stay.
 
         Args:
             job_id: of the job.
-            tag: name of the curve.
+            tags: names of the curves; empty for all.
             since_step: only points after this step.
-            max_points: how many at most.
+            max_points: how many of each at most.
         """
-        return self._store.curves.curve(self.get(job_id).id, tag, since_step=since_step, max_points=max_points)
+        return self._store.curves.some(job_id, tags, since_step=since_step, max_points=max_points)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
@@ -174,6 +209,11 @@ class Jobs:
         """Place a job of the queue before another one, or last."""
         self._supervisor.reorder(job_id, before=before)
 
+    def hyperparameters(self, job_id: str) -> dict[str, float]:
+        """Return the hyperparameters that people set while a training ran; they hold until others are set."""
+        lines = _lines(JobFolder(Path(self.get(job_id).folder)).hyperparameters)
+        return {name: value for name, text in lines if (value := _number(text)) is not None}
+
     def set_hyperparameter(self, job_id: str, name: str, value: float) -> None:
         """Set a hyperparameter of a running training; it acts within a tenth of an epoch.
 
@@ -197,7 +237,8 @@ class Jobs:
             ``jobs``: id and name; ``differences``: path of a field → value of each job; ``scalars``: tag → last,
             minimum and maximum of each job, None where it has no such curve.
         """
-        jobs = [self.get(job_id) for job_id in job_ids]
+        found = {job.id: job for job in self._store.jobs.some(job_ids)}
+        jobs = [found.get(job_id) or self.get(job_id) for job_id in job_ids]
         flat = [dict(_flat(job.spec)) for job in jobs]
         paths = sorted({path for each in flat for path in each})
         tags = sorted({tag for job in jobs for tag in job.scalars})
@@ -217,6 +258,13 @@ def _lines(path: Path) -> list[tuple[str, str]]:
         return []
     pairs = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines())
     return [(name.strip(), text.strip()) for name, colon, text in pairs if colon]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # somebody else wrote into the file
+        return None
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:

@@ -13,10 +13,30 @@ from typing import Any, Final
 
 from ziggurat.entities import Job, Needs, NewJob
 from ziggurat.errors import SpecError, UsageError
-from ziggurat.specs import DatasetSpec, FileNetwork, Spec, TrainSpec, parse_spec
+from ziggurat.layout import JobFolder
+from ziggurat.specs import (
+    DatasetSpec,
+    EvaluateSpec,
+    FileNetwork,
+    InferSpec,
+    Spec,
+    TrainSpec,
+    load_train_spec,
+    parse_spec,
+)
 from ziggurat.workspace.new_job import create_job
 
-__all__ = ["JobRequest", "dataset_needs", "expand_sweep", "make_jobs", "new_job_id", "train_needs"]
+__all__ = [
+    "JobRequest",
+    "dataset_needs",
+    "expand_sweep",
+    "make_jobs",
+    "model_needs",
+    "needs_of",
+    "network_name",
+    "new_job_id",
+    "train_needs",
+]
 
 _MOST_JOBS: Final = 200
 """A sweep of more jobs is taken for a mistake."""
@@ -136,6 +156,29 @@ def dataset_needs(_spec: Spec) -> Needs:
     return Needs(slot="dataset")
 
 
+def model_needs(spec: EvaluateSpec | InferSpec) -> Needs:
+    """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
+    try:
+        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec))
+    except SpecError:
+        return Needs(slot="cpu")
+
+
+def needs_of(spec: Spec) -> Needs:
+    """Return what a job of any kind needs."""
+    if isinstance(spec, EvaluateSpec | InferSpec):
+        return model_needs(spec)
+    return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec)
+
+
+def network_name(spec: Spec) -> str:
+    """Return the name of the network of a training, or of its file; empty for other kinds."""
+    if not isinstance(spec, TrainSpec):
+        return ""
+    network = spec.network
+    return Path(network.path).name if isinstance(network, FileNetwork) else network.name
+
+
 def _new_job(
     request: JobRequest, spec: Spec, jobs_folder: Path, owner: str, now: float, needs: Any, sweep: str
 ) -> NewJob:
@@ -153,19 +196,12 @@ def _new_job(
         depends_on=tuple(each for each in (request.dataset, request.model) if each),
         needs=request.needs or needs(spec),
         priority=request.priority,
-        framework="" if isinstance(spec, DatasetSpec) else spec.backend,
-        network=_network_name(spec),
+        framework=spec.backend if isinstance(spec, TrainSpec) else "",
+        network=network_name(spec),
         created=now,
         tags=request.tags,
         notes=request.notes,
     )
-
-
-def _network_name(spec: Spec) -> str:
-    if isinstance(spec, DatasetSpec):
-        return ""
-    network = spec.network
-    return Path(network.path).name if isinstance(network, FileNetwork) else network.name
 
 
 def _deep_copy(content: Any) -> Any:

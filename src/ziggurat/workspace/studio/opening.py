@@ -26,7 +26,7 @@ from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
-__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary"]
+__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
 
 DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
@@ -142,6 +142,16 @@ def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]
     }
 
 
+def upgrade_database(settings: Settings, url: str | None = None) -> None:
+    """Bring the schema of the studio's database up to date; a person says that it was backed up.
+
+    Raises:
+        StorageError: where it cannot be read or written, or its schema is newer.
+    """
+    with WorkspaceLock(settings.workspace), _open_store(settings, url, backup_made=True):
+        pass
+
+
 def _refuse_other_version(server: ServerState | None) -> None:
     if server is not None and server.version != __version__:
         raise JobError(
@@ -151,9 +161,9 @@ def _refuse_other_version(server: ServerState | None) -> None:
         )
 
 
-def _open_store(settings: Settings, url: str | None) -> Store:
+def _open_store(settings: Settings, url: str | None, *, backup_made: bool = False) -> Store:
     if url is not None:
-        return Store.open(url)
+        return Store.open(url, backup_made=backup_made)
     path = settings.workspace / DATABASE
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

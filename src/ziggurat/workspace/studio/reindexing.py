@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from ziggurat.entities import NewJob
 from ziggurat.jobs.job_file import JobRecord, read_job_file
-from ziggurat.specs import DatasetSpec, FileNetwork, Spec, load_spec
+from ziggurat.specs import Spec, TrainSpec, load_spec
 from ziggurat.store import JobOnDisk
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
-from ziggurat.workspace.studio.new_jobs import dataset_needs, train_needs
+from ziggurat.workspace.studio.new_jobs import needs_of, network_name
 
 __all__ = ["job_reader"]
 
@@ -49,9 +49,9 @@ def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
         kind=spec.kind,
         folder=str(folder.absolute()),
         spec=spec.model_dump(mode="json"),
-        needs=dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec),
-        framework="" if isinstance(spec, DatasetSpec) else spec.backend,
-        network=_network_name(spec),
+        needs=needs_of(spec),
+        framework=spec.backend if isinstance(spec, TrainSpec) else "",
+        network=network_name(spec),
         **said,
     )
 
@@ -65,10 +65,3 @@ def _fields(status: JobStatus, reason: str) -> dict[str, Any]:
         "host": status.host,
         "health": status.health if status.is_active else "",
     }
-
-
-def _network_name(spec: Spec) -> str:
-    if isinstance(spec, DatasetSpec):
-        return ""
-    network = spec.network
-    return Path(network.path).name if isinstance(network, FileNetwork) else network.name

@@ -11,6 +11,7 @@ from typing import Any, Self
 from ziggurat.settings import Settings
 from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio.datasets import StudioDatasets
+from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.studio.training import Training
@@ -54,6 +55,7 @@ class Studio:
         jobs: of every kind.
         datasets: data sets.
         training: networks and models.
+        evaluations: models on whole splits and on many pictures.
         people: users, sessions, tokens, and the record of who did what.
         projects: of the store.
         notices: news for pages that are open.
@@ -82,7 +84,10 @@ class Studio:
         self.paths = Paths((self.root / name for name in ("uploads", "datasets", "jobs")), store.settings)
         self.jobs = Jobs(store, supervisor, clock)
         self.datasets = StudioDatasets(self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock)
-        self.training = Training(self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock)
+        self.training = Training(
+            self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock, parts.machine
+        )
+        self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)
         self._close = close
 
     def close(self) -> None:

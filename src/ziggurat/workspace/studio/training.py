@@ -9,17 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Job
+from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import JobError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoint_files import checkpoint_details
+from ziggurat.workspace.rate_curve import rate_curve
 from ziggurat.workspace.standard_networks import network_text, standard_networks
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, train_needs
+from ziggurat.workspace.studio.training_previews import TrainingPreviews
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["Training"]
+
+_EARLIER_JOBS: Final = 200
+"""So many of the newest trainings are looked at to tell how long one takes."""
 
 _NETWORK_LIMIT_S: Final = 120.0
 """How long a person's network may take to be described or debugged."""
@@ -35,10 +40,18 @@ class Training:
         inference: warm processes that predict.
         folder: where each training gets its folder.
         clock: seconds since 1970.
+        machine: what it has.
     """
 
     def __init__(
-        self, jobs: Jobs, supervisor: Any, tasks: Tasks, inference: Any, folder: Path, clock: Callable[[], float]
+        self,
+        jobs: Jobs,
+        supervisor: Any,
+        tasks: Tasks,
+        inference: Any,
+        folder: Path,
+        clock: Callable[[], float],
+        machine: Any,
     ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
@@ -46,6 +59,81 @@ class Training:
         self._inference = inference
         self._folder = folder
         self._clock = clock
+        self._previews = TrainingPreviews(tasks, machine, jobs.get, self._finished)
+
+    # ---- before one is started
+
+    def rate_curve(
+        self, spec: Mapping[str, Any], *, points: int = 300, steps_per_epoch: int | None = None
+    ) -> dict[str, Any]:
+        """Return the learning rate over a whole training; see ``ziggurat.workspace.rate_curve``."""
+        return rate_curve(spec, points=points, steps_per_epoch=steps_per_epoch)
+
+    def augmented(
+        self,
+        dataset_id: str,
+        spec: Mapping[str, Any],
+        *,
+        row: int | None = None,
+        split: str = "train",
+        count: int = 12,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Show pictures of a data set exactly as the network will get them, before a mean is taken off.
+
+        Args:
+            dataset_id: of a data set that is done.
+            spec: of the training; network and data may still be missing.
+            row: of the split; None for several, in the order of the first epoch.
+            split: ``val`` and ``test`` are never varied.
+            count: how often the one row is shown, or how many rows are.
+            seed: of the training; the same seed gives the same bytes.
+
+        Returns:
+            ``seed``, ``sentence`` and ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` and
+            ``augmented_png`` (one for each epoch from the first on), both PNG in base64.
+
+        Raises:
+            JobError: where the data set is not done.
+            SpecError: where the spec is not valid; it names the field.
+            DataError: where networks are not trained on such data.
+        """
+        return self._previews.augmented(dataset_id, spec, row=row, split=split, count=count, seed=seed)
+
+    def preflight(self, request: JobRequest, *, describe: bool = True) -> dict[str, Any]:
+        """Find out what a training will take, before it is started.
+
+        Args:
+            request: as for ``create``.
+            describe: whether the data is measured and the network built, in processes of their own; takes seconds.
+
+        Returns:
+            ``findings``: ``name`` (``memory``, ``disk``, ``time``, ``data``, ``batch`` or ``device``), ``level``
+            (``ok``, ``warning`` or ``error``), ``sentence`` and its numbers; a name may come several times. ``steps``,
+            ``steps_per_epoch`` and ``parameters``, None where nobody knows.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+            JobError: where the data set or the model is not there, or of the wrong kind.
+        """
+        return self._previews.preflight(self._complete(request), describe=describe)
+
+    def as_text(self, request: JobRequest, *, url: str = "http://127.0.0.1:5000") -> dict[str, str]:
+        """Return the same training in other words, to be taken away.
+
+        Args:
+            request: as for ``create``.
+            url: of the studio.
+
+        Returns:
+            ``cli``: a line for a shell of this machine for each training; ``json``: the whole spec (with a sweep, what
+            the REST API takes); ``python``: a program that asks the studio for it.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+            JobError: where the data set or the model is not there, or of the wrong kind.
+        """
+        return self._previews.as_text(request, self._complete(request), url)
 
     # ---- training
 
@@ -56,6 +144,11 @@ class Training:
             SpecError: where the spec is not valid; it names the field.
             JobError: where the data set or the model is not there, or of the wrong kind.
         """
+        complete, now = self._complete(request), self._clock()
+        return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=train_needs)
+
+    def _complete(self, request: JobRequest) -> JobRequest:
+        """Return a request whose spec has the places of data set and weights."""
         content = dict(request.spec)
         if request.dataset:
             data = content.get("data")
@@ -65,9 +158,11 @@ class Training:
             }
         if request.model:
             content["pretrained"] = self._weights(request.model, request.checkpoint)
-        complete = dataclasses.replace(request, spec=content)
-        now = self._clock()
-        return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=train_needs)
+        return dataclasses.replace(request, spec=content)
+
+    def _finished(self) -> Sequence[Job]:
+        """Return trainings that are done, the newest first."""
+        return self._jobs.page(JobFilter(kinds=("train",), states=("done",), limit=_EARLIER_JOBS)).jobs
 
     # ---- networks
 
@@ -83,30 +178,42 @@ class Training:
         """
         return network_text(name, framework)
 
-    def describe(self, network: str = "", *, text: str = "", **options: Any) -> dict[str, Any]:
+    def describe(
+        self, network: str = "", *, text: str = "", time_limit_s: float = _NETWORK_LIMIT_S, **options: Any
+    ) -> dict[str, Any]:
         """Describe a standard network, or the text of a network file: layers, shapes, parameters, cost.
 
         Args:
             network: name of a standard network; unused where there is a text.
             text: of a network file.
+            time_limit_s: how long it may take.
             options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
         """
         with _place_of(network, text) as place:
-            found = self._tasks.describe(place, time_limit_s=_NETWORK_LIMIT_S, **_given(options))
+            found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
         return {**found, "network": network}
 
-    def debug(self, network: str = "", *, text: str = "", dataset: str = "", **options: Any) -> dict[str, Any]:
+    def debug(
+        self,
+        network: str = "",
+        *,
+        text: str = "",
+        dataset: str = "",
+        time_limit_s: float = _NETWORK_LIMIT_S,
+        **options: Any,
+    ) -> dict[str, Any]:
         """Run a standard network, or the text of a network file, eagerly on one real batch.
 
         Args:
             network: name of a standard network; unused where there is a text.
             text: of a network file.
             dataset: id of a data set that is done; empty for handwritten digits.
+            time_limit_s: how long it may take.
             options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
         """
         chosen = {**_given(options), "data": self._of_kind(dataset, "dataset").folder if dataset else "digits"}
         with _place_of(network, text) as place:
-            found = self._tasks.debug(place, time_limit_s=_NETWORK_LIMIT_S, **chosen)
+            found = self._tasks.debug(place, time_limit_s=time_limit_s, **chosen)
         return {**found, "network": network}
 
     # ---- models

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import IO, Final, Self
 
 from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.places import member_path
-from ziggurat.errors import DataError, UsageError
+from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.records.atomic import storage_errors
 
 __all__ = ["Incoming", "Upload", "Uploads"]
@@ -51,6 +52,8 @@ class Uploads:
         self.folder = folder
         self._clock = clock
         self._most_bytes = most_bytes
+        self._known: dict[str, tuple[int, int]] = {}  # upload → files, bytes: a folder of thousands is walked once
+        self._lock = threading.Lock()
 
     def add(self, name: str, upload_id: str = "") -> Incoming:
         """Begin a file; use the result in a ``with`` statement.
@@ -71,7 +74,7 @@ class Uploads:
             place = self.folder / f"{int(self._clock())}-{secrets.token_hex(8)}"
         with storage_errors(place):
             place.mkdir(parents=True, exist_ok=True)
-        return Incoming(self, place.name, place, path, self._most_bytes - _size(place))
+        return Incoming(self, place.name, place, path, self._most_bytes - self._counted(place)[1])
 
     def describe(self, upload_id: str) -> Upload:
         """Return what came so far.
@@ -80,11 +83,22 @@ class Uploads:
             UsageError: where there is no such upload.
         """
         place = self._place(upload_id)
-        content = place / "content"
-        files = [path for path in content.rglob("*") if path.is_file()]
-        alone = len(files) == 1 and is_archive(files[0].name)
-        source = files[0] if alone else content
-        return Upload(id=upload_id, source=str(source.absolute()), files=len(files), size_bytes=_size(content))
+        source = place / "content"
+        count, size_bytes = self._counted(place)
+        if count == 1:
+            source = next((path for path in source.rglob("*") if is_archive(path.name) and path.is_file()), source)
+        return Upload(id=upload_id, source=str(source.absolute()), files=count, size_bytes=size_bytes)
+
+    def place_file(self, upload_id: str, partial: Path, target: Path) -> None:
+        """Give a file that is whole its name in the upload; one that was there by that name is replaced."""
+        size_bytes = partial.stat().st_size
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            old_bytes = target.stat().st_size if target.is_file() else None
+            partial.replace(target)
+            if upload_id in self._known:
+                count, total_bytes = self._known[upload_id]
+                self._known[upload_id] = (count + (old_bytes is None), total_bytes + size_bytes - (old_bytes or 0))
 
     def remove(self, upload_id: str) -> None:
         """Delete an upload.
@@ -93,6 +107,7 @@ class Uploads:
             UsageError: where there is no such upload.
         """
         shutil.rmtree(self._place(upload_id), ignore_errors=True)
+        self._known.pop(upload_id, None)
 
     def remove_older_than(self, age_s: float) -> int:
         """Delete uploads that began so long ago; return how many."""
@@ -101,13 +116,23 @@ class Uploads:
             shutil.rmtree(each, ignore_errors=True)
         return len(old)
 
+    def _counted(self, place: Path) -> tuple[int, int]:
+        """Return how many files an upload has, and their bytes."""
+        with self._lock:
+            if place.name not in self._known:
+                sizes = [path.stat().st_size for path in (place / "content").rglob("*") if path.is_file()]
+                self._known[place.name] = (len(sizes), sum(sizes))
+            return self._known[place.name]
+
     def _age(self, place: Path) -> float:
         return self._clock() - int(place.name.partition("-")[0])
 
     def _place(self, upload_id: str) -> Path:
         place = self.folder / upload_id if _ID.fullmatch(upload_id) else None
         if place is None or not place.is_dir():
-            raise UsageError("There is no such upload.", received=f"`{upload_id}`", advice="Send the files again.")
+            raise MissingEntryError(
+                "There is no such upload.", received=f"`{upload_id}`", advice="Send the files again."
+            )
         return place
 
 
@@ -153,9 +178,4 @@ class Incoming:
             self._partial.unlink(missing_ok=True)
             return
         with storage_errors(self._target):
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._partial.replace(self._target)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            self._uploads.place_file(self._id, self._partial, self._target)

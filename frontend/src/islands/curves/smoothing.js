@@ -1,0 +1,11 @@
+// An exponential moving average without the pull towards zero at its start; gaps stay gaps.
+export function smooth(values, weight) {
+  let sum = 0;
+  let mass = 0;
+  return values.map((value) => {
+    if (value == null) return value;
+    sum = sum * weight + (1 - weight) * value;
+    mass = mass * weight + (1 - weight);
+    return sum / mass;
+  });
+}

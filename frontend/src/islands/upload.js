@@ -1,0 +1,189 @@
+// Sends files and folders to the studio while their progress is shown, then names them in a field of the form.
+//
+// Each file is a request of its own, a few at a time: a file that fails is named, and the others go on.
+import { droppedFiles, pickedFiles } from "./upload/files.js";
+import { sendFile } from "./upload/send.js";
+
+const AT_ONCE = 4;
+const SHOWN = 10;
+const GIVEN_UP_AFTER = 8;
+
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+function size(bytes) {
+  if (bytes < 1000) return `${bytes} bytes`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = bytes / 1000;
+  while (value >= 1000 && units.length > 1) {
+    value /= 1000;
+    units.shift();
+  }
+  return `${value.toFixed(value < 100 ? 1 : 0)} ${units[0]}`;
+}
+
+const files = (count) => (count === 1 ? "1 file" : `${count} files`);
+
+export function mount(place) {
+  const field = document.getElementById(place.dataset.field);
+  const picker = place.querySelector('input[type="file"]');
+  const folders = element("input", { type: "file", id: "folder", webkitdirectory: true, hidden: true });
+  const status = element("p", { role: "status" });
+  const bar = element("progress", { className: "meter wide accent", max: 1, value: 0, hidden: true });
+  bar.setAttribute("aria-label", "Sent");
+  const cancel = element("button", { type: "button", className: "small", textContent: "Cancel", hidden: true });
+  const again = element("button", { type: "button", className: "small", textContent: "Send those again", hidden: true });
+  const failures = element("ul");
+  let run = null;
+
+  picker.removeAttribute("name"); // they are sent from here, not with the form
+  picker.hidden = true;
+  place.querySelector("label").replaceWith("Drop a folder, files or an archive (zip, tar) here");
+  const choose = element("button", { type: "button", textContent: "Choose a folder …" });
+  const chooseFiles = element("button", { type: "button", textContent: "Choose files or an archive …" });
+  const buttons = element("p", { className: "row" }, choose, chooseFiles);
+  const sending = element("div", { className: "sending" }, buttons, status, bar, element("p", { className: "row" }, cancel, again), failures);
+  place.append(folders, sending);
+
+  function show(text, isRunning) {
+    status.textContent = text;
+    bar.hidden = cancel.hidden = !isRunning;
+    choose.disabled = chooseFiles.disabled = isRunning;
+  }
+
+  function showFailures(failed) {
+    failures.replaceChildren(
+      ...failed.slice(0, SHOWN).map(({ file, reason }) => element("li", { textContent: `${file.name}: ${reason}` })),
+    );
+    if (failed.length > SHOWN) failures.append(element("li", { textContent: `… and ${failed.length - SHOWN} more` }));
+    again.hidden = !failed.length;
+  }
+
+  function progress(state) {
+    let running = 0;
+    for (const bytes of state.loaded.values()) running += bytes;
+    const sent = state.sent + running;
+    bar.value = state.total ? Math.min(1, sent / state.total) : 1;
+    const text = `Sending: ${state.done} of ${files(state.count)}, ${size(sent)} of ${size(state.total)}.`;
+    if (performance.now() - state.told > 500) {
+      state.told = performance.now();
+      status.textContent = text;
+    }
+  }
+
+  async function sendOne(state, file) {
+    try {
+      state.upload = await sendFile(place.dataset.uploads, file, state.upload?.id ?? "", {
+        signal: state.stop.signal,
+        onProgress: (bytes) => {
+          state.loaded.set(file, bytes);
+          progress(state);
+        },
+      });
+      state.done += 1;
+      state.inRow = 0;
+    } catch (error) {
+      if (state.stop.signal.aborted) return;
+      state.failed.push({ file, reason: error.message });
+      state.inRow += 1;
+      if (state.inRow >= GIVEN_UP_AFTER || error.isFinal) state.waiting.length = 0;
+    }
+    state.loaded.delete(file);
+    state.sent += file.blob.size;
+    progress(state);
+  }
+
+  async function work(state) {
+    while (state.waiting.length && !state.stop.signal.aborted) await sendOne(state, state.waiting.shift());
+  }
+
+  async function forget(state) {
+    if (state.upload) await fetch(`${place.dataset.uploads}/${state.upload.id}`, { method: "DELETE" }).catch(() => {});
+  }
+
+  function finish(state) {
+    const lost = state.count - state.done;
+    if (!state.done) {
+      show("Nothing was sent.", false);
+    } else {
+      const left = state.hidden ? ` ${files(state.hidden)} of the system ${state.hidden === 1 ? "was" : "were"} left out.` : "";
+      show(`${files(state.done)} sent, ${size(state.upload.size_bytes)}.${lost ? ` ${files(lost)} could not be sent.` : ""}${left}`, false);
+      field.value = state.upload.source;
+      const name = document.getElementById("name");
+      if (name && !name.value && state.name) name.value = state.name;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    showFailures(state.failed);
+  }
+
+  async function send({ files: found, hidden, name }, upload = null) {
+    if (run || !found.length) {
+      if (!run) show(hidden ? "There are only files of the system in it." : "There are no files in it.", false);
+      return;
+    }
+    const total = found.reduce((sum, file) => sum + file.blob.size, 0);
+    run = { waiting: [...found], count: found.length, hidden, name, total, upload, done: 0, sent: 0, inRow: 0 };
+    Object.assign(run, { failed: [], loaded: new Map(), stop: new AbortController(), told: 0 });
+    showFailures([]);
+    show(`Sending ${files(found.length)}, ${size(total)}.`, true);
+    const state = run;
+    if (!state.upload) await sendOne(state, state.waiting.shift()); // which makes the upload that the others join
+    await Promise.all(Array.from({ length: state.upload ? AT_ONCE : 0 }, () => work(state)));
+    while (!state.upload && state.waiting.length && !state.stop.signal.aborted) await sendOne(state, state.waiting.shift());
+    run = null;
+    if (state.stop.signal.aborted) {
+      await forget(state);
+      show("Cancelled; what was sent is deleted.", false);
+      return;
+    }
+    for (const file of state.waiting) state.failed.push({ file, reason: "not tried" });
+    last = state;
+    finish(state);
+  }
+
+  let last = null;
+  const dropped = async (event) => {
+    event.preventDefault();
+    place.classList.remove("over");
+    show("Looking what is in it …", false);
+    send(await droppedFiles(event.dataTransfer));
+  };
+  const over = (event) => {
+    event.preventDefault();
+    place.classList.add("over");
+  };
+  const leave = (event) => {
+    if (!place.contains(event.relatedTarget)) place.classList.remove("over");
+  };
+  const guard = (event) => {
+    if (!run) return;
+    event.preventDefault();
+    show("Wait until everything is sent, or cancel.", true);
+    place.scrollIntoView({ block: "nearest" });
+  };
+
+  choose.addEventListener("click", () => folders.click());
+  chooseFiles.addEventListener("click", () => picker.click());
+  for (const input of [picker, folders]) {
+    input.addEventListener("change", () => {
+      const found = pickedFiles(input.files);
+      input.value = "";
+      send(found);
+    });
+    // The form is checked when its fields change; these are none of them.
+    for (const kind of ["input", "change"]) input.addEventListener(kind, (event) => event.stopPropagation());
+  }
+  cancel.addEventListener("click", () => run?.stop.abort());
+  again.addEventListener("click", () => {
+    const upload = last.upload;
+    send({ files: last.failed.map(({ file }) => file), hidden: last.hidden, name: last.name }, upload);
+  });
+  place.addEventListener("drop", dropped);
+  place.addEventListener("dragover", over);
+  place.addEventListener("dragleave", leave);
+  field.form.addEventListener("submit", guard);
+  return () => run?.stop.abort();
+}

@@ -1,0 +1,149 @@
+"""Owns the routes of jobs that use a model: evaluate a split, predict for many pictures, look at what they found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.asked import PageQuery, RequestBody
+from ziggurat.api.routes.shapes import JobShape, JobsShape, Json
+from ziggurat.workspace.studio.prediction_table import TABLE_TYPES
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["evaluations"])
+
+_ClassIndex = Annotated[int, Path(ge=0, lt=2**31)]
+_CHECKPOINT = "A name, `best` or `latest`; empty: the best, or else the latest."
+
+
+class _Evaluation(RequestBody):
+    split: Literal["train", "val", "test"] = "val"
+    checkpoint: str = Field("", max_length=200, description=_CHECKPOINT)
+
+
+class _Inference(RequestBody):
+    source: str = Field(
+        min_length=1, max_length=4096, description="Folder of pictures, or a text file with a path in each line."
+    )
+    image_folder: str = Field("", max_length=4096, description="Where relative paths of a list begin.")
+    checkpoint: str = Field("", max_length=200, description=_CHECKPOINT)
+    top: int = Field(5, ge=1, le=5, description="Classes that are kept of each picture.")
+    limit: int = Field(0, ge=0, lt=2**31, description="Pictures at most; 0 for all.")
+
+
+class _Samples(PageQuery):
+    label: int | None = Field(None, ge=-1, lt=2**31, description="Class number; -1 for samples without a label.")
+    predicted: int | None = Field(None, ge=0, lt=2**31, description="Class number that the model chose.")
+    only: Literal["", "wrong", "right"] = ""
+    order: Literal["hardest", "surest_wrong", "row"] = "hardest"
+    min_score: float = Field(0.0, allow_inf_nan=False)
+    max_score: float = Field(1.0, allow_inf_nan=False)
+
+
+class _Differences(PageQuery):
+    which: Literal["fixed", "broken", "still_wrong"] = "fixed"
+
+
+@router.post("/models/{job_id}/evaluations", response_model=JobShape, status_code=201)
+def create(studio: Held, who: Trainer, job_id: str, body: _Evaluation) -> Response:
+    """Put the evaluation of a model on a split into the queue."""
+    job = studio.evaluations.create(job_id, owner=who.name, **body.model_dump())
+    studio.people.note(who, "evaluation.create", job.id, model=job_id, split=body.split)
+    return answer(job, 201)
+
+
+@router.post("/models/{job_id}/inferences", response_model=JobShape, status_code=201)
+def create_many(studio: Held, who: Trainer, job_id: str, body: _Inference) -> Response:
+    """Put predicting for many pictures of the studio's machine into the queue."""
+    job = studio.evaluations.create_many(job_id, owner=who.name, **body.model_dump())
+    studio.people.note(who, "inference.create", job.id, model=job_id)
+    return answer(job, 201)
+
+
+@router.get("/models/{job_id}/evaluations", response_model=JobsShape)
+def of_model(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return the jobs that used a model, of both kinds, newest first."""
+    return answer({"jobs": studio.evaluations.of_model(job_id)})
+
+
+@router.get("/evaluations/{job_id}", response_model=Json)
+def summary(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return what was found: ``count``, ``failures``, ``scalars``, ``accuracy``, ``confusion``, ``per_class``, …"""
+    return answer(studio.evaluations.summary(job_id))
+
+
+@router.get("/evaluations/{job_id}/samples", response_model=Json)
+def samples(studio: Held, _who: Viewer, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
+    """Return ``total`` and ``samples`` that a filter leaves; a cell of the confusion is a label and a prediction."""
+    return answer(studio.evaluations.samples(job_id, **query.model_dump()))
+
+
+@router.get("/evaluations/{job_id}/curves/{class_index}", response_model=Json)
+def curves(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    class_index: _ClassIndex,
+    points: Annotated[int, Query(ge=2, le=10_000)] = 200,
+) -> Response:
+    """Return precision, recall, false and true positive rates of a class over its thresholds."""
+    return answer(studio.evaluations.curves(job_id, class_index, points=points))
+
+
+@router.get("/evaluations/{job_id}/at-threshold", response_model=Json)
+def at_threshold(
+    studio: Held, _who: Viewer, job_id: str, threshold: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
+) -> Response:
+    """Return the figures where samples below a score count as undecided: ``coverage``, ``accuracy``, ``per_class``."""
+    return answer(studio.evaluations.at_threshold(job_id, threshold))
+
+
+@router.get("/evaluations/{job_id}/top/{class_index}", response_model=list[Json])
+def top_of_class(
+    studio: Held, _who: Viewer, job_id: str, class_index: _ClassIndex, limit: Annotated[int, Query(ge=1, le=1000)] = 10
+) -> Response:
+    """Return the samples with the highest score of a class, the surest first."""
+    return answer(studio.evaluations.top_of_class(job_id, class_index, limit))
+
+
+@router.get("/evaluations/{job_id}/differences/{other_id}", response_model=Json)
+def differences(
+    studio: Held, _who: Viewer, job_id: str, other_id: str, query: Annotated[_Differences, Query()]
+) -> Response:
+    """Return the samples that another evaluation of the same ones got right, got wrong, or still gets wrong."""
+    return answer(studio.evaluations.differences(job_id, other_id, **query.model_dump()))
+
+
+@router.get("/evaluations/{job_id}/pictures/{row}", response_class=Response)
+def picture(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    row: Annotated[int, Path(ge=0, lt=2**31)],
+    max_side_px: Annotated[int, Query(ge=8, le=4096)] = 1024,
+) -> Response:
+    """Return a picture that was predicted for as PNG; those of an evaluation are at its data set."""
+    content = studio.evaluations.picture(job_id, row, max_side_px=max_side_px)
+    return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+
+
+@router.get("/evaluations/{job_id}/table", response_class=Response)
+def table(
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    format: Annotated[Literal["csv", "json"], Query()] = "csv",  # noqa: A002 - the word that people use
+) -> Response:
+    """Return the predictions for all samples as a file."""
+    name = quote(f"{studio.jobs.get(job_id).name or job_id}.{format}".replace("/", "-").encode("utf-8", "replace"))
+    parts = studio.evaluations.table(job_id, format)
+    shown = f"attachment; filename=\"predictions.{format}\"; filename*=UTF-8''{name}"
+    return StreamingResponse(parts, media_type=TABLE_TYPES[format], headers={"Content-Disposition": shown})

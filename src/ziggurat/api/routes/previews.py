@@ -1,0 +1,83 @@
+"""Owns the routes of what is shown before a job is made: rates, pictures, findings, other words, and sources."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Trainer, Viewer
+from ziggurat.api.routes.answers import answer
+from ziggurat.api.routes.asked import NewJobBody, RequestBody
+from ziggurat.api.routes.shapes import Json
+from ziggurat.workspace.studio.new_jobs import JobRequest
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["previews"])
+
+
+class _RateCurve(RequestBody):
+    spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
+    points: int = Field(300, ge=2, le=10_000)
+    steps_per_epoch: int | None = Field(None, ge=1, lt=2**31, description="Where the spec does not say them.")
+
+
+class _Augmented(RequestBody):
+    dataset: str = Field(max_length=200, description="Id of a data set that is done.")
+    spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
+    row: int | None = Field(None, ge=0, lt=2**31, description="Of the split; left out, several.")
+    split: Literal["train", "val", "test"] = "train"
+    count: int = Field(12, ge=1, le=100, description="How often the one row is shown, or how many rows are.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Of the training: the same seed gives the same bytes.")
+
+
+class _Preflight(NewJobBody):
+    describe: bool = Field(True, description="Whether the data is measured and the network built: takes seconds.")
+
+    def request(self) -> JobRequest:
+        """Return what would make the job."""
+        return JobRequest(**{**self.model_dump(exclude={"describe"}), "tags": tuple(self.tags)})
+
+
+class _Source(RequestBody):
+    spec: dict[str, Any] = Field(description="Of a data set; all but `source` may be missing.")
+    samples: int = Field(24, ge=0, le=200, description="How many are shown.")
+    time_limit_s: float = Field(10.0, ge=0.1, le=120, description="How long to look.")
+
+
+@router.post("/trainings/rate-curve", response_model=Json)
+def rate_curve(studio: Held, _who: Viewer, body: _RateCurve) -> Response:
+    """Return the learning rate over a training, as the engine will set it: ``epochs``, ``rates``, ``sentence``."""
+    return answer(studio.training.rate_curve(body.spec, points=body.points, steps_per_epoch=body.steps_per_epoch))
+
+
+@router.post("/trainings/augmented", response_model=Json)
+def augmented(studio: Held, _who: Trainer, body: _Augmented) -> Response:
+    """Return pictures as the network will get them: ``seed``, ``pictures`` (PNG in base64), ``sentence``."""
+    studio.paths.check_spec(body.spec)
+    options = body.model_dump(include={"row", "split", "count", "seed"})
+    return answer(studio.training.augmented(body.dataset, body.spec, **options))
+
+
+@router.post("/trainings/preflight", response_model=Json)
+def preflight(studio: Held, _who: Trainer, body: _Preflight) -> Response:
+    """Return what a training will take: ``findings``, ``steps``, ``steps_per_epoch``, ``parameters``."""
+    studio.paths.check_spec(body.spec)
+    return answer(studio.training.preflight(body.request(), describe=body.describe))
+
+
+@router.post("/trainings/text", response_model=Json)
+def text(studio: Held, _who: Trainer, request: Request, body: NewJobBody) -> Response:
+    """Return the same training in other words: ``cli``, ``json``, ``python``."""
+    studio.paths.check_spec(body.spec)
+    return answer(studio.training.as_text(body.request(), url=str(request.base_url).rstrip("/")))
+
+
+@router.post("/datasets/preview", response_model=Json)
+def preview(studio: Held, _who: Trainer, body: _Source) -> Response:
+    """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …"""
+    studio.paths.check_spec(body.spec)
+    return answer(studio.datasets.preview(body.spec, samples=body.samples, time_limit_s=body.time_limit_s))

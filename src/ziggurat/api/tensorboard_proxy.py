@@ -1,0 +1,124 @@
+"""Owns the way to the TensorBoards: the studio's address of one, behind which TensorBoard answers on loopback."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ziggurat.api.errors import kind_of_client
+from ziggurat.api.guard import new_router
+from ziggurat.api.refusals import NotFoundError, NotReadyError
+from ziggurat.api.routes.access import Held, Viewer
+from ziggurat.api.tensorboard_policy import protecting_headers
+from ziggurat.api.tensorboard_starts import RETRY_AFTER_S
+
+__all__ = ["router"]
+
+_PLACE: Final = "/jobs/{job_id}/tensorboard"
+_TIMES: Final = {"connect": 5.0, "read": 60.0, "write": 60.0, "pool": 5.0}
+_ASKED: Final = (
+    "accept", "accept-encoding", "accept-language", "content-length", "content-type", "if-modified-since",
+    "if-none-match", "if-range", "range", "x-tensorboard-feature-flags",
+)  # fmt: skip
+"""What is passed on of a request; cookies and tokens are the studio's own, and the rest is between two programs."""
+
+_ANSWERED: Final = (
+    "accept-ranges", "cache-control", "content-disposition", "content-encoding", "content-length", "content-range",
+    "content-type", "etag", "expires", "last-modified", "vary",
+)  # fmt: skip
+"""What is passed on of an answer: no cookies, and nothing that another header of ours says."""
+
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Never used; without it, every request would read the certificates of the world."""
+
+_QUERY: Final = "!$%&'()*+,/:;=?@[]~"
+_WAITING: Final = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>TensorBoard is starting</title></head>'
+    '<body><main><h1>TensorBoard is starting</h1><p role="status">This page loads again by itself.</p></main></body>'
+    "</html>"
+)
+
+router = new_router(tags=["tensorboard"])
+
+
+@router.api_route(_PLACE, methods=["GET", "HEAD"], include_in_schema=False)
+def add_slash(request: Request, _who: Viewer, job_id: str) -> Response:
+    """Send a browser to the address with a slash at its end: TensorBoard's own links begin there."""
+    query = request.url.query
+    return RedirectResponse(_path(request.scope, job_id) + "/" + (f"?{query}" if query else ""), 308)
+
+
+@router.api_route(_PLACE + "/{path:path}", methods=["GET", "HEAD", "POST"], include_in_schema=False)
+async def pass_on(request: Request, studio: Held, _who: Viewer, job_id: str, path: str) -> Response:
+    """Pass a request on to a job's TensorBoard, which is started where there is none, and its answer back."""
+    if any(part in (".", "..") for part in path.split("/")):
+        raise NotFoundError("There is nothing at this address.", received=repr(path[:200]))
+    await run_in_threadpool(studio.jobs.get, job_id)
+    try:
+        target = await request.app.state.board_starts.target(studio.tensorboards, job_id)
+        answer = await _asked(request, target, path)
+    except NotReadyError:
+        if request.method != "GET" or kind_of_client(request) != "page":
+            raise
+        return HTMLResponse(_WAITING.format(seconds=RETRY_AFTER_S), 503, headers={"Retry-After": str(RETRY_AFTER_S)})
+    given = {name.lower(): value for name, value in answer.headers.items()}
+    headers = {name: given[name] for name in _ANSWERED if name in given}
+    headers |= protecting_headers(given, request.headers.get("host", ""), _path(request.scope, job_id))
+    return _Passed(answer, headers)
+
+
+class _Passed(StreamingResponse):
+    """An answer that goes on as it comes; the connection to TensorBoard ends with it, however that is."""
+
+    def __init__(self, answer: httpx.Response, headers: Mapping[str, str]) -> None:
+        super().__init__(_parts(answer), answer.status_code, headers)
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._answer.aclose()
+
+
+async def _asked(request: Request, target: Any, path: str) -> httpx.Response:
+    """Return the beginning of the answer; its body was not read yet."""
+    query = quote(request.scope["query_string"], safe=_QUERY)
+    place = quote(f"{target.prefix}/{path}") + (f"?{query}" if query else "")
+    sent = httpx.Request(
+        request.method,
+        httpx.URL(scheme="http", host=target.host, port=target.port, raw_path=place.encode()),
+        headers=[(name, request.headers[name]) for name in _ASKED if name in request.headers],
+        content=request.stream() if request.method == "POST" else None,
+        extensions={"timeout": _TIMES},
+    )
+    transport = httpx.AsyncHTTPTransport(verify=_NO_TLS, limits=httpx.Limits(max_keepalive_connections=0))
+    try:
+        return await transport.handle_async_request(sent)
+    except httpx.HTTPError as error:
+        raise NotReadyError(
+            "TensorBoard must answer.",
+            received=str(error) or type(error).__name__,
+            advice="Ask again in some seconds; it is started anew where it has ended.",
+            details={"retry_after_s": RETRY_AFTER_S},
+        ) from error
+
+
+async def _parts(answer: httpx.Response) -> AsyncIterator[bytes]:
+    stream: Any = answer.stream
+    async for part in stream:  # as it came: it may be compressed, and its length was said
+        yield part
+
+
+def _path(scope: Scope, job_id: str) -> str:
+    return quote(scope.get("root_path", "")) + _PLACE.replace("{job_id}", quote(job_id, safe=""))

@@ -1,0 +1,152 @@
+"""Owns the schedules of today: cosine with restarts, one cycle, a line, points, and the warm-up that wraps any."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ziggurat.schedules.base import Schedule, require
+
+__all__ = ["Cosine", "Linear", "OneCycle", "Piecewise", "WarmUp"]
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from 1 to ``final_factor`` (Loshchilov and Hutter, "SGDR", ICLR 2017, eq. 5), with its restarts.
+
+    Args:
+        final_factor: factor at the end of each cycle, in [0, 1].
+        cycles: half cosines one after the other; each begins at 1 again.
+        cycle_growth: how many times as long as the last one each cycle is (T_mult of the paper), above 0.
+    """
+
+    final_factor: float = 0.0
+    cycles: int = 1
+    cycle_growth: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_share("final_factor", self.final_factor)
+        require(self.cycles >= 1, "cycles", "at least 1", self.cycles)
+        require(0 < self.cycle_growth < math.inf, "cycle_growth", "above 0", self.cycle_growth)
+
+    def __call__(self, progress: float) -> float:
+        """Return the factor at ``progress`` in [0, 1]."""
+        if self.cycles == 1:  # by far the usual case, and asked for before every step
+            return _half_cosine(1.0, self.final_factor, min(progress, 1.0))
+        lengths = [self.cycle_growth**number for number in range(self.cycles)]
+        left = progress * sum(lengths)
+        for length in lengths[:-1]:
+            if left < length:
+                return _half_cosine(1.0, self.final_factor, left / length)
+            left -= length
+        return _half_cosine(1.0, self.final_factor, min(left / lengths[-1], 1.0))
+
+
+@dataclass(frozen=True)
+class OneCycle:
+    """Up to 1 and down again along half cosines (Smith and Topin, "Super-convergence", 2018).
+
+    Args:
+        peak_percent: progress at which the factor is 1, in (0, 100).
+        start_factor: factor at the start, in [0, 1].
+        final_factor: factor at the end, in [0, 1].
+    """
+
+    peak_percent: float = 30.0
+    start_factor: float = 0.04
+    final_factor: float = 0.0001
+
+    def __post_init__(self) -> None:
+        require(0 < self.peak_percent < 100, "peak_percent", "in (0, 100)", self.peak_percent)
+        _require_share("start_factor", self.start_factor)
+        _require_share("final_factor", self.final_factor)
+
+    def __call__(self, progress: float) -> float:
+        """Return the factor at ``progress`` in [0, 1]."""
+        peak = self.peak_percent / 100
+        if progress < peak:
+            return _half_cosine(self.start_factor, 1.0, progress / peak)
+        return _half_cosine(1.0, self.final_factor, (progress - peak) / (1 - peak))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A line from 1 to ``final_factor``.
+
+    Args:
+        final_factor: factor at the end, in [0, 1].
+    """
+
+    final_factor: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_share("final_factor", self.final_factor)
+
+    def __call__(self, progress: float) -> float:
+        """Return the factor at ``progress`` in [0, 1]."""
+        return 1 + (self.final_factor - 1) * progress
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Lines between points; before the first and after the last point the factor stays.
+
+    Args:
+        points: (percent, factor) pairs, the percentages rising in [0, 100], the factors at least 0.
+    """
+
+    points: Sequence[tuple[float, float]]
+
+    def __post_init__(self) -> None:
+        rising = all(one[0] < other[0] for one, other in itertools.pairwise(self.points))
+        inside = all(0 <= percent <= 100 and 0 <= factor < math.inf for percent, factor in self.points)
+        fits = bool(self.points) and rising and inside
+        require(fits, "points", "(percent, factor) pairs with rising percentages in [0, 100]", list(self.points))
+
+    def __call__(self, progress: float) -> float:
+        """Return the factor at ``progress`` in [0, 1]."""
+        percent = 100 * progress
+        if percent <= self.points[0][0]:
+            return self.points[0][1]
+        for (begin, low), (end, high) in itertools.pairwise(self.points):
+            if percent <= end:
+                return low + (high - low) * (percent - begin) / (end - begin)
+        return self.points[-1][1]
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """A line up to another schedule (Goyal et al., "Accurate, large minibatch SGD", 2017, §2.2).
+
+    The other schedule keeps its own time: after the warm-up the factors are what they are without it.
+
+    Args:
+        schedule: the schedule after the warm-up.
+        warm_up_percent: length of the warm-up, in [0, 100].
+        start_factor: share, at the first step, of the factor that the warm-up ends at; in [0, 1].
+    """
+
+    schedule: Schedule
+    warm_up_percent: float = 5.0
+    start_factor: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.warm_up_percent <= 100, "warm_up_percent", "in [0, 100]", self.warm_up_percent)
+        _require_share("start_factor", self.start_factor)
+
+    def __call__(self, progress: float) -> float:
+        """Return the factor at ``progress`` in [0, 1]."""
+        length = self.warm_up_percent / 100
+        if progress >= length:
+            return self.schedule(progress)
+        return self.schedule(length) * (self.start_factor + (1 - self.start_factor) * progress / length)
+
+
+def _half_cosine(begin: float, end: float, share: float) -> float:
+    return end + (begin - end) * (1 + math.cos(math.pi * share)) / 2
+
+
+def _require_share(name: str, value: float) -> None:
+    require(0 <= value <= 1, name, "in [0, 1]", value)

@@ -1,0 +1,156 @@
+"""Owns the columns of the tables of jobs: the usual ones of each tab, those that people choose, and their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.entities import Job
+
+__all__ = ["Best", "Column", "best_of", "column_choices", "columns_of", "value_of"]
+
+_OWN: Final = ("owner", "priority", "framework", "network", "group", "parent", "epoch", "global_step", "steps_per_s")
+_NEVER_CHOSEN: Final = ("kind", "version", "name")
+_LARGE_IS_GOOD: Final = ("accuracy", "f1", "iou", "map", "auc", "r2", "psnr", "ssim", "dice", "precision", "recall")
+_SMALL_IS_GOOD: Final = ("error", "cost", "loss", "mae", "mse", "rmse")
+_MOST_OFFERED: Final = 24
+_MOST_NAMED: Final = 300
+_DEPTH: Final = 6
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Args:
+        name: by which the template knows it; of a chosen one, what it shows.
+        title: what stands above it.
+        sort: what its header sorts by; empty where it does not.
+        is_chosen: whether a person chose it.
+    """
+
+    name: str
+    title: str
+    sort: str = ""
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best that a job came to.
+
+    Args:
+        tag: name of the curve.
+        value: its largest or smallest value.
+        word: ``highest`` or ``lowest``.
+    """
+
+    tag: str
+    value: float
+    word: str
+
+
+_STATE: Final = Column("state", "State", "state")
+_LAST: Final = (Column("tags", "Tags"), Column("elapsed", "Took", "elapsed"), Column("created", "Made", "created"))
+_USUAL: Final[dict[str, tuple[Column, ...]]] = {
+    "train": (_STATE, Column("network", "Network", "network"), Column("source", "Data set"), Column("best", "Best")),
+    "dataset": (
+        _STATE,
+        Column("data_kind", "Data", "facts.kind"),
+        Column("samples", "Samples"),
+        Column("classes", "Classes", "facts.classes"),
+        Column("users", "Used by"),
+    ),
+    "test": (_STATE, Column("job_kind", "Kind", "kind"), Column("source", "Model"), Column("best", "Result")),
+    "all": (_STATE, Column("job_kind", "Kind", "kind"), Column("source", "Made from"), Column("best", "Best")),
+}
+
+
+def columns_of(kind: str, chosen: Sequence[str]) -> list[Column]:
+    """Return the columns of a tab behind that of the names.
+
+    Args:
+        kind: the tab.
+        chosen: names of spec fields and curves.
+    """
+    return [*_USUAL[kind], *(Column(name, name, name, True) for name in chosen), *_LAST]
+
+
+def value_of(job: Job, name: str, facts: Mapping[str, Any]) -> Any:
+    """Return what a chosen column shows: a field of the job, of its spec, what is known of a data set, or a curve's
+    newest value; None for nothing. The store sorts and chooses by the same names.
+    """
+    if name in _OWN:
+        return getattr(job, name)
+    value = _at(job.spec, name)
+    if value is None and name.startswith("facts."):
+        value = _at(facts, name.removeprefix("facts."))
+    if value is None and name in job.scalars:
+        return job.scalars[name].last
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return value.get("name") or ", ".join(f"{key} {each}" for key, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def best_of(job: Job) -> Best | None:
+    """Return the best that a job came to, judged by a curve of the validation where there is one."""
+    for tag, is_large in _judges(job):
+        summary = job.scalars[tag]
+        value = summary.maximum if is_large else summary.minimum
+        if math.isfinite(value):
+            return Best(tag, value, "highest" if is_large else "lowest")
+    return None
+
+
+def column_choices(jobs: Iterable[Job], chosen: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return what may be chosen as a column: curves, settings that differ between the jobs, and all further names.
+
+    Args:
+        jobs: that are shown.
+        chosen: names that are chosen already; they are always offered.
+    """
+    curves: dict[str, None] = {}
+    settings: dict[str, set[str]] = {}
+    for job in jobs:
+        curves.update(dict.fromkeys(job.scalars))
+        for name, value in _leaves(job.spec, "", _DEPTH):
+            settings.setdefault(name, set()).add(repr(value))
+    differ = [name for name, values in settings.items() if len(values) > 1 and name not in _NEVER_CHOSEN]
+    metrics = sorted(curves, key=lambda tag: (tag != "learning_rate" and "val" not in tag, tag))[:_MOST_OFFERED]
+    known = {*metrics, *differ[:_MOST_OFFERED]}
+    offered = [*differ[:_MOST_OFFERED], *(name for name in chosen if name not in known)]
+    others = [name for name in (*_OWN, *settings, *curves) if name not in known and name not in _NEVER_CHOSEN]
+    return metrics, offered, list(dict.fromkeys(others))[:_MOST_NAMED]
+
+
+def _judges(job: Job) -> list[tuple[str, bool]]:
+    """Return the curves by which a job is judged, the first of them first, and whether large values are good."""
+    found: list[tuple[int, bool, str]] = []
+    for tag in job.scalars:
+        words = tag.lower()
+        is_large = any(word in words for word in _LARGE_IS_GOOD)
+        if is_large or any(word in words for word in _SMALL_IS_GOOD):
+            is_validation = words.startswith(("val", "test"))
+            found.append((0 if is_validation else 1, not is_large, tag))
+    return [(tag, not is_small) for _, is_small, tag in sorted(found)]
+
+
+def _at(values: Any, name: str) -> Any:
+    if not isinstance(values, Mapping):
+        return None
+    if name in values:
+        return values[name]
+    head, dot, rest = name.partition(".")
+    return _at(values.get(head), rest) if dot else None
+
+
+def _leaves(values: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and depth:
+            yield from _leaves(value, f"{prefix}{name}.", depth - 1)
+        elif value is not None and value != [] and not (isinstance(value, str) and len(value) > 200):
+            yield f"{prefix}{name}", value

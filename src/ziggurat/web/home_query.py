@@ -1,0 +1,182 @@
+"""Owns what the address of the first page asks for: tab, filter, order, columns, page; and the addresses of others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import QueryParams
+
+from ziggurat.entities import JOB_STATES, JobFilter
+from ziggurat.errors import UsageError
+from ziggurat.workspace.studio.conditions import parse_conditions
+
+__all__ = ["NO_PROJECT", "PAGE_SIZE", "TABS", "HomeQuery", "query_of", "query_of_text"]
+
+PAGE_SIZE: Final = 50
+NO_PROJECT: Final = "-"
+"""What stands in the address for jobs without a project."""
+
+TABS: Final = {
+    "train": ("Models", ("train",)),
+    "dataset": ("Data sets", ("dataset",)),
+    "test": ("Tests", ("evaluate", "infer")),
+    "all": ("Everything", ()),
+}
+"""Name in the address → title, and the kinds of job that the table has; none for all."""
+
+_GROUPS: Final = ("project", "group")
+_ORDER: Final = "-created"
+_MOST_COLUMNS: Final = 20
+_LONGEST: Final = 200
+_WAITING_SHOWN: Final = 10
+_WAITING_MOST: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomeQuery:
+    """What the first page shows.
+
+    Args:
+        kind: a name in ``TABS``.
+        states: of the jobs; none for all.
+        project: of the jobs; ``NO_PROJECT`` for those without one, empty for all.
+        text: that must be in name, id, notes, network or tags.
+        tag: that they must have.
+        group: sweep that they must be of.
+        owner: whose they must be.
+        where: conditions, as they were typed.
+        sort: name of what they are sorted by; with ``-``, large values first.
+        by: ``project`` or ``group``: what stands together; empty for nothing.
+        columns: names of spec fields and curves that are shown besides the usual ones.
+        offset: jobs that are on the pages before.
+        rename: id of the job whose name is being changed.
+        waiting: ``all`` to show the whole queue.
+    """
+
+    kind: str = "train"
+    states: tuple[str, ...] = ()
+    project: str = ""
+    text: str = ""
+    tag: str = ""
+    group: str = ""
+    owner: str = ""
+    where: str = ""
+    sort: str = _ORDER
+    by: str = ""
+    columns: tuple[str, ...] = ()
+    offset: int = 0
+    rename: str = ""
+    waiting: str = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it leaves out jobs of its tab."""
+        return bool(self.states or self.project or self.text or self.tag or self.group or self.owner or self.where)
+
+    @property
+    def waiting_limit(self) -> int:
+        """How many jobs of the queue are shown."""
+        return _WAITING_MOST if self.waiting else _WAITING_SHOWN
+
+    @property
+    def sort_name(self) -> str:
+        """The name of what is sorted by."""
+        return self.sort.removeprefix("-")
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether large values come first."""
+        return self.sort.startswith("-")
+
+    def chosen(self) -> JobFilter:
+        """Return the filter.
+
+        Raises:
+            UsageError: where a condition is none.
+        """
+        return JobFilter(
+            kinds=TABS[self.kind][1],
+            states=self.states,
+            project={"": None, NO_PROJECT: ""}.get(self.project, self.project),
+            text=self.text,
+            tag=self.tag,
+            group=self.group,
+            owner=self.owner,
+            conditions=parse_conditions(self.where),
+            group_by=self.by,
+            sort=self.sort_name,
+            descending=self.is_descending,
+            offset=self.offset,
+            limit=PAGE_SIZE,
+        )
+
+    def where_problem(self) -> str:
+        """Return what is wrong with the conditions; empty for nothing."""
+        try:
+            parse_conditions(self.where)
+        except UsageError as error:
+            shape = error.as_dict()
+            return " ".join(filter(None, (shape["rule"], f"Received: {shape['received']}.", shape["advice"])))
+        return ""
+
+    def values(self, **changes: Any) -> dict[str, Any]:
+        """Return the values of an address with some of them changed; usual ones are left out."""
+        changed = dataclasses.replace(self, **{"rename": "", "offset": 0, **changes})
+        usual = HomeQuery()
+        found = {
+            _NAMES.get(each.name, each.name): value
+            for each in dataclasses.fields(self)
+            if (value := getattr(changed, each.name)) != getattr(usual, each.name)
+        }
+        # The tab stands in every address: without it, what there is decides.
+        return {"kind": changed.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}}
+
+    def pairs(self, *without: str) -> list[tuple[str, str]]:
+        """Return names and values for the hidden fields of a form, all but those of its own fields."""
+        found: list[tuple[str, str]] = []
+        for name, value in self.values().items():
+            if name not in without:
+                found += [(name, str(each)) for each in (value if isinstance(value, list) else [value])]
+        return found
+
+
+_NAMES: Final = {"states": "state", "columns": "column"}
+
+
+def query_of(params: QueryParams, counts: Mapping[str, int] | None = None) -> HomeQuery:
+    """Return what an address asks for; what it cannot mean is left out.
+
+    Args:
+        params: of the address.
+        counts: kind → jobs, to choose a tab where the address names none.
+    """
+    given = {name: params.get(name, "").strip()[:_LONGEST] for name in _TEXTS}
+    kind = params.get("kind", "")
+    by, sort, offset = params.get("by", ""), given.pop("sort"), params.get("offset", "")
+    columns = dict.fromkeys(name.strip()[:_LONGEST] for name in params.getlist("column") if name.strip())
+    return HomeQuery(
+        kind=kind if kind in TABS else _usual_kind(counts or {}),
+        states=tuple(state for state in JOB_STATES if state in params.getlist("state")),
+        by=by if by in _GROUPS else "",
+        sort=sort if sort.removeprefix("-") else _ORDER,
+        columns=tuple(columns)[:_MOST_COLUMNS],
+        offset=min(int(offset), 10**9) // PAGE_SIZE * PAGE_SIZE if offset.isdecimal() and len(offset) < 12 else 0,
+        waiting="all" if params.get("waiting") == "all" else "",
+        **given,
+    )
+
+
+def query_of_text(text: str) -> HomeQuery:
+    """Return what the query of an address asks for, as a form sends it back."""
+    return query_of(QueryParams(parse_qsl(text, keep_blank_values=True)))
+
+
+_TEXTS: Final = ("project", "text", "tag", "group", "owner", "where", "sort", "rename")
+
+
+def _usual_kind(counts: Mapping[str, int]) -> str:
+    return "dataset" if counts.get("dataset") and not counts.get("train") else "train"

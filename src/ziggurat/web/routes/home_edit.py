@@ -1,0 +1,87 @@
+"""Owns how a job gets another name in the table, and notes, tags, project and priority in a dialog or on a page."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.refusals import status_of
+from ziggurat.api.routes.access import Held, Trainer
+from ziggurat.errors import ZigguratError
+from ziggurat.web.home_bulk import Outcome
+from ziggurat.web.home_edit import change_from, field_of, fields_of
+from ziggurat.web.home_query import HomeQuery, query_of_text
+from ziggurat.web.home_results import results_of
+from ziggurat.web.pages import is_part, page, part
+from ziggurat.web.routes.home import home_values, results_part
+from ziggurat.web.routes.home_actions import Sent, answer, text_of
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["router"]
+
+router = new_router()
+
+_FIELDS = ("name", "notes", "tags", "project", "priority")
+
+
+@router.get("/jobs/{job_id}/edit", include_in_schema=False)
+def show(
+    request: Request, studio: Held, _who: Trainer, job_id: str, back: Annotated[str, Query(max_length=5000)] = ""
+) -> Response:
+    """Return the form, for a dialog or as a page."""
+    typed = fields_of(studio.jobs.get(job_id))
+    return _form(request, studio, job_id, query_of_text(back), typed)
+
+
+@router.post("/jobs/{job_id}/edit", include_in_schema=False)
+def save(request: Request, studio: Held, who: Trainer, job_id: str, sent: Sent) -> Response:
+    """Change what was typed; where it does not fit, nothing is lost."""
+    query = query_of_text(text_of(sent, "back"))
+    typed = {name: text_of(sent, name) for name in _FIELDS if name in sent}
+    is_in_place = "in_place" in sent
+    try:
+        job = studio.jobs.change(job_id, change_from(typed))
+    except ZigguratError as error:
+        if is_in_place:
+            return _row(request, studio, job_id, query, typed.get("name", ""), error)
+        return _form(request, studio, job_id, query, {**fields_of(studio.jobs.get(job_id)), **typed}, error)
+    studio.people.note(who, "job.change", job_id, fields=sorted(typed))
+    if is_in_place and is_part(request, "results"):
+        return results_part(request, results_of(studio, dataclasses.replace(query, rename="")))
+    return answer(request, studio, query, Outcome(text=f"{job.name} was changed."))
+
+
+def _form(
+    request: Request,
+    studio: Studio,
+    job_id: str,
+    query: HomeQuery,
+    typed: dict[str, str],
+    error: ZigguratError | None = None,
+) -> Response:
+    shape = error.as_dict() if error is not None else None
+    dialog: dict[str, Any] = {
+        "kind": "edit",
+        "job": studio.jobs.get(job_id),
+        "typed": typed,
+        "error": shape,
+        "field": field_of(shape or {}),
+        "projects": [each.name for each, _ in studio.projects.all()],
+    }
+    status = 200 if error is None else status_of(error)
+    if is_part(request):
+        back = home_values(request, results_of(studio, HomeQuery()))["back"] if False else _back(request, query)
+        return part(request, "home/dialog.html", status, dialog=dialog, back=back)
+    return page(request, "home/asked.html", status, dialog=dialog, back=_back(request, query))
+
+
+def _row(
+    request: Request, studio: Studio, job_id: str, query: HomeQuery, typed: str, error: ZigguratError
+) -> Response:
+    """Return the table with the name as it was typed, and what is wrong with it."""
+    found = results_of(studio, dataclasses.replace(query, rename=job_id))
+    results = dataclasses.replace(found, typed=typed, name_problem=error.as_dict()["rule"])
+    return results_part(request, results, status_of(error))

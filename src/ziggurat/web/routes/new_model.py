@@ -1,0 +1,122 @@
+"""Owns the page on which a training is put together, and what starts it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from starlette.datastructures import FormData
+from starlette.requests import ClientDisconnect
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.refusals import Refusal, status_of
+from ziggurat.api.routes.access import Held, Trainer
+from ziggurat.errors import SpecError, UsageError, ZigguratError
+from ziggurat.web.model_fields import model_fields
+from ziggurat.web.model_looks import rate_look
+from ziggurat.web.model_request import Asked, problems_of, read_form
+from ziggurat.web.new_model_form import ModelForm, clone_form, first_form, posted_form
+from ziggurat.web.new_model_view import choices_of, summary_of
+from ziggurat.web.pages import page, see_other
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["Sent", "router", "whole_page"]
+
+router = new_router()
+
+
+async def _sent(request: Request) -> FormData:
+    try:
+        return await request.form()
+    except ClientDisconnect:  # a field was changed again before the answer to the last change came
+        raise Refusal(UsageError("A form must be sent to its end.")) from None
+
+
+Sent = Annotated[FormData, Depends(_sent)]
+"""What stands in the form that was sent."""
+
+
+@router.get("/models/new", include_in_schema=False)
+def show(
+    request: Request,
+    studio: Held,
+    _who: Trainer,
+    dataset: str = "",
+    clone: str = "",
+    model: str = "",
+    checkpoint: str = "",
+) -> Response:
+    """Return the empty form, or the one that would make a job again."""
+    form = clone_form(studio, clone) if clone else first_form()
+    if model:
+        earlier = clone_form(studio, model)
+        form.values.update(
+            method="previous",
+            previous_model=model,
+            previous_checkpoint=checkpoint,
+            dataset=earlier["dataset"],
+        )
+    if dataset:
+        form.values["dataset"] = dataset
+    return whole_page(request, studio, form, read_form(studio, form), shows_problems=False)
+
+
+@router.post("/models/new", include_in_schema=False)
+def start(request: Request, studio: Held, who: Trainer, sent: Sent) -> Response:
+    """Put the training, or all of a sweep, into the queue; what is wrong is said at its field, and nothing is lost."""
+    form = posted_form(studio, sent)
+    asked = read_form(studio, form)
+    if asked.problems:
+        return whole_page(request, studio, form, asked, 422)
+    try:
+        jobs = studio.training.create(asked.request, owner=who.name)
+    except ZigguratError as error:
+        asked.problems.update(problems_of(form, error))
+        shape = None if isinstance(error, SpecError) else error.as_dict()
+        return whole_page(request, studio, form, asked, status_of(error), error=shape)
+    for job in jobs:
+        studio.people.note(who, "training.create", job.id)
+    if len(jobs) == 1:
+        return see_other(request, f"/models/{jobs[0].id}")
+    return see_other(request, "/", {"group": jobs[0].group})
+
+
+def whole_page(
+    request: Request,
+    studio: Studio,
+    form: ModelForm,
+    asked: Asked,
+    status: int = 200,
+    *,
+    shows_problems: bool = True,
+    **results: Any,
+) -> Response:
+    """Return the page.
+
+    Args:
+        request: that it answers.
+        studio: that is held.
+        form: what stands in it.
+        asked: what that asks for.
+        status: of HTTP.
+        shows_problems: whether fields say what is wrong; a form that nobody touched yet does not.
+        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for.
+    """
+    problems = asked.problems if shows_problems else {}
+    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words"))
+    return page(
+        request,
+        "new_model.html",
+        status,
+        **{
+            **shown,
+            "form": form,
+            "asked": asked,
+            "problems": problems,
+            "choices": choices_of(studio, form, problems),
+            "summary": summary_of(studio, form["dataset"]),
+            "rate": rate_look(studio, asked),
+            "fields": model_fields(),
+            **results,
+        },
+    )

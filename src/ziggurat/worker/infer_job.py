@@ -1,0 +1,122 @@
+"""Owns the execution of a job that predicts for many pictures: batch by batch, its results, a stop in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
+from ziggurat.errors import DataError
+from ziggurat.events import EventFile
+from ziggurat.layout import JobFolder
+from ziggurat.specs import InferSpec
+from ziggurat.worker.event_watch import EventWatch, say_end, say_start
+from ziggurat.worker.picture_list import PictureList, list_pictures
+from ziggurat.worker.pulse import StepClock
+from ziggurat.worker.results import SampleResults
+from ziggurat.worker.stopping import StopRequest
+from ziggurat.worker.tasks.prediction import predict_files
+from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
+
+__all__ = ["run_inference"]
+
+_NAMED_FILES: Final = 1000
+"""How many of the files that cannot be read are named; all are counted."""
+
+
+def run_inference(
+    spec: InferSpec,
+    folder: JobFolder,
+    request: StopRequest,
+    events: EventFile,
+    clock: StepClock,
+    *,
+    attempt: int,
+    progress: str,
+) -> int:
+    """Predict, from the beginning in each attempt; return the exit code.
+
+    Args:
+        spec: what was asked.
+        folder: the job folder, which gets the results.
+        request: to stop.
+        events: are told of start, progress and end.
+        clock: is told that it goes on.
+        attempt: number of this attempt, from 1.
+        progress: how people are shown it: ``bar``, ``lines``, ``none``, or ``auto``.
+
+    Raises:
+        ZigguratError: where model or pictures cannot be used.
+    """
+    say_start(events, attempt)
+    watch = EventWatch(request, events, clock, progress)
+    clock.phase = "predicting"
+    try:
+        said = _predict(spec, folder, watch)
+    finally:
+        watch.close()
+        clock.phase = "stopping"
+    if said is None:
+        return say_end(events, watch.done, "stopped", EXIT_STOPPED, request.reason or "asked to stop")
+    return say_end(events, watch.done, "done", EXIT_DONE, said)
+
+
+def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Write the results and return what is to be said of them; None where somebody asked for the end."""
+    watch.progress("load", 0, 0)
+    job = open_trained_job(Path(spec.model), spec.checkpoint or None)
+    pictures = list_pictures(spec.source, spec.image_folder, job.class_names, spec.limit)
+    results = SampleResults(len(pictures.files), len(job.class_names), spec.top)
+    failures: list[dict[str, Any]] = []
+    if watch.stop_requested():
+        return None
+    with open_network(job) as network:
+        for start in range(0, len(pictures.files), spec.batch_size):
+            part = slice(start, start + spec.batch_size)
+            places, outputs, bad = predict_files(job, network, pictures.files[part])
+            failures += bad
+            if places:
+                _take(results, pictures, [start + place for place in places], outputs)
+            watch.progress("predict", min(part.stop, len(pictures.files)), len(pictures.files))
+            if watch.stop_requested():
+                return None
+    results.write(folder.results, _summary(spec, job, pictures, failures, results.count))
+    return f"{results.count} pictures" + (f"; {len(failures)} could not be read" if failures else "")
+
+
+def _take(results: SampleResults, pictures: PictureList, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
+    if "probabilities" not in outputs:
+        raise DataError(
+            "Predicting for many pictures needs a network that classifies.",
+            received=f"outputs {', '.join(outputs)}",
+            advice="Ask it for single pictures: ziggurat predict.",
+        )
+    labels = np.array([pictures.labels[row] for row in rows], np.int64)
+    results.add(rows, [pictures.keys[row] for row in rows], labels, outputs["probabilities"])
+
+
+def _summary(
+    spec: InferSpec, job: TrainedJob, pictures: PictureList, failures: list[dict[str, Any]], count: int
+) -> dict[str, Any]:
+    keys = dict(zip(pictures.files, pictures.keys, strict=True))
+    named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:_NAMED_FILES]]
+    source = Path(spec.source)
+    return {
+        "kind": spec.kind,
+        "model": str(job.folder),
+        "checkpoint": job.checkpoint,
+        "step": job.summary()["step"],
+        "epoch": job.summary()["epoch"],
+        "split": "",
+        "data": spec.source,
+        "root": spec.image_folder or str(source if source.is_dir() else source.parent),
+        "count": count,
+        "skipped": len(failures),
+        "failures": named,
+        "scalars": {},
+        "classifier": True,
+        "classes": list(job.class_names),
+        "openings": None,
+    }

@@ -1,0 +1,177 @@
+"""Owns what is shown of a training before it is started: pictures as the network will get them, and its data's size."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.worker.build import data_options
+from ziggurat.worker.image_source import ImageSource
+from ziggurat.worker.sources import open_source
+from ziggurat.worker.training_rows import TrainingRows
+
+__all__ = ["augmented", "loading"]
+
+_VARIANTS: Final = 4
+"""How often each of several pictures is shown."""
+
+_ORIGINAL_SIDE_PX: Final = 512
+_MEASURED: Final = 200
+"""Records that are read to find out how fast they can be."""
+
+_EPOCHS_BESIDE: Final = 20
+"""So many further epochs are looked at where a row is left out of some."""
+
+
+def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Show pictures of a split as the network gets them: with the random numbers of a training with that seed.
+
+    Args:
+        request: ``spec`` (of a training, complete); ``row`` (None for several, in the order of the first epoch);
+            ``split``; ``count``: how many variants of the one row, or how many rows; ``seed``, which stands in the
+            place of the spec's.
+
+    Returns:
+        ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them) and
+        ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
+        high) and ``augmented_png`` (one for each epoch), both PNG in base64. A mean that is taken off, and whitening,
+        are not shown.
+    """
+    spec = _train_spec(request)
+    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    split, row, count = request["split"], request["row"], request["count"]
+    if split not in source.splits:
+        raise UnknownNameError("split of this data", split, source.splits)
+    flow: Any = source.splits[split]
+    if row is not None and not 0 <= row < len(flow):
+        raise UsageError(f"The split `{split}` has the rows 0 to {len(flow) - 1}.", received=str(row))
+    options = data_options(spec)
+    # A batch that is too large for the split is another preview's finding; its pictures can be looked at all the same.
+    options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
+    rows = TrainingRows(source, options)
+    try:
+        chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
+        epochs = (1 if split != "train" else count if row is not None else _VARIANTS) if chosen else 0
+        pictures = [_picture(source, rows, split, number, epochs) for number in chosen]
+    finally:
+        rows.close()
+    crops = rows.preprocessing.crop is not None and rows.preprocessing.output_shape[:2] != rows.preprocessing.size
+    varied = split == "train" and (crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": pictures}
+
+
+def loading(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Measure the data of a training: its size, and how fast its pictures can be made ready.
+
+    Args:
+        request: ``spec`` (of a training, complete).
+
+    Returns:
+        ``sizes`` (split → samples), ``classes``, ``input_shape`` (height, width, channels), ``in_memory`` (whether
+        pictures are decoded once, not in every epoch), ``measured`` (records that were read), ``records_per_s`` of
+        one thread, None where none was read, and ``threads`` (that a training uses).
+    """
+    spec = _train_spec(request)
+    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    options = data_options(spec)
+    count = len(source.splits["train"])
+    rows = TrainingRows(source, replace(options, batch_size=1))  # so that no row is left out for a batch
+    try:
+        measured, took_s = _read(rows, min(count, _MEASURED))
+    finally:
+        rows.close()
+    return {
+        "sizes": {split: len(flow) for split, flow in source.splits.items()},
+        "classes": len(source.class_names),
+        "input_shape": list(rows.preprocessing.output_shape),
+        "in_memory": source.in_memory,
+        "measured": measured,
+        "records_per_s": measured / took_s if measured and took_s > 0 else None,
+        "threads": options.threads,
+    }
+
+
+def _train_spec(request: Mapping[str, Any]) -> TrainSpec:
+    spec = parse_spec(request["spec"], source="the request")
+    assert isinstance(spec, TrainSpec)
+    seed = request.get("seed")
+    return spec if seed is None else spec.model_copy(update={"seed": seed})
+
+
+def _first_rows(rows: TrainingRows, split: str, length: int, count: int) -> list[int]:
+    """Return the rows that come first: in the first epoch of training, or in the split."""
+    order: Sequence[int] = rows.order(0).tolist() if split == "train" else range(length)
+    return [int(row) for row in order[:count]]
+
+
+def _picture(source: ImageSource, rows: TrainingRows, split: str, row: int, epochs: int) -> dict[str, Any]:
+    flow: Any = source.splits[split]
+    stored, label = flow.datapoint(row)[:2]
+    key = flow.key(row)
+    if split == "train":
+        shown = _variants(rows, row, epochs)
+    else:
+        shown = [_in_the_middle(rows.preprocessing, rows.preprocessing.decode(stored, key))]
+    return {
+        "row": row,
+        "label": int(label),
+        "label_name": source.class_names[int(label)],
+        "original_png": _base64(_at_most(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
+        "augmented_png": [_base64(picture) for picture in shown],
+    }
+
+
+def _variants(rows: TrainingRows, row: int, count: int) -> list[np.ndarray]:
+    """Return what the network gets of a row in the first epochs that it is in."""
+    found: list[np.ndarray] = []
+    for epoch in range(count + _EPOCHS_BESIDE):
+        seen = rows.seen(row, epoch)
+        if seen is not None:
+            found.append(seen)
+        if len(found) == count:
+            break
+    return found
+
+
+def _in_the_middle(preprocessing: Preprocessing, picture: np.ndarray) -> np.ndarray:
+    plain = replace(preprocessing, whitening=False)
+    return plain.finish(picture[None])[0].astype(np.uint8)
+
+
+def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarray:
+    if isinstance(stored, np.ndarray):
+        return stored
+    decoded = cv2.imdecode(np.frombuffer(stored, np.uint8), cv2.IMREAD_COLOR)
+    return preprocessing.decode(stored, key) if decoded is None else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
+
+
+def _at_most(picture: np.ndarray, side_px: int) -> np.ndarray:
+    height, width = picture.shape[:2]
+    factor = side_px / max(height, width)
+    if factor >= 1:
+        return picture
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+
+
+def _base64(picture: np.ndarray) -> str:
+    return base64.b64encode(encode_image(np.ascontiguousarray(picture), "png")).decode()
+
+
+def _read(rows: TrainingRows, count: int) -> tuple[int, float]:
+    """Make the first rows of an epoch ready; return how many, and the seconds that it took."""
+    order = rows.order(0)[:count].tolist()
+    began = time.perf_counter()
+    for row in order:
+        rows.seen(row, 0)
+    return len(order), time.perf_counter() - began

@@ -1,0 +1,79 @@
+"""Owns what ``ziggurat demo`` does in a studio: handwritten digits as class folders, a data set of them, and a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ziggurat.dataflow.dataset.digits import SklearnDigits
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.entities import Job, JobFilter
+from ziggurat.records.atomic import storage_errors
+from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.studio.studio import Studio
+
+__all__ = ["DATASET_NAME", "MODEL_NAME", "demo_pictures", "start_demo"]
+
+DATASET_NAME: Final = "Handwritten digits"
+MODEL_NAME: Final = "LeNet on handwritten digits"
+_SIDE_PX: Final = 28
+
+
+def start_demo(studio: Studio, *, epochs: int) -> Job:
+    """Make the data set and put the training into the queue, as a person does; the training waits for its data.
+
+    A data set that an earlier demo made is taken again. Where TensorFlow does not work, a small network of the NumPy
+    backend is trained instead, on the same digits.
+
+    Args:
+        studio: it must bring jobs forward.
+        epochs: of the training.
+
+    Raises:
+        MissingDependencyError: where scikit-learn is not installed.
+    """
+    if _works(studio, "tensorflow"):
+        spec = {"backend": "tensorflow", "network": "lenet", "batch_size": 32, "learning_rate": 0.01}
+        request = JobRequest(spec=_spec(MODEL_NAME, epochs, spec), dataset=_dataset(studio).id, tags=("demo",))
+    else:
+        spec = {"backend": "null", "network": "mlp", "data": "digits", "batch_size": 32, "learning_rate": 0.1}
+        request = JobRequest(spec=_spec("Small network on handwritten digits", epochs, spec), tags=("demo",))
+    (job,) = studio.training.create(request)
+    return job
+
+
+def demo_pictures(folder: Path) -> Path:
+    """Write scikit-learn's handwritten digits as PNG files in class folders, and return the folder.
+
+    Raises:
+        MissingDependencyError: where scikit-learn is not installed.
+        StorageError: where the disk is full.
+    """
+    with storage_errors(folder):
+        for split in ("train", "val", "test"):
+            for number, (picture, label) in enumerate(SklearnDigits(split, shuffle=False, size=_SIDE_PX)):
+                place = folder / str(label)
+                place.mkdir(parents=True, exist_ok=True)
+                (place / f"{split}-{number:04d}.png").write_bytes(encode_image(picture, "png"))
+    return folder
+
+
+def _dataset(studio: Studio) -> Job:
+    chosen = JobFilter(kinds=("dataset",), states=("done", "running", "queued"), text=DATASET_NAME)
+    known = [job for job in studio.jobs.page(chosen).jobs if job.name == DATASET_NAME]
+    if known:
+        return known[0]
+    spec = {
+        "name": DATASET_NAME,
+        "source": str(demo_pictures(studio.root / "uploads" / "demo-digits")),
+        "splits": {"val_share": 0.15, "test_share": 0.15},
+    }
+    return studio.datasets.create(JobRequest(spec=spec, tags=("demo",)))
+
+
+def _spec(name: str, epochs: int, further: dict[str, object]) -> dict[str, object]:
+    return {"kind": "train", "version": 1, "name": name, "epochs": epochs, "schedule": "cosine", **further}
+
+
+def _works(studio: Studio, backend: str) -> bool:
+    return any(each.backend == backend and each.works for each in studio.machine.frameworks.find())

@@ -1,0 +1,294 @@
+"""Owns what a person can do with jobs that use a model: evaluate a split, predict for many pictures, look at both."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.dataflow.image_codec import decode_image, encode_image
+from ziggurat.entities import Job
+from ziggurat.errors import CheckpointError, JobError, MissingCheckpointError, UnknownNameError
+from ziggurat.layout import JobFolder
+from ziggurat.records.manifest import MANIFEST_NAME, Manifest
+from ziggurat.workspace.checkpoint_files import list_checkpoints
+from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, needs_of
+from ziggurat.workspace.studio.paths import Paths
+from ziggurat.workspace.studio.pictures import read_pictures, smaller_picture
+from ziggurat.workspace.studio.prediction_table import TableFormat, prediction_table
+from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter
+
+__all__ = ["Evaluations"]
+
+_KINDS: Final = ("evaluate", "infer")
+_KEPT_OPEN: Final = 4
+_NAME_LENGTH: Final = 200
+
+
+class Evaluations:
+    """Jobs of kinds ``evaluate`` and ``infer``, and what they found.
+
+    Args:
+        jobs: of every kind.
+        supervisor: takes new jobs.
+        paths: that people may name.
+        folder: where each job gets its folder.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, jobs: Jobs, supervisor: Any, paths: Paths, folder: Path, clock: Callable[[], float]) -> None:
+        self._jobs = jobs
+        self._supervisor = supervisor
+        self._paths = paths
+        self._folder = folder
+        self._clock = clock
+        self._open: OrderedDict[str, Predictions] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # ---- making
+
+    def create(self, model_id: str, *, split: str = "val", checkpoint: str = "", owner: str = "") -> Job:
+        """Put the evaluation of a model into the queue.
+
+        Args:
+            model_id: of a training that has a checkpoint; it need not be done.
+            split: ``train``, ``val`` or ``test``.
+            checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+            owner: name of who asks.
+
+        Raises:
+            JobError: where there is no such training.
+            CheckpointError: where it has no such checkpoint.
+            UnknownNameError: where its data set has no such split.
+        """
+        model = self._model(model_id, checkpoint)
+        _check_split(model, split)
+        return self._submit(model, owner, {"kind": "evaluate", "checkpoint": checkpoint, "split": split}, on=split)
+
+    def create_many(
+        self,
+        model_id: str,
+        source: str,
+        *,
+        checkpoint: str = "",
+        image_folder: str = "",
+        top: int = 5,
+        limit: int = 0,
+        owner: str = "",
+    ) -> Job:
+        """Put predicting for many pictures into the queue.
+
+        Args:
+            model_id: of a training that has a checkpoint; it need not be done.
+            source: folder of pictures, or text file with a path in each line, and its label where it is known.
+            checkpoint: as for ``create``.
+            image_folder: where relative paths of a list begin; empty for the folder of the list.
+            top: classes of each picture that are kept, 1 to 5.
+            limit: pictures at most; 0 for all.
+            owner: name of who asks.
+
+        Raises:
+            JobError: where there is no such training.
+            CheckpointError: where it has no such checkpoint.
+            UsageError: where a path may not be named.
+            SpecError: where a number is out of its range.
+        """
+        model = self._model(model_id, checkpoint)
+        place = self._paths.allowed(source)
+        asked = {"kind": "infer", "checkpoint": checkpoint, "source": str(place), "top": top, "limit": limit}
+        if image_folder:
+            asked["image_folder"] = str(self._paths.allowed(image_folder))
+        return self._submit(model, owner, asked, on=place.name)
+
+    # ---- looking
+
+    def of_model(self, model_id: str) -> list[Job]:
+        """Return the jobs that used a model, newest first.
+
+        Raises:
+            JobError: where there is no job of that id.
+        """
+        found = [job for job in self._jobs.dependents(model_id) if job.kind in _KINDS]
+        return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
+
+    def summary(self, job_id: str) -> dict[str, Any]:
+        """Return what a job found.
+
+        Returns:
+            ``kind``, ``model`` (id of the training), ``checkpoint``, ``step``, ``epoch``, ``split``, ``count``;
+            ``skipped`` (how many could not be read) and ``failures`` (``key`` and ``reason`` of the first 1000);
+            ``scalars`` (means over all samples); ``classifier``; ``classes`` (names); ``accuracy``, ``top5`` (with more
+            than five classes), ``confusion`` (a row for each label) and ``per_class`` (``name``, ``precision``,
+            ``recall``, ``f1``, ``support``), empty where labels are not known; ``dataset`` (id of the data set's job,
+            or empty) and ``data`` (its place); ``openings`` (how often the test split was measured on, else None).
+        """
+        job, found = self._done(job_id), self._predictions(job_id)
+        left_out = ("version", "samples_digest", "root")
+        said = {name: value for name, value in found.summary.items() if name not in left_out}
+        is_split = job.kind == "evaluate"
+        return {
+            **said,
+            "model": job.parent,
+            "dataset": self._dataset(str(said["data"])) if is_split else "",
+            **found.figures,
+        }
+
+    def samples(self, job_id: str, *, offset: int = 0, limit: int = 50, **chosen: Any) -> dict[str, Any]:
+        """Return some of the samples that a filter leaves.
+
+        Args:
+            job_id: of the evaluation.
+            offset: how many to leave out first.
+            limit: how many to return at most.
+            chosen: fields of ``ziggurat.workspace.studio.predictions.SampleFilter``.
+
+        Returns:
+            ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``label`` (None where it is
+            not known), ``predicted``, ``score``, and ``top``: ``class``, ``name`` and ``score`` of the best classes.
+        """
+        found = self._predictions(job_id)
+        places = found.select(SampleFilter(**chosen))
+        return {"total": len(places), "samples": found.samples(places[offset : offset + limit])}
+
+    def curves(self, job_id: str, class_index: int, *, points: int = 200) -> dict[str, Any]:
+        """Return how well one class is told from all others, at thresholds that fall.
+
+        Returns:
+            ``thresholds``, ``precision``, ``recall``, ``false_positive`` and ``true_positive``, all of one length;
+            ``average_precision`` and ``area``; ``exact``, False where not all probabilities were kept.
+        """
+        return self._predictions(job_id).curves(class_index, points)
+
+    def at_threshold(self, job_id: str, threshold: float) -> dict[str, Any]:
+        """Return the figures where a sample counts as decided from a score of ``threshold`` on.
+
+        Returns:
+            ``threshold``, ``coverage``, ``decided``, ``accuracy``, ``per_class`` and ``confusion``; undecided samples
+            count in the recall of their class, and nowhere else.
+        """
+        return self._predictions(job_id).at_threshold(threshold)
+
+    def top_of_class(self, job_id: str, class_index: int, limit: int = 10) -> list[dict[str, Any]]:
+        """Return the samples with the highest score of a class, the surest first; shaped as by ``samples``."""
+        found = self._predictions(job_id)
+        return found.samples(found.surest_of_class(class_index, limit))
+
+    def differences(
+        self, first_job_id: str, second_job_id: str, *, which: Changed = "fixed", offset: int = 0, limit: int = 50
+    ) -> dict[str, Any]:
+        """Return the samples that a second model got right, got wrong, or still gets wrong.
+
+        Args:
+            first_job_id: of an evaluation.
+            second_job_id: of another one, of the same samples.
+            which: ``fixed``, ``broken`` or ``still_wrong``.
+            offset: how many to leave out first.
+            limit: how many to return at most.
+
+        Returns:
+            ``counts`` of the three, ``total`` of the chosen one, and ``samples``: those of the first evaluation, with
+            what the second says of each as ``second``: ``predicted``, ``score`` and ``top``.
+
+        Raises:
+            JobError: where they are not of the same data set, split and rows.
+        """
+        first, second = self._predictions(first_job_id), self._predictions(second_job_id)
+        changed = first.changed(second)
+        places = changed[which][offset : offset + limit]
+        pairs = zip(first.samples(places), second.samples(places), strict=True)
+        return {
+            "counts": {name: len(found) for name, found in changed.items()},
+            "total": len(changed[which]),
+            "samples": [
+                {**one, "second": {name: other[name] for name in ("predicted", "score", "top")}} for one, other in pairs
+            ],
+        }
+
+    def table(self, job_id: str, table_format: TableFormat = "csv") -> Iterator[bytes]:
+        """Return the predictions for all samples, part by part; see ``prediction_table`` for the columns."""
+        return prediction_table(self._predictions(job_id), table_format)
+
+    def picture(self, job_id: str, row: int, *, max_side_px: int = 1024) -> bytes:
+        """Return a picture that a job predicted for as PNG; those of evaluations are in their data set.
+
+        Raises:
+            JobError: where the job is an evaluation.
+            UsageError: where there is no such row, or its file may not be shown any more.
+            DataError: where it cannot be read any more.
+        """
+        found = self._predictions(job_id)
+        if "root" not in found.summary:
+            raise JobError("The pictures of an evaluation are in its data set.", received=job_id)
+        (key,) = found.keys([found.place_of_row(row)])
+        ((name, content),) = read_pictures(self._paths, [str(Path(found.summary["root"]) / key)])
+        return smaller_picture(encode_image(decode_image(content, key=name), "png"), max_side_px)
+
+    # ---- within
+
+    def _model(self, model_id: str, checkpoint: str) -> Job:
+        model = self._jobs.get(model_id)
+        if model.kind != "train":
+            raise JobError("This needs a job of kind train.", received=f"{model_id}, of kind {model.kind}")
+        found = list_checkpoints(JobFolder(Path(model.folder)))
+        if not found:
+            raise CheckpointError(
+                "A model that is used has a checkpoint.",
+                received=f"{model_id}, which is {model.state} and has none",
+                advice="Let it train first.",
+            )
+        known = {name for each in found for name in (each.name, *each.given_names)}
+        if checkpoint not in {"", "best", "latest"} | known:
+            raise MissingCheckpointError(
+                f"There is no checkpoint `{checkpoint}` of {model_id}.",
+                advice=f"There are: {', '.join(sorted(known))}.",
+                details={"name": checkpoint},
+            )
+        return model
+
+    def _submit(self, model: Job, owner: str, asked: Mapping[str, Any], *, on: str) -> Job:
+        name = f"{model.name or model.id} on {on}"[:_NAME_LENGTH]
+        spec = {"version": 1, "name": name, "model": model.folder, **asked}
+        request = JobRequest(spec=spec, model=model.id, project=model.project, parent=model.id)
+        now = self._clock()
+        (job,) = make_jobs(request, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs_of)
+        return job
+
+    def _done(self, job_id: str) -> Job:
+        job = self._jobs.get(job_id)
+        if job.kind not in _KINDS or job.state != "done":
+            raise JobError(
+                "This needs an evaluation, or predictions for many pictures, that is done.",
+                received=f"{job_id}, of kind {job.kind}, {job.state}",
+            )
+        return job
+
+    def _predictions(self, job_id: str) -> Predictions:
+        """Return the results of a job; those of the last few stay open."""
+        job = self._done(job_id)
+        with self._lock:
+            found = self._open.pop(job_id, None) or Predictions(JobFolder(Path(job.folder)).results)
+            self._open[job_id] = found
+            while len(self._open) > _KEPT_OPEN:
+                self._open.popitem(last=False)
+        return found
+
+    def _dataset(self, place: str) -> str:
+        """Return the id of the data set that stands in a folder; empty where the studio has none there."""
+        job_id = Path(place).name
+        try:
+            job = self._jobs.get(job_id)
+        except JobError:
+            return ""
+        return job_id if job.kind == "dataset" and Path(job.folder) == Path(place) else ""
+
+
+def _check_split(model: Job, split: str) -> None:
+    """Refuse a split that a data set does not have; other data is looked at when the job begins."""
+    place = Path(str(model.spec["data"]["source"]))
+    if (place / MANIFEST_NAME).is_file():
+        known = list(Manifest.load(place).splits)
+        if split not in known:
+            raise UnknownNameError("split of this data", split, known)

@@ -1,0 +1,287 @@
+"""Owns reading the results of a job that used a model: which samples, in which order, and what was said of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Final, Literal
+
+import numpy as np
+
+from ziggurat.errors import JobError, StorageError, UsageError
+from ziggurat.layout import ResultFiles
+from ziggurat.workspace.studio.prediction_figures import (
+    class_curves,
+    class_figures,
+    confusion_matrix,
+    threshold_figures,
+    top_share,
+)
+
+__all__ = ["Changed", "Order", "Predictions", "SampleFilter"]
+
+Order = Literal["hardest", "surest_wrong", "row"]
+Changed = Literal["fixed", "broken", "still_wrong"]
+
+_MANY_CLASSES: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleFilter:
+    """Which samples, in which order.
+
+    Args:
+        label: class number of the truth; -1 for those whose label is not known, None for all.
+        predicted: class number that the model chose; None for all.
+        only: ``wrong`` or ``right``, of those whose label is known; empty for all.
+        order: ``hardest`` (lowest probability of the label first; without labels, the least sure first),
+            ``surest_wrong`` (the wrong ones first, the surest of them at the head) or ``row``.
+        min_score: least probability of what the model chose.
+        max_score: largest.
+    """
+
+    label: int | None = None
+    predicted: int | None = None
+    only: Literal["", "wrong", "right"] = ""
+    order: Order = "hardest"
+    min_score: float = 0.0
+    max_score: float = 1.0
+
+
+class Predictions:
+    """The results of one job; reading any part of them touches no more of the disk than that part needs.
+
+    Args:
+        folder: of the results.
+
+    Raises:
+        StorageError: where they are not there or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = ResultFiles(folder)
+        try:
+            self.summary: dict[str, Any] = json.loads(self._files.summary.read_text("utf-8", "surrogateescape"))
+        except (OSError, ValueError) as error:
+            raise StorageError(f"The results in {folder} must be readable.", received=str(error)) from error
+        self.class_names: list[str] = self.summary["classes"]
+        self.split: str = self.summary["split"]
+
+    # ---- arrays
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """(N) int32: row of each sample in its split or list."""
+        return self._whole("rows")
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """(N) int32: class number, -1 where it is not known."""
+        return self._whole("labels")
+
+    @cached_property
+    def label_scores(self) -> np.ndarray:
+        """(N) float32: probability of the label, NaN where it is not known."""
+        return self._whole("label_scores")
+
+    @cached_property
+    def predicted(self) -> np.ndarray:
+        """(N) int32: class that the model chose."""
+        return self._whole("predicted")
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """(N) float32: its probability."""
+        return self._whole("scores")
+
+    @cached_property
+    def _top(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._mapped("top_classes"), self._mapped("top_scores")
+
+    @cached_property
+    def _right(self) -> np.ndarray:
+        return self.labels == self.predicted
+
+    @cached_property
+    def _wrong(self) -> np.ndarray:
+        return (self.labels >= 0) & ~self._right
+
+    def __len__(self) -> int:
+        """Return how many samples were classified."""
+        return len(self.rows)
+
+    @property
+    def top(self) -> int:
+        """How many of the best classes of each sample are kept."""
+        return self._top[0].shape[1]
+
+    def keys(self, places: Sequence[int]) -> list[str]:
+        """Return what names samples, such as their paths.
+
+        Args:
+            places: in the arrays.
+        """
+        chosen = np.asarray(places, np.int64)
+        if not len(chosen):
+            return []
+        offsets = self._mapped("key_offsets")
+        begins, ends = offsets[chosen].tolist(), offsets[chosen + 1].tolist()
+        with self._files.keys.open("rb") as file:
+            if (np.diff(chosen) == 1).all():  # one after the other, as in a table
+                file.seek(begins[0])
+                block = file.read(ends[-1] - begins[0])
+                lines = [block[begin - begins[0] : end - begins[0]] for begin, end in zip(begins, ends, strict=True)]
+            else:
+                lines = [_between(file, begin, end) for begin, end in zip(begins, ends, strict=True)]
+        return [line.decode("utf-8", "surrogateescape").removesuffix("\n") for line in lines]
+
+    # ---- figures
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """``accuracy``, ``top5``, ``confusion`` and ``per_class``; where no label is known, None and empty lists."""
+        if not self.summary["classifier"] or not (self.labels >= 0).any():
+            return {"accuracy": None, "top5": None, "confusion": [], "per_class": []}
+        matrix = confusion_matrix(self.labels, self.predicted, len(self.class_names))
+        top = self._top[0]
+        has_five = top.shape[1] == _MANY_CLASSES < len(self.class_names)
+        return {
+            "accuracy": float(matrix.trace() / matrix.sum()),
+            "top5": top_share(self.labels, top) if has_five else None,
+            "confusion": matrix.tolist(),
+            "per_class": class_figures(matrix, self.class_names),
+        }
+
+    def at_threshold(self, threshold: float) -> dict[str, Any]:
+        """Return the figures where only samples with a score from ``threshold`` on count as decided."""
+        return threshold_figures(self.labels, self.predicted, self.scores, self.class_names, threshold)
+
+    def curves(self, class_index: int, points: int) -> dict[str, Any]:
+        """Return precision, recall and rates of one class over its thresholds; samples without a label are left out.
+
+        ``exact`` is False where the probabilities of all classes were too many to be kept: then a class that was not
+        among the best of a sample counts with 0.
+        """
+        self._check_class(class_index)
+        known = self.labels >= 0
+        scores, is_exact = self._class_scores(class_index)
+        return {**class_curves(scores[known], self.labels[known] == class_index, points), "exact": is_exact}
+
+    # ---- samples
+
+    def select(self, chosen: SampleFilter) -> np.ndarray:
+        """Return the places of the samples that a filter leaves, in its order."""
+        for number in (chosen.label, chosen.predicted):
+            if number is not None and number != -1:
+                self._check_class(number)
+        left = ~((self.scores < chosen.min_score) | (self.scores > chosen.max_score))  # NaN is left
+        if chosen.label is not None:
+            left &= self.labels == chosen.label
+        if chosen.predicted is not None:
+            left &= self.predicted == chosen.predicted
+        if chosen.only:
+            left &= self._wrong if chosen.only == "wrong" else self._right
+        places = np.flatnonzero(left)
+        return places if chosen.order == "row" else places[self._ranks(chosen.order, places)]
+
+    def surest_of_class(self, class_index: int, limit: int) -> np.ndarray:
+        """Return the places of the samples with the highest score of a class, the surest first."""
+        self._check_class(class_index)
+        scores = np.nan_to_num(self._class_scores(class_index)[0], nan=-1.0)
+        if limit < len(scores):
+            least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+            places = np.flatnonzero(scores >= least)
+        else:
+            places = np.arange(len(scores))
+        return places[np.argsort(-scores[places], kind="stable")][:limit]
+
+    def samples(self, places: np.ndarray) -> list[dict[str, Any]]:
+        """Return ``split``, ``row``, ``key``, ``label``, ``predicted``, ``score`` and ``top`` of samples."""
+        names, split = self.class_names, self.split
+        columns = (self.rows, self.labels, self.predicted, self.scores, *self._top)
+        return [
+            {
+                "split": split,
+                "row": row,
+                "key": key,
+                "label": label if label >= 0 else None,
+                "predicted": predicted,
+                "score": score,
+                "top": [
+                    {"class": number, "name": names[number], "score": one}
+                    for number, one in zip(best, best_scores, strict=True)
+                ],
+            }
+            for key, row, label, predicted, score, best, best_scores in zip(
+                self.keys(places.tolist()), *(column[places].tolist() for column in columns), strict=True
+            )
+        ]
+
+    def place_of_row(self, row: int) -> int:
+        """Return the place of the sample of a row; rows rise.
+
+        Raises:
+            UsageError: where there is none.
+        """
+        place = int(np.searchsorted(self.rows, row))
+        if place >= len(self) or self.rows[place] != row:
+            raise UsageError("A row is that of a sample that was predicted for.", received=str(row))
+        return place
+
+    def changed(self, other: Predictions) -> dict[Changed, np.ndarray]:
+        """Return the places of the samples that a second model got right, got wrong, or still gets wrong.
+
+        Raises:
+            JobError: where the second one is not of the same samples.
+        """
+        for name, word in (("split", "split"), ("data", "data set"), ("samples_digest", "samples")):
+            if self.summary.get(name) != other.summary.get(name):
+                shown = "other rows" if name == "samples_digest" else f"{self.summary[name]} and {other.summary[name]}"
+                raise JobError(f"Evaluations are compared that have the same {word}.", received=shown)
+        return {
+            "fixed": np.flatnonzero(self._wrong & other._right),
+            "broken": np.flatnonzero(self._right & other._wrong),
+            "still_wrong": np.flatnonzero(self._wrong & other._wrong),
+        }
+
+    # ---- within
+
+    def _ranks(self, order: Order, places: np.ndarray) -> np.ndarray:
+        scores = self.scores[places]
+        if order == "surest_wrong":
+            return np.lexsort((-scores, ~self._wrong[places]))
+        known = self.label_scores[places]
+        hardness = np.where(np.isnan(known), scores, known)
+        return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")
+
+    def _class_scores(self, class_index: int) -> tuple[np.ndarray, bool]:
+        """Return (N) probabilities of a class, and whether they are all known."""
+        if self._files.array("class_scores").exists():
+            return np.asarray(self._mapped("class_scores")[:, class_index]), True
+        classes, scores = self._top
+        return np.where(np.asarray(classes) == class_index, scores, np.float32(0)).max(axis=1), False
+
+    def _check_class(self, class_index: int) -> None:
+        if not 0 <= class_index < len(self.class_names):
+            raise UsageError(f"A class has a number from 0 to {len(self.class_names) - 1}.", received=str(class_index))
+
+    def _whole(self, name: str) -> np.ndarray:
+        return np.array(self._mapped(name))
+
+    def _mapped(self, name: str) -> np.ndarray:
+        if not self.summary["classifier"]:
+            raise JobError("This needs a network that classifies.", received="one that gives something else")
+        path = self._files.array(name)
+        try:
+            mode: Any = "r" if self.summary["count"] else None  # what is empty cannot be mapped
+            return np.load(path, mmap_mode=mode, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"The results in {path.parent} must be whole.", received=str(error)) from error
+
+
+def _between(file: IO[bytes], begin: int, end: int) -> bytes:
+    file.seek(begin)
+    return file.read(end - begin)

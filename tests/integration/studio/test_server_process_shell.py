@@ -1,0 +1,191 @@
+"""``ziggurat`` asks any studio, from a machine without a workspace; settings say where it is and how it is served."""
+
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
+pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
+
+import httpx
+from studio_process import StudioProcess, call, tiny_training
+
+from ziggurat.client import Client
+
+WAITING = {**tiny_training(1), "devices": ["gpu:7"], "learning_rate": 0.05}
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    """A studio that lets in by token alone, with three trainings that wait for a GPU that is not there."""
+    process = StudioProcess(tmp_path_factory.mktemp("studio") / "workspace", "--new-token")
+    process.token = process.said["token"]
+    with Client(process.address, process.token) as client:
+        names = ("first", "second", "third")
+        process.ids = [client.train({**WAITING, "name": name}, project=f"p-{name}")[0]["id"] for name in names]
+    yield process
+    process.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def ziggurat(tmp_path, monkeypatch):
+    """Call ``ziggurat`` in a workspace that is not there."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "nowhere"))
+
+    def ask(*words):
+        answer = call(None, *(str(word) for word in words))
+        assert not (tmp_path / "nowhere").exists()
+        return answer
+
+    return ask
+
+
+@pytest.fixture
+def known(studio, monkeypatch):
+    """The studio stands in the environment."""
+    monkeypatch.setenv("ZIGGURAT_SERVER", studio.address)
+    monkeypatch.setenv("ZIGGURAT_TOKEN", studio.token)
+
+
+def listed(answer):
+    assert answer.returncode == 0, answer.stderr
+    return [each["name"] for each in json.loads(answer.stdout)]
+
+
+def test_flags_before_the_verb_name_the_studio(ziggurat, studio):
+    answer = ziggurat("--server", studio.address, "--token", studio.token, "job", "list", "--json")
+    assert listed(answer) == ["third", "second", "first"]
+    without = ziggurat("--server", studio.address, "job", "list")
+    assert without.returncode != 0
+    assert "log in" in without.stderr
+
+
+def test_flags_of_the_verb_count_more(ziggurat, studio, known):
+    answer = ziggurat("--server", "http://127.0.0.1:9", "job", "list", "--server", studio.address, "--json")
+    assert answer.returncode != 0  # the token is for the studio that the settings name
+    assert studio.token not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("--state", "queued", "--kind", "train"), ["third", "second", "first"]),
+        (("--state", "done", "--state", "failed"), []),
+        (("--kind", "dataset"), []),
+        (("--project", "p-second"), ["second"]),
+        (("--project", ""), []),
+        (("--text", "thir"), ["third"]),
+        (("--where", "learning_rate > 0.01", "--sort", "name"), ["first", "second", "third"]),
+        (("--where", "learning_rate > 0.1"), []),
+        (("--sort", "-name", "--limit", "1"), ["third"]),
+    ],
+)
+def test_a_list_is_filtered_and_sorted(ziggurat, known, words, names):
+    assert listed(ziggurat("job", "list", "--json", *words)) == names
+
+
+def test_a_job_is_moved_in_the_queue(ziggurat, studio, known):
+    first, second, third = studio.ids
+    assert listed(ziggurat("job", "move", third, "--before", second, "--json")) == ["first", "third", "second"]
+    assert listed(ziggurat("job", "move", first, "--last", "--json")) == ["third", "second", "first"]
+    text = ziggurat("job", "move", first).stdout
+    assert text.splitlines()[0].split() == ["id", "name", "waits", "because"]
+    assert [line.split()[1] for line in text.splitlines()[1:]] == ["first", "third", "second"]
+    listed(ziggurat("job", "move", third, "--last", "--json"))
+    both = ziggurat("job", "move", first, "--last", "--before", second)
+    assert (both.returncode, "exclude each other" in both.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("show",), ("stop",), ("log",), ("move",), ("checkpoints",)])
+def test_a_mistyped_id_names_the_nearest(ziggurat, studio, known, words):
+    wrong = studio.ids[1][:-1] + ("0" if studio.ids[1][-1] != "0" else "1")
+    answer = ziggurat("job", *words, wrong)
+    assert answer.returncode == 10
+    assert "Did you mean" in answer.stderr + answer.stdout
+    assert studio.ids[1] in answer.stderr + answer.stdout
+
+
+def test_a_name_in_the_place_of_an_id_is_answered_with_the_id(ziggurat, studio, known):
+    answer = ziggurat("job", "show", "second", "--json")
+    assert answer.returncode == 10
+    assert json.loads(answer.stdout)["advice"] == f"Did you mean `{studio.ids[1]}` (second)?"
+    assert "List them with: ziggurat job list" in ziggurat("job", "show", "zzz").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("job", "mov"), "Did you mean `ziggurat job move`?"),
+        (("job", "downlod"), "Did you mean `ziggurat job download`?"),
+        (("--servr", "x", "job", "list"), "Did you mean `--server`"),
+        (("job", "move", "a", "--befor", "b"), "Did you mean `--before`?"),
+    ],
+)
+def test_mistyped_words(ziggurat, words, text):
+    answer = ziggurat(*words)
+    assert answer.returncode == 2
+    assert text in answer.stderr
+
+
+def test_a_download_says_its_kind_in_its_name(ziggurat, studio, known, tmp_path):
+    answer = ziggurat("job", "download", studio.ids[0], tmp_path / "job.rar")
+    assert (answer.returncode, "The name of an archive says its kind." in answer.stderr) == (2, True)
+    assert ziggurat("job", "download", studio.ids[0], tmp_path / "job.zip").returncode == 0
+    assert (tmp_path / "job.zip").read_bytes().startswith(b"PK")
+
+
+def test_a_workspace_on_the_command_line_counts_more_than_a_studio_of_the_settings(known, tmp_path):
+    answer = call(tmp_path / "mine", "job", "list")
+    assert (answer.returncode, f"A studio must serve {tmp_path / 'mine'}" in answer.stderr) == (10, True)
+
+
+def test_a_database_of_the_settings_is_used_and_stands_in_no_list_of_processes(tmp_path, monkeypatch):
+    place = tmp_path / "elsewhere" / "mine.db"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ZIGGURAT_DATABASE", f"sqlite:///{place}")
+    monkeypatch.setenv("ZIGGURAT_PORT", "0")
+    monkeypatch.setenv("ZIGGURAT_TOKEN", "zig_of_another_studio")
+    workspace = tmp_path / "workspace"
+    said = call(workspace, "up", "--detach", "--no-open", "--json")
+    assert said.returncode == 0, said.stderr
+    try:
+        pid = json.loads(said.stdout)["pid"]
+        assert json.loads(said.stdout)["address"] != "http://127.0.0.1:5000/"
+        assert str(place) not in Path(f"/proc/{pid}/cmdline").read_text()
+        shown = httpx.get(f"{json.loads(said.stdout)['address']}api/v1/settings").json()
+        assert {each["name"]: each["value"] for each in shown}["token"] == "***"
+        assert call(workspace, "user", "add", "anna", "--role", "admin", "--no-password").returncode == 0
+    finally:
+        assert call(workspace, "down").returncode == 0
+    with closing(sqlite3.connect(place)) as connection:
+        assert connection.execute("SELECT name FROM users").fetchall() == [("anna",)]
+    assert not (workspace / "studio.db").exists()
+    found = json.loads(call(workspace, "doctor", "--json").stdout)
+    (database,) = [each for each in found if (each["section"], each["name"]) == ("studio", "database")]
+    assert str(place) in database["text"]
+
+
+def test_workers_do_not_get_the_token(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZIGGURAT_TOKEN", "zig_of_the_one_who_starts_it")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    studio = StudioProcess(tmp_path / "workspace")
+    try:
+        with Client(studio.address, "") as client:
+            (job,) = client.train(tiny_training(100_000))
+            pid = None
+            while pid is None:
+                pid = client.job(job["id"])["pid"]
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            client.stop(job["id"])
+            while client.job(job["id"])["state"] not in ("stopped", "failed", "done"):
+                os.sched_yield()
+    finally:
+        studio.end(signal.SIGTERM)
+    assert b"ZIGGURAT_WORKSPACE" in environment
+    assert b"ZIGGURAT_TOKEN" not in environment

@@ -1,0 +1,274 @@
+"""Routes and methods of what is shown before a job is made."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from ziggurat.errors import DataError, JobError, SpecError, UsageError
+from ziggurat.specs import parse_spec
+from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.studio.preflight_findings import DataFacts, class_findings, disk_finding, memory_finding
+from ziggurat.workspace.studio.training_estimates import SLOTS, earlier_jobs, network_size
+
+_SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "batch_size": 4, "epochs": 3}
+
+
+def parse(**fields):
+    return parse_spec({**_SPEC, **fields})
+
+
+def levels(found):
+    return [(each["name"], each["level"]) for each in found["findings"]]
+
+
+def sentences(found, name):
+    return " ".join(each["sentence"] for each in found["findings"] if each["name"] == name)
+
+
+def decoded(text):
+    return cv2.imdecode(np.frombuffer(base64.b64decode(text), np.uint8), cv2.IMREAD_COLOR)
+
+
+def test_the_rate_of_a_draft(ask):
+    body = {"spec": {"schedule": "linear", "epochs": 2}, "points": 3}
+
+    answer = ask("POST", "/api/v1/trainings/rate-curve", json=body)
+
+    assert answer.status_code == 200
+    assert answer.json()["epochs"] == [0, 1, 2]
+    wrong = ask("POST", "/api/v1/trainings/rate-curve", json={"spec": {"schedule": {"policy": "stepp"}}})
+    assert (wrong.status_code, wrong.json()["details"]["field"]) == (422, "schedule.policy")
+
+
+def test_pictures_are_shown_as_the_network_gets_them(ask, pets):
+    spec = {"augmentation": {"flip": "fliplr", "noise": 0.1}, "preprocessing": {"crop": 16}, "batch_size": 4}
+    body = {"dataset": pets, "spec": spec, "row": 3, "count": 5, "seed": 7}
+
+    one = ask("POST", "/api/v1/trainings/augmented", json=body)
+    same = ask("POST", "/api/v1/trainings/augmented", json=body)
+    other = ask("POST", "/api/v1/trainings/augmented", json={**body, "seed": 8})
+
+    assert one.status_code == 200, one.text
+    found = one.json()
+    (picture,) = found["pictures"]
+    assert (found["seed"], picture["row"], len(picture["augmented_png"])) == (7, 3, 5)
+    assert picture["label_name"] == ("cat", "dog")[picture["label"]]
+    assert decoded(picture["original_png"]).shape == (20, 30, 3)
+    assert {decoded(each).shape for each in picture["augmented_png"]} == {(16, 16, 3)}
+    assert len(set(picture["augmented_png"])) == 5
+    assert same.json() == found
+    assert other.json()["pictures"][0]["augmented_png"] != picture["augmented_png"]
+    assert "seed 7" in found["sentence"]
+
+
+def test_several_pictures_come_in_the_order_of_the_first_epoch(studio, pets):
+    found = studio.training.augmented(pets, {"batch_size": 64}, count=5)
+
+    assert [len(each["augmented_png"]) for each in found["pictures"]] == [4] * 5
+    assert len({each["row"] for each in found["pictures"]}) == 5
+    assert found["sentence"] == "Nothing is varied: the network gets each picture like this, in every epoch."
+
+
+def test_pictures_of_validation_are_never_varied(studio, pets):
+    found = studio.training.augmented(
+        pets, {"augmentation": {"noise": 0.5}, "preprocessing": {"crop": 10, "mean": "pixel"}}, split="val", count=9
+    )
+
+    assert [each["row"] for each in found["pictures"]] == [0, 1]
+    for each in found["pictures"]:
+        middle = decoded(each["original_png"])[5:15, 10:20]
+        np.testing.assert_array_equal(decoded(each["augmented_png"][0]), middle)
+
+
+def test_pictures_of_what_is_not_there_are_refused(ask, studio, pets, train):
+    body = {"dataset": pets, "spec": {}}
+    assert ask("POST", "/api/v1/trainings/augmented", json={**body, "row": 8}).status_code == 400
+    assert ask("POST", "/api/v1/trainings/augmented", json={**body, "dataset": train()["id"]}).status_code == 409
+    assert ask("POST", "/api/v1/trainings/augmented", json={**body, "dataset": "nobody"}).status_code == 404
+    with pytest.raises(UsageError, match="From 1 to 100"):
+        studio.training.augmented(pets, {}, count=0)
+    with pytest.raises(JobError, match="data set that is done"):
+        studio.training.augmented(train()["id"], {})
+    with pytest.raises(SpecError) as wrong:
+        studio.training.augmented(pets, {"augmentation": {"noise": 3}})
+    assert wrong.value.details["field"] == "augmentation.noise"
+
+
+def test_findings_before_a_training(studio, pets):
+    found = studio.training.preflight(JobRequest(spec=_SPEC, dataset=pets))
+
+    assert (found["steps"], found["steps_per_epoch"], found["parameters"]) == (6, 2, None)
+    assert {name for name, _ in levels(found)} == {"memory", "disk", "time", "data", "batch", "device"}
+    assert "8 samples for training, 2 samples for validation; 2 classes." in sentences(found, "data")
+    assert "A step takes 4 of 8 samples, an epoch 2 steps." in sentences(found, "batch")
+    assert "before the first steps" in sentences(found, "time")
+    speed = next(each["records_per_s"] for each in found["findings"] if "records_per_s" in each)
+    assert speed > 0
+
+
+def test_a_quick_look_asks_no_process(ask, pets):
+    spec = {name: value for name, value in _SPEC.items() if name != "data"}
+    body = {"spec": {**spec, "batch_size": 16}, "dataset": pets, "describe": False}
+
+    found = ask("POST", "/api/v1/trainings/preflight", json=body).json()
+
+    assert ("batch", "error") in levels(found)
+    assert sentences(found, "batch") == (
+        "A batch of 16 is larger than the training split of 8 samples: make it smaller."
+    )
+    assert (found["steps"], found["parameters"]) == (None, None)
+
+
+def test_what_cannot_work_is_found(studio, pets):
+    weights = studio.training.preflight(
+        JobRequest(spec={**_SPEC, "class_weights": [1, 2, 3]}, dataset=pets), describe=False
+    )
+    devices = studio.training.preflight(JobRequest(spec={**_SPEC, "devices": ["gpu:77"]}), describe=False)
+    missing = studio.training.preflight(JobRequest(spec={**_SPEC, "data": "/nothing/there"}))
+
+    assert "There are 3 class weights for 2 classes" in sentences(weights, "data")
+    assert ("device", "error") in levels(devices)
+    assert "`gpu:77`" in sentences(devices, "device")
+    assert ("data", "error") in levels(missing)
+    with pytest.raises(SpecError) as wrong:
+        studio.training.preflight(JobRequest(spec={**_SPEC, "epochs": 0}))
+    assert wrong.value.details["field"] == "epochs"
+
+
+def test_a_sweep_counts_all_its_jobs(studio, pets):
+    request = JobRequest(spec=_SPEC, dataset=pets, sweep={"learning_rate": [0.1, 0.2], "batch_size": [2, 4]})
+
+    found = studio.training.preflight(request, describe=False)
+
+    assert found["steps_per_epoch"] == 4
+    assert next(each["checkpoints"] for each in found["findings"] if each["name"] == "disk") == 4 * 3
+    words = studio.training.as_text(request)
+    assert [line.split("--batch-size ")[1].split()[0] for line in words["cli"].splitlines()] == ["2", "4", "2", "4"]
+    assert "'batch_size': 4" not in words["python"]
+    assert "sweep={'learning_rate': [0.1, 0.2], 'batch_size': [2, 4]}" in words["python"]
+
+
+def test_memory_and_disk_follow_from_the_network(studio):
+    spec = parse(optimizer="adam", batch_size=10, epochs=20, checkpoints={"keep_last": 3})
+    described = {
+        "parameters": 1000,
+        "variables": [{"count": 1000}, {"count": 50}],
+        "operations": [{"shape": [None, 8, 8, 4]}, {"shape": [None, 10]}, {"shape": [3, 3]}, {"shape": None}],
+    }
+
+    size = network_size(described, spec)
+
+    assert (size.weights_bytes, size.slots_bytes, size.gradients_bytes) == (4200, 8000, 4000)
+    assert size.layers_bytes == 4 * 10 * (256 + 10)
+    machine = {"memory": {"free_bytes": 20_000, "total_bytes": 30_000}, "devices": []}
+    assert memory_finding(spec, size, machine, describe=True)["level"] == "warning"
+    machine["memory"]["total_bytes"] = 20_000
+    assert memory_finding(spec, size, machine, describe=True)["level"] == "error"
+    disk = {"free_bytes": 10**6, "reserve_bytes": 0}
+    fits = disk_finding(spec, size, 100, 2, disk)
+    assert (fits["level"], fits["checkpoints"], fits["needed_bytes"]) == ("ok", 6, 6 * 12200)
+    assert disk_finding(spec, size, 100, 2, {**disk, "free_bytes": 50_000})["level"] == "error"
+    assert disk_finding(spec, size, 100, 2, {**disk, "reserve_bytes": 990_000})["level"] == "warning"
+    assert disk_finding(spec, None, 100, 2, {"free_bytes": 1, "reserve_bytes": 2})["level"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "level"), [([[None, 7]], "error"), ([[None, 12]], "warning"), ([[None, 10]], None)]
+)
+def test_a_network_that_gives_other_classes_is_found(outputs, level):
+    found = class_findings(parse(), DataFacts(classes=10), {"outputs": outputs})
+
+    assert [each["level"] for each in found] == ([] if level is None else [level])
+
+
+def test_every_optimizer_has_its_slots():
+    for name, slots in SLOTS.items():
+        assert parse(optimizer=name).optimizer.name == name
+        assert 0 <= slots <= 2
+    with pytest.raises(SpecError) as unknown:
+        parse(optimizer="none of them")
+    assert all(f"`{name}`" in str(unknown.value) for name in SLOTS)
+    assert str(unknown.value).split("must be one of")[1].split(". ")[0].count("`") == 2 * len(SLOTS)
+
+
+def test_time_comes_from_trainings_like_it(studio, pets, train):
+    job = studio.jobs.get(train(dataset=pets, spec={"batch_size": 4})["id"])
+    done = {"state": "done", "attempt": 1, "started": 100.0, "ended": 110.0, "global_step": 50, "total_steps": 50}
+    like = replace(job, **done, max_epoch=25, data_wait_share=0.5)
+    other = replace(like, network="another")
+    spec = parse(data=str(studio.datasets.folder(pets)))
+
+    found = earlier_jobs([other, like], spec, "mlp", 8)
+
+    assert (found.count, found.samples_per_s, found.data_wait_share) == (1, 20.0, 0.5)
+    assert earlier_jobs([other], spec, "mlp", 8) is None
+    elsewhere = parse(data="/elsewhere")
+    assert earlier_jobs([like], elsewhere, "mlp", 10) is not None
+    assert earlier_jobs([like], elsewhere, "mlp", 800) is None
+
+
+def test_the_same_job_in_other_words(ask, studio, pets):
+    answer = ask("POST", "/api/v1/trainings/text", json={"spec": _SPEC, "dataset": pets, "project": "p"}).json()
+
+    folder = studio.datasets.folder(pets)
+    assert answer["cli"] == f"ziggurat train --network mlp --data {folder} --batch-size 4 --epochs 3"
+    assert f'"source": "{folder}"' in answer["json"]
+    assert f"dataset='{pets}'" in answer["python"]
+    assert "project='p'" in answer["python"]
+    assert "Client('http://127.0.0.1:5000')" in answer["python"]
+
+
+def test_a_source_is_looked_at(ask, studio, tmp_path):
+    source = studio.root / "uploads" / "pets"
+    for number in range(6):
+        path = source / ("cat", "dog")[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.full((9, 9, 3), 40 * number, np.uint8))
+
+    found = ask("POST", "/api/v1/datasets/preview", json={"spec": {"source": str(source)}, "samples": 2})
+    assert found.status_code == 200, found.text
+    assert found.json()["counts"]["total"] == 6
+    assert len(found.json()["samples"]) == 2
+    wrong = {"source": str(source), "format": "class_folders", "options": {"nothing": 1}}
+    answer = ask("POST", "/api/v1/datasets/preview", json={"spec": wrong})
+    assert (answer.status_code, answer.json()["details"]["field"]) == (422, "options.nothing")
+    assert ask("POST", "/api/v1/datasets/preview", json={"spec": {"source": "/etc"}}).status_code == 400
+    with pytest.raises(SpecError) as option:
+        studio.datasets.preview(wrong)
+    assert option.value.details["field"] == "options.nothing"
+    with pytest.raises(SpecError, match="must be at least"):
+        studio.datasets.preview({"source": str(source), "splits": {"val_share": -1}})
+    with pytest.raises(DataError, match="exists"):
+        studio.datasets.preview({"source": str(tmp_path / "nothing")})
+
+
+def test_who_may_look(ask_as, pets):
+    viewer, reader = ask_as("viewer", "read"), ask_as("trainer", "read")
+    draft = {"spec": {}}
+
+    assert viewer("POST", "/api/v1/trainings/rate-curve", json=draft).status_code == 200
+    for asking in (viewer, reader):
+        for path, body in (
+            ("trainings/augmented", {"dataset": pets, "spec": {}}),
+            ("trainings/preflight", {"spec": _SPEC}),
+            ("trainings/text", {"spec": _SPEC}),
+            ("datasets/preview", {"spec": {"source": "/etc"}}),
+        ):
+            assert asking("POST", f"/api/v1/{path}", json=body).status_code == 403, path
+
+
+def test_facts_of_data_are_those_that_a_task_measures():
+    measured = {
+        "sizes": {"train": 3},
+        "classes": 2,
+        "input_shape": [8, 8, 1],
+        "in_memory": True,
+        "records_per_s": 5.0,
+        "threads": 2,
+    }
+    assert DataFacts.of(measured).input_shape == (8, 8, 1)

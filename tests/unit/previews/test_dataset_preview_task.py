@@ -1,0 +1,201 @@
+"""What is found in a source before a data set is made of it: the same as afterwards, and a part of what is large."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import time
+
+import cv2
+import numpy as np
+import pytest
+
+from ziggurat.datasets.creation import CreationRequest, create_dataset
+from ziggurat.errors import DataError, SpecError
+from ziggurat.specs import parse_spec
+from ziggurat.worker.dataset_job import creation_request
+from ziggurat.worker.tasks.dataset_previews import preview_dataset
+from ziggurat.worker.tasks.deadline import OVER, Deadline
+
+
+@pytest.fixture
+def pets(tmp_path):
+    """A folder with 20 pictures of two classes, and a file that is none."""
+    source = tmp_path / "pets"
+    for number in range(20):
+        path = source / ("cat", "dog")[number % 2] / f"{number:02d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.full((20, 30, 3), 10 * number, np.uint8))
+    (source / "dog" / "broken.png").write_bytes(b"nothing")
+    (source / "loose.png").write_bytes(b"x")
+    return source
+
+
+@pytest.fixture
+def look(tmp_path):
+    """Look at a source in this process."""
+
+    def call(source, *, samples=100, at_most=10_000, time_limit_s=30.0, **fields):
+        folder = tmp_path / f"look{len(list(tmp_path.glob('look*')))}"
+        folder.mkdir()
+        spec = {"kind": "dataset", "version": 1, "source": str(source), **fields}
+        numbers = {"samples": samples, "at_most": at_most, "time_limit_s": time_limit_s}
+        return preview_dataset({"spec": spec, "folder": str(folder), **numbers})
+
+    return call
+
+
+def test_a_preview_tells_what_the_data_set_will_be(look, pets, tmp_path):
+    fields = {"source": str(pets), "splits": {"val_share": 0.2, "test_share": 0.1}, "seed": 4, "workers": 0}
+    found = look(pets, **{name: value for name, value in fields.items() if name != "source"})
+
+    made = create_dataset(creation_request(parse_spec({"kind": "dataset", "version": 1, **fields})), tmp_path / "made")
+    counts = found["counts"]
+    unreadable = sum(each["kind"] == "unreadable" for each in found["problems"])
+    assert (found["format"], found["title"], found["kind"]) == ("class_folders", "Class folders", made.schema.kind)
+    assert 0 < found["confidence"] <= 1
+    assert counts["is_complete"] is True
+    assert (counts["total"], unreadable) == (21, 1)
+    assert counts["train"] + counts["val"] + counts["test"] == 21
+    assert sum(note.count for note in made.splits.values()) == 20
+    assert abs(counts["train"] - made.splits["train"].count) <= 1
+    assert [each["name"] for each in found["classes"]] == list(made.schema.class_names) == ["cat", "dog"]
+    assert [each["count"] for each in found["classes"]] == [10, 11]
+    assert {(each["kind"], each["key"]) for each in found["problems"]} == {
+        ("unreadable", "dog/broken.png"),
+        ("no-label", "loose.png"),
+    }
+
+
+def test_samples_are_pictures_as_they_would_be_stored(look, pets):
+    found = look(pets, samples=4, size=[10, 12], channels=1)
+
+    assert len(found["samples"]) == 3  # the last of the four is broken
+    assert found["problems"][0]["key"] == "dog/broken.png"
+    one = found["samples"][0]
+    picture = cv2.imdecode(np.frombuffer(base64.b64decode(one["png"]), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert (one["key"], one["label"], one["text"]) == ("cat/00.png", "cat", None)
+    assert (one["width_px"], one["height_px"], picture.shape) == (12, 10, (10, 12))
+
+
+def test_a_large_source_is_looked_at_up_to_a_number(look, tmp_path):
+    content = cv2.imencode(".png", np.zeros((2, 2), np.uint8))[1].tobytes()
+    for name in ("a", "b", "c"):
+        (tmp_path / "many" / name).mkdir(parents=True)
+        for number in range(500):
+            (tmp_path / "many" / name / f"{number:04d}.png").write_bytes(content)
+
+    part = look(tmp_path / "many", at_most=700, samples=5)
+    whole = look(tmp_path / "many", at_most=1500, samples=5)
+
+    assert (part["counts"]["total"], part["counts"]["is_complete"]) == (700, False)
+    assert [(each["name"], each["count"]) for each in part["classes"]] == [("a", 500), ("b", 200)]
+    assert len(part["samples"]) == 5
+    assert part["warnings"] == ["Only a part of the source was looked at: the first 700 samples."]
+    assert (whole["counts"]["total"], whole["counts"]["is_complete"]) == (1500, True)
+
+
+def test_no_time_is_no_error(look, pets):
+    found = look(pets, format="class_folders", time_limit_s=0.0)
+
+    assert found["counts"] == {"train": 0, "val": 0, "test": 0, "total": 0, "is_complete": False}
+    assert found["samples"] == []
+
+
+def test_an_archive_is_looked_into(look, pets, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", pets.parent, pets.name)
+
+    found = look(archive)
+
+    assert found["counts"]["total"] == 21
+    assert [each["name"] for each in found["classes"]] == ["cat", "dog"]
+
+
+def test_tables_and_texts_are_shown_as_text(look, tmp_path):
+    rows = "\n".join(f"{number},{number * 2},{'yes' if number % 2 else 'no'}" for number in range(30))
+    (tmp_path / "rows.csv").write_text(f"size,weight,good\n{rows}\n")
+
+    found = look(tmp_path / "rows.csv", samples=2)
+
+    assert found["kind"] == "table"
+    assert found["samples"][0]["png"] is None
+    assert "size: 0" in found["samples"][0]["text"]
+
+
+def test_boxes_are_counted_in_words(look, tmp_path):
+    cv2.imwrite(str(tmp_path / "one.png"), np.zeros((20, 20, 3), np.uint8))
+    content = {
+        "images": [{"id": 1, "file_name": "one.png", "width": 20, "height": 20}],
+        "annotations": [
+            {
+                "id": number,
+                "image_id": 1,
+                "category_id": 1 + number // 2,
+                "bbox": [1, 1, 5, 5],
+                "area": 25,
+                "iscrowd": 0,
+            }
+            for number in range(3)
+        ],
+        "categories": [{"id": 1, "name": "car"}, {"id": 2, "name": "bus"}],
+    }
+    (tmp_path / "instances.json").write_text(json.dumps(content))
+
+    found = look(tmp_path / "instances.json", format="coco")
+
+    assert [each["label"] for each in found["samples"]] == ["2 × car, bus"]
+    assert {each["name"]: each["count"] for each in found["classes"]} == {"car": 2, "bus": 1}
+
+
+def test_a_wrong_option_or_format_is_named_by_its_field(look, pets):
+    with pytest.raises(SpecError) as option:
+        look(pets, format="class_folders", options={"min_per_clas": 1})
+    assert option.value.details["field"] == "options.min_per_clas"
+    assert "Did you mean `min_per_class`" in option.value.advice
+    with pytest.raises(SpecError) as kind:
+        look(pets, options={"min_per_class": "two"})
+    assert kind.value.details["field"] == "options.min_per_class"
+    with pytest.raises(SpecError) as named:
+        look(pets, format="class_folder")
+    assert named.value.details["field"] == "format"
+
+
+def test_what_is_not_here_is_said(look, tmp_path):
+    with pytest.raises(DataError, match="exists"):
+        look(tmp_path / "nothing")
+    with pytest.raises(DataError, match="before it is fetched"):
+        look("https://example.org/pets.zip")
+
+
+def test_near_duplicates_are_left_for_later(look, pets):
+    found = look(pets, splits={"method": "cluster"})
+
+    assert found["counts"]["total"] == 21
+    assert any("look alike" in warning for warning in found["warnings"])
+
+
+def test_a_rule_that_cannot_be_is_a_warning(look, pets):
+    found = look(pets, splits={"method": "time"})
+
+    assert (found["counts"]["train"], found["counts"]["total"]) == (0, 21)
+    assert any("needs samples with a time" in warning for warning in found["warnings"])
+
+
+def test_a_call_that_never_ends_is_ended():
+    def forever():
+        while True:
+            time.sleep(0.01)
+
+    with Deadline(0.2) as deadline:
+        assert deadline.call(len, "abc") == 3
+        assert deadline.call(forever) is OVER
+        assert deadline.call(len, "abc") is OVER
+        assert deadline.is_over
+
+
+def test_a_request_for_creation_is_checked_as_one(look, pets):
+    assert CreationRequest(source=str(pets), name="x").encoding == "original"
+    with pytest.raises(SpecError) as wrong:
+        look(pets, splits={"val_share": 2})
+    assert wrong.value.details["field"] == "splits.val_share"

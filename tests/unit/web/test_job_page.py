@@ -1,0 +1,396 @@
+"""The page of a job: what it shows in each state, its forms, and what they say where they are refused."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ziggurat.entities import JobFilter, NewJob
+from ziggurat.events import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    ErrorRaised,
+    Message,
+    Progress,
+    ScalarLogged,
+)
+from ziggurat.store import Store
+from ziggurat.web.job_actions import actions_of
+from ziggurat.web.job_view import wait_advice
+from ziggurat.workspace.studio import Studio
+
+_NETWORK = "import one\n\n\nclass UserModel:\n    def inference(self):\n        return self.y\n"
+
+
+@pytest.fixture
+def store(studio: Studio) -> Iterator[Store]:
+    """Return the store of the studio, to say what a worker would have said."""
+    with Store.open(studio.root / "studio.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def begun(studio: Studio, store: Store, train: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a training that a worker is at, at step 20 of 40."""
+
+    def make(*events: Any, **fields: Any) -> Any:
+        job = train(**fields)
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive")
+        said = [
+            AttemptStarted(
+                time=10.0, attempt=1, pid=7, host="here", backend="null", release="1", max_epoch=2, steps_per_epoch=20
+            ),
+            ScalarLogged(time=11.0, tag="cost", value=2.0, step=10, epoch=1),
+            ScalarLogged(time=12.0, tag="cost", value=float("nan"), step=20, epoch=1),
+            ScalarLogged(time=12.0, tag="learning_rate", value=0.01, step=20, epoch=1),
+            Progress(
+                time=12.0, epoch=1, global_step=20, total_steps=40, remaining_s=60, steps_per_s=10, data_wait_share=0.4
+            ),
+            *events,
+        ]
+        assert store.events.take(job.id, 0, 1, said)
+        return studio.jobs.get(job.id)
+
+    return make
+
+
+def _text(answer: Any) -> str:
+    """Return what a person reads of a page."""
+    without = re.sub(r"<[^>]*>", " ", answer.text)
+    return re.sub(r"[\s\u202f]+", " ", html.unescape(without))
+
+
+def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
+    job = train(spec={"name": "<b>lenet</b>", "learning_rate": 0.5}, tags=["try"], notes="Look\nagain")
+
+    page = visit.get(f"/models/{job.id}")
+
+    assert page.status_code == 200
+    assert '<h1 id="job-name">&lt;b&gt;lenet&lt;/b&gt;</h1>' in page.text
+    text = _text(page)
+    for part in ("queued", "It waits for its turn.", "mlp with the null backend on digits", "Look again", "try"):
+        assert part in text
+    assert "It can be set once the training has begun." in text
+    assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the usual"
+    assert [each.name for each in actions_of(job)] == ["stop", "pause"]
+    assert f'data-topics="devices,job:{job.id},jobs,queue"' in page.text
+    assert f"tensorboard --logdir {job.folder}/tb/ " in text
+
+
+def test_any_job_is_found_by_its_id_alone(visit, train, pets):
+    job = train()
+
+    assert visit.get(f"/jobs/{job.id}").headers["location"] == f"/models/{job.id}"
+    assert visit.get(f"/jobs/{pets}").headers["location"] == f"/datasets/{pets}"
+    assert visit.get(f"/models/{pets}").headers["location"] == f"/jobs/{pets}"
+    missing = visit.get("/jobs/20200101-000000-abcd")
+    assert missing.status_code == 404
+    assert "20200101-000000-abcd" in missing.text
+
+
+def test_a_job_of_a_kind_without_a_page_is_shown_in_general(visit, studio, store, train):
+    from_training = train()
+    path = Path(from_training.folder).parent / "20260101-000000-00ee"
+    path.mkdir()
+    store.jobs.add(_export_of(path))
+
+    page = visit.get("/jobs/20260101-000000-00ee")
+
+    assert page.status_code == 200
+    assert "A job of kind export" in _text(page)
+    assert 'data-island="curves"' not in page.text
+
+
+def _export_of(path: Path) -> Any:
+    return NewJob(id=path.name, kind="export", name="onnx", folder=str(path), spec={"kind": "export"}, created=1.0)
+
+
+def test_a_running_job_shows_progress_rate_and_what_to_do_about_its_data(visit, begun):
+    job = begun(
+        Message(time=12.0, level="warning", text="One <i>file</i> is bad.", step=20),
+        Message(time=12.0, level="info", text="nothing to see", step=20),
+        CheckpointSaved(time=12.0, name="step-00000020", step=20, epoch=1, reason="epoch", size_bytes=2_000_000),
+    )
+    (Path(job.folder) / "checkpoints" / "step-00000020").mkdir(parents=True)
+
+    page = visit.get(f"/models/{job.id}")
+
+    text = _text(page)
+    for part in ("running", "1 of 2", "20 of 40", "1 min 00 s", "10 steps/s", "40 % of the step time", "2.0 MB"):
+        assert part in text
+    assert "The training waits for its data: store the data set" in text
+    assert "Warning step 20" in text
+    assert "One <i>file</i> is bad." in text
+    assert "nothing to see" not in text
+    assert "cost NaN 2 2 2 20" in text, "last, smallest, largest, points, step"
+    assert "Checkpoints can be deleted while no worker is at the job." in text
+    assert f"/models/new?model={job.id}&amp;checkpoint=step-00000020" in page.text
+
+
+def test_the_live_parts_come_alone(visit, begun):
+    job = begun()
+
+    answer = visit.part(f"/models/{job.id}", "job-live")
+
+    targets = re.findall(r'<hx-partial hx-target="#(job-[a-z-]+)"', answer.text)
+    assert targets == [
+        "job-said", "job-state", "job-failure", "job-metrics", "job-checkpoints", "job-messages", "job-attempts",
+        "job-rate-now", "job-delete-form",
+    ]  # fmt: skip
+    for target in targets:
+        assert f'id="{target}"' in answer.text
+    assert "<html" not in answer.text
+    assert visit.part(f"/models/{job.id}", "content").text.startswith("<!doctype html>")
+
+
+def test_buttons_do_what_they_say_and_come_back_to_the_page(visit, studio, train):
+    job = train()
+
+    assert visit.post(f"/jobs/{job.id}/actions/pause").headers["location"] == f"/jobs/{job.id}"
+    assert studio.jobs.get(job.id).paused
+    text = _text(visit.get(f"/models/{job.id}"))
+    assert "paused" in text
+    assert "Resume" in text
+    assert "Paused by local." in text
+    visit.post(f"/jobs/{job.id}/actions/resume")
+    assert studio.jobs.get(job.id).state == "queued"
+    live = visit.post(f"/jobs/{job.id}/actions/stop", headers={"HX-Request": "true", "HX-Target": "form#job-stop-form"})
+    assert live.status_code == 200
+    assert 'hx-target="#job-state"' in live.text
+    assert "Stopped by local." in live.text
+    assert [each.action for each in studio.people.audit().entries][:3] == ["job.stop", "job.resume", "job.pause"]
+
+
+def test_a_button_that_came_too_late_says_what_is_possible(visit, train):
+    job = train()
+
+    page = visit.post(f"/jobs/{job.id}/actions/retry")
+
+    assert page.status_code == 409
+    assert "Only a job that is failed can be retried." in _text(page)
+    assert "<h1" in page.text
+    part = visit.post(f"/jobs/{job.id}/actions/retry", headers={"HX-Request": "true", "HX-Target": "form#x"})
+    assert part.status_code == 409
+    assert 'hx-target="#job-said"' in part.text
+    assert "Only a job that is failed can be retried." in part.text
+
+
+def test_name_notes_tags_and_project_are_changed(visit, studio, train):
+    job = train(notes="old")
+    place = f"/jobs/{job.id}/change"
+
+    assert visit.post(place, data={"name": " new name "}).status_code == 303
+    visit.post(place, data={"notes": "A note.", "tags": "one, two,, one", "project": "faces"})
+
+    changed = studio.jobs.get(job.id)
+    assert (changed.name, changed.notes, changed.tags, changed.project) == (
+        "new name",
+        "A note.",
+        ("one", "two"),
+        "faces",
+    )
+
+
+def test_a_name_that_is_none_is_said_at_its_field_and_stays_typed(visit, studio, train):
+    job = train()
+    long_name = "x" * 201
+
+    page = visit.post(f"/jobs/{job.id}/change", data={"name": long_name})
+
+    assert page.status_code == 422
+    assert 'id="name-problem">A name has 1 to 200 characters.</p>' in page.text
+    assert f'value="{long_name}"' in page.text
+    assert studio.jobs.get(job.id).name == "tiny"
+
+
+def test_the_learning_rate_is_set_while_it_runs_and_the_worker_confirms_it(visit, store, studio, begun):
+    job = begun()
+    place = f"/jobs/{job.id}/learning-rate"
+
+    assert visit.post(place, data={"value": "0.002"}).status_code == 303
+
+    assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 0.002}
+    text = _text(visit.get(f"/models/{job.id}"))
+    assert "The worker uses 0.01 Set by hand 0.002" in text
+    assert "The worker takes it over within a tenth of an epoch" in text
+    store.events.take(job.id, 1, 2, [ScalarLogged(time=13.0, tag="learning_rate", value=0.002, step=22, epoch=2)])
+    assert "The worker confirmed it at step 22" in _text(visit.get(f"/models/{job.id}"))
+
+
+@pytest.mark.parametrize("value", ["", "fast", "nan", "inf", "-0.1"])
+def test_a_learning_rate_that_is_none_is_refused_at_its_field(visit, studio, begun, value):
+    job = begun()
+
+    page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": value})
+
+    assert page.status_code == 422
+    assert 'id="rate-problem">A learning rate is a number that is not negative.</p>' in page.text
+    assert studio.jobs.hyperparameters(job.id) == {}
+
+
+def test_the_learning_rate_of_a_job_that_waits_is_not_set(visit, train):
+    page = visit.post(f"/jobs/{train().id}/learning-rate", data={"value": "0.1"})
+
+    assert page.status_code == 409
+    assert "Hyperparameters are set while a training runs." in _text(page)
+
+
+def _failed(begun: Callable[..., Any], store: Store, studio: Studio, error: dict[str, Any]) -> Any:
+    network = {"source": "file", "path": "mine.py", "text": _NETWORK}
+    end = AttemptEnded(time=14.0, outcome="failed", exit_code=5, reason="it failed", global_step=20, epoch=1)
+    job = begun(ErrorRaised(time=14.0, error=error, traceback="Traceback: <all>"), end, spec={"network": network})
+    assert store.jobs.move(job.id, ("running",), "failed", reason="it failed", ended=14.0)
+    return studio.jobs.get(job.id)
+
+
+def test_a_failure_shows_the_cause_the_users_line_and_the_trace(visit, store, studio, begun):
+    error = {
+        "error": "network_code", "message": "whole", "rule": "The network failed: <no y>.",
+        "received": "mine.py, line 6", "advice": "Mend it.", "details": {"file": "mine.py", "line": 6},
+    }  # fmt: skip
+    job = _failed(begun, store, studio, error)
+
+    page = visit.get(f"/models/{job.id}")
+
+    text = _text(page)
+    assert "Why it failed The network failed: <no y>. Received: mine.py, line 6 Mend it. mine.py, line 6" in text
+    assert '<span class="line wrong"><span class="where">→   6</span>        return self.y' in page.text
+    assert '<span class="where">    2</span>' in page.text
+    assert f"/models/new?clone={job.id}&amp;line=6" in page.text
+    assert "Traceback: <all>" in text
+    assert "Retry" in text
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {},
+        {"file": "elsewhere.py", "line": 6},
+        {"file": "mine.py", "line": 99},
+        {"file": "mine.py", "line": None},
+        "odd",
+    ],
+)
+def test_a_failure_elsewhere_shows_no_lines(visit, store, studio, begun, details):
+    job = _failed(begun, store, studio, {"error": "x", "message": "m", "rule": "It broke.", "details": details})
+
+    page = visit.get(f"/models/{job.id}")
+
+    assert page.status_code == 200
+    assert "It broke." in page.text
+    assert 'class="line' not in page.text
+
+
+def test_the_best_checkpoint_is_marked_and_one_is_deleted(visit, store, studio, begun):
+    saved = [
+        CheckpointSaved(
+            time=13.0,
+            name=f"step-{step:08}",
+            step=step,
+            epoch=1,
+            reason="epoch",
+            scalars={"validation_accuracy": value},
+        )
+        for step, value in ((5, 0.5), (10, 0.9), (20, 0.7))
+    ]
+    job = begun(*saved)
+    for each in saved:
+        (Path(job.folder) / "checkpoints" / each.name).mkdir(parents=True)
+    store.jobs.move(job.id, ("running",), "stopped", ended=14.0)
+    page = visit.get(f"/models/{job.id}").text
+    rows = dict(re.findall(r'<tr id="(step-\d+)">(.*?)</tr>', page, re.S))
+
+    assert list(rows) == ["step-00000020", "step-00000010", "step-00000005"], "the newest first"
+    assert [name for name, row in rows.items() if "highest validation_accuracy" in row] == ["step-00000010"]
+    assert visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete").status_code == 303
+    assert [each.name for each in studio.jobs.checkpoints(job.id)] == ["step-00000010", "step-00000020"]
+    again = visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete")
+    assert again.status_code == 404
+    assert "There is no checkpoint" in _text(again)
+
+
+def test_deleting_says_what_depends_on_the_job(visit, studio, train):
+    job = train()
+    other = train(model=job.id, spec={"name": "needs it"})
+
+    asked = visit.get(f"/jobs/{job.id}/delete")
+    assert "1 job needs it" in _text(asked)
+    assert "needs it (train, queued)" in _text(asked)
+    refused = visit.post(f"/jobs/{job.id}/delete")
+    assert refused.status_code == 409
+    assert "What other jobs use is kept" in _text(refused)
+
+    assert visit.post(f"/jobs/{other.id}/delete").headers["location"] == "/"
+    assert visit.post(f"/jobs/{job.id}/delete").status_code == 303
+    assert studio.jobs.page(JobFilter()).total == 0
+    assert "This job was deleted." in visit.part(f"/models/{job.id}", "job-live").text
+
+
+def test_the_log_is_a_text_and_its_end_comes_only_when_it_is_new(visit, train):
+    job = train()
+    log = Path(job.folder) / "log.txt"
+    log.write_text("<script>one</script>\n")
+
+    whole = visit.get(f"/jobs/{job.id}/log")
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.text == "<script>one</script>\n"
+    page = visit.get(f"/models/{job.id}")
+    assert "&lt;script&gt;one&lt;/script&gt;" in page.text
+    seen = re.search(r"/log\?seen=([0-9a-f]+)", page.text)
+    assert seen is not None
+    place = f"/jobs/{job.id}/log?seen={seen[1]}"
+    assert visit.part(place, "job-log").status_code == 204
+    log.write_text("two\n")
+    assert "two\n</pre>" in visit.part(place, "job-log").text
+
+
+def test_curves_are_taken_away_as_csv(visit, begun):
+    job = begun(spec={"name": "größer / 1"})
+
+    answer = visit.get(f"/jobs/{job.id}/curves.csv")
+
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert 'filename="gr-er-1-curves.csv"' in answer.headers["content-disposition"]
+    assert answer.text.splitlines() == [
+        "tag,step,epoch,time,value",
+        "cost,10,1,11.0,2.0",
+        "cost,20,1,12.0,nan",
+        "learning_rate,20,1,12.0,0.01",
+    ]
+    assert visit.get(f"/jobs/{job.id}/curves.csv?tag=cost").text.count("\r\n") == 3
+
+
+def test_who_may_only_look_gets_no_forms(visit_as, train):
+    job = train()
+    viewer = visit_as("viewer")
+
+    page = viewer.get(f"/models/{job.id}")
+
+    assert page.status_code == 200
+    assert 'action="/jobs/' not in page.text
+    assert viewer.post(f"/jobs/{job.id}/actions/stop").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("share", "start"),
+    [(None, ""), (0.05, "The data comes in time"), (0.2, "The data is a little late"), (0.9, "The training waits for")],
+)
+def test_waiting_for_data_has_a_sentence(share, start):
+    assert wait_advice(share).startswith(start)
+    assert (wait_advice(share) == "") == (share is None)
+
+
+def test_the_whole_spec_is_on_the_page(visit, train):
+    job = train()
+
+    shown = re.search(r'<pre id="spec-text" tabindex="0">(.*?)</pre>', visit.get(f"/models/{job.id}").text, re.S)
+
+    assert shown is not None
+    assert json.loads(html.unescape(shown[1])) == json.loads(json.dumps(job.spec))

@@ -1,0 +1,258 @@
+"""Shows that the page for new data sets takes every field, loses nothing typed, and says what is wrong at its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from ziggurat.specs import DatasetSpec, describe_fields
+from ziggurat.web.new_dataset_texts import LISTS
+from ziggurat.workspace.studio.new_jobs import JobRequest
+
+PAGE = "/datasets/new"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return class folders: twelve pictures of two classes, one of them damaged."""
+    root = tmp_path / "animals"
+    for number in range(12):
+        file = root / ("cat", "dog")[number % 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(cv2.imencode(".png", np.full((20, 30, 3), 20 * number, np.uint8))[1].tobytes())
+    (root / "cat" / "damaged.png").write_bytes(b"no picture")
+    return root
+
+
+def shown(html: str, name: str) -> str:
+    """Return the value of an input."""
+    found = re.search(rf'<input [^>]*?id="{re.escape(name)}"[^>]*? value="([^"]*)"', html)
+    assert found, name
+    return found.group(1)
+
+
+def problem(html: str, name: str) -> str:
+    """Return what stands as the problem of a field; empty where it has none."""
+    found = re.search(rf'id="{re.escape(name)}-problem">([^<]*)<', html)
+    return found.group(1) if found else ""
+
+
+def test_every_field_of_the_spec_is_reachable(visit: Any) -> None:
+    html = visit.get(PAGE).text
+    parts = [field.path for field in describe_fields(DatasetSpec) if field.kind != "object"]
+    missing = [name for name in (*parts, *LISTS) if f'name="{name}"' not in html]
+    assert missing == []
+    for name in ("project", "tags", "notes", "priority", "files"):
+        assert f'name="{name}"' in html
+
+
+def test_defaults_are_shown_and_no_problem_is(visit: Any) -> None:
+    html = visit.get(PAGE).text
+    assert shown(html, "splits.val_share") == "0.25"
+    assert shown(html, "hung_after_s") == "600"
+    assert 'class="problem"' not in html
+    assert "Training 75\u202f%" in html
+
+
+def test_a_viewer_may_not_open_it(visit_as: Any) -> None:
+    assert visit_as("viewer").get(PAGE).status_code == 403
+
+
+def test_the_format_is_guessed_and_its_options_are_fields(visit: Any, folder: Path) -> None:
+    html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
+    assert "Guess: Class folders" in html
+    assert "2 folders with pictures" in html
+    assert "<strong>Image classification</strong>" in html
+    assert 'name="options.min_per_class" value="2"' in html
+    assert 'name="options_of" value="class_folders"' in html
+
+
+def test_options_of_another_format_are_not_kept(visit: Any, folder: Path, studio: Any) -> None:
+    typed = {"source": str(folder), "options_of": "class_folders", "options.min_per_class": "5", "format": "arrays"}
+    html = visit.post(f"{PAGE}/form", data=typed).text
+    assert 'name="options.force_same_shape" value="true" checked' in html
+    assert "options.min_per_class" not in html
+
+
+def test_create_makes_the_job_and_goes_to_it(visit: Any, folder: Path, studio: Any) -> None:
+    typed = {
+        "source": str(folder),
+        "name": "animals",
+        "options_of": "class_folders",
+        "options.classes": "folders",
+        "options.splits": "no",
+        "options.min_per_class": "3",
+        "options.seed": "0",
+        "splits.method": "stem",
+        "splits.pattern": "(.+)=[0-9]+",
+        "splits.val_share": "0.2",
+        "splits.test_share": "0.1",
+        "splits.stratify": "true",
+        "size": "28",
+        "channels": "1",
+        "resize_mode": "half_crop",
+        "encoding": "jpeg",
+        "quality": "85",
+        "store": "hdf5",
+        "near_duplicates": "true",
+        "project": "zoo",
+        "tags": "small, grey,small",
+        "notes": "From the zoo.\r\nTwo animals.",
+        "priority": "3",
+    }
+    answer = visit.post(PAGE, data=typed)
+    assert answer.status_code == 303, answer.text
+    job_id = answer.headers["location"].removeprefix("/datasets/")
+    job = studio.jobs.get(job_id)
+    assert job.spec["source"] == str(folder)
+    assert job.spec["options"] == {"min_per_class": 3, "splits": "no"}
+    assert job.spec["splits"]["method"] == "stem"
+    assert job.spec["splits"]["pattern"] == "(.+)=[0-9]+"
+    assert (job.spec["splits"]["val_share"], job.spec["splits"]["test_share"]) == (0.2, 0.1)
+    assert (job.spec["size"], job.spec["channels"], job.spec["quality"]) == ([28, 28], 1, 85)
+    assert (job.spec["resize_mode"], job.spec["encoding"], job.spec["store"]) == ("half_crop", "jpeg", "hdf5")
+    assert job.spec["mean"] is False  # a box that is not ticked
+    assert (job.project, job.tags, job.priority) == ("zoo", ("small", "grey"), 3)
+    assert job.notes == "From the zoo.\nTwo animals."
+    assert [each.action for each in studio.people.audit(limit=1).entries] == ["dataset.create"]
+
+
+def test_an_htmx_request_is_sent_on_by_a_header(visit: Any, folder: Path) -> None:
+    answer = visit.post(PAGE, data={"source": str(folder)}, headers={"HX-Request": "true"})
+    assert answer.status_code == 204
+    assert answer.headers["hx-redirect"].startswith("/datasets/2")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("source", "", "Folder, file or archive must be given."),
+        ("splits.val_share", "1.5", "Validation share must be less than 1."),
+        ("splits.val_share", "many", "Validation share must be a number."),
+        ("splits.test_share", "0.9", "Test share and the validation share must leave something for training."),
+        ("size", "28x28x28", "Size must have at most 2 entries."),
+        ("seed", "-1", "Seed must be at least 0."),
+        ("quality", "101", "JPEG quality must be at most 100."),
+        ("priority", "soon", "Priority must be a whole number."),
+        ("options.min_per_class", "few", "min_per_class must be int."),
+        ("splits.lists.val", "/etc/passwd", "A path lies below one of the folders that this studio offers."),
+        ("format", "cocoa", "cocoa is not a known"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
+    visit: Any, folder: Path, name: str, text: str, expected: str
+) -> None:
+    typed = {
+        "source": str(folder),
+        "name": "kept <b>",
+        "notes": "kept too",
+        "options_of": "class_folders",
+        "options.min_per_class": "2",
+        "splits.method": "list" if "lists" in name else "source",
+    }
+    answer = visit.post(PAGE, data={**typed, name: text})
+    assert answer.status_code == 422, answer.text
+    assert problem(answer.text, name).startswith(expected), problem(answer.text, name)
+    assert shown(answer.text, "name") == "kept &lt;b&gt;"
+    assert "kept too</textarea>" in answer.text
+    if name != "format":
+        assert shown(answer.text, name) == text
+
+
+def test_an_error_of_making_it_stands_at_its_field(visit: Any, folder: Path) -> None:
+    answer = visit.post(PAGE, data={"source": str(folder), "encoding": "original", "size": "28"})
+    assert answer.status_code == 422
+    assert problem(answer.text, "encoding").startswith("Pictures with encoding original stay as they are.")
+
+
+def test_a_source_that_is_not_there_is_said_while_it_is_typed(visit: Any, tmp_path: Path) -> None:
+    html = visit.post(f"{PAGE}/form", data={"source": str(tmp_path / "nothing")}).text
+    assert problem(html, "source").startswith("A path lies below one of the folders")
+    assert problem(visit.post(f"{PAGE}/form", data={"source": ""}).text, "source") == ""
+
+
+def test_files_of_the_form_become_the_source(visit: Any, folder: Path, studio: Any) -> None:
+    files = [("files", (f"{name}/1.png", (folder / name / f"{number}.png").read_bytes())) for name, number in
+             (("cat", 0), ("dog", 1))]  # fmt: skip
+    hidden = [("files", ("cat/.DS_Store", b"x")), ("files", ("__MACOSX/1.png", b"x"))]
+    answer = visit.post(f"{PAGE}/preview", data={"source": ""}, files=[*files, *hidden])
+    assert answer.status_code == 200
+    source = Path(shown(answer.text, "source"))
+    assert source.is_relative_to(studio.root / "uploads")
+    assert sorted(path.relative_to(source).as_posix() for path in source.rglob("*.*")) == ["cat/1.png", "dog/1.png"]
+
+
+def test_a_bad_name_of_a_file_stands_at_the_source(visit: Any) -> None:
+    answer = visit.post(PAGE, data={"source": "", "name": "kept"}, files=[("files", ("../../x.png", b"x"))])
+    assert answer.status_code == 422
+    assert problem(answer.text, "source").startswith("Every file of a source lies in its folder.")
+    assert shown(answer.text, "name") == "kept"
+
+
+def test_a_clone_is_filled_in_and_marks_what_differs(visit: Any, pets: str, studio: Any) -> None:
+    source = studio.jobs.get(pets).spec["source"]
+    content = {"source": source, "name": "first", "size": [20, 30], "options": {"min_per_class": 1}}
+    parent = studio.datasets.create(JobRequest(spec=content, tags=("a", "b"), project="zoo", notes="why"), owner="x")
+    html = visit.get(PAGE, params={"clone": parent.id}).text
+    assert (shown(html, "name"), shown(html, "size"), shown(html, "tags")) == ("first", "20x30", "a, b")
+    assert shown(html, "options.min_per_class") == "1"
+    assert shown(html, "parent") == parent.id
+    assert "field changed" not in html
+    typed = {"source": source, "name": "second", "size": "20x30", "tags": "a, b", "project": "zoo", "notes": "why"}
+    on = {"near_duplicates": "true", "mean": "true", "splits.stratify": "true"}
+    options = {"options_of": "class_folders", "options.min_per_class": "4", "options.seed": "0",
+               "options.classes": "folders", "options.splits": "auto"}  # fmt: skip
+    html = visit.post(f"{PAGE}/form", data={**typed, **on, **options, "parent": parent.id}).text
+    changed = re.findall(r'class="field changed" id="([^"]+)-field"', html)
+    assert changed == ["options.min_per_class", "name"]
+    made = visit.post(PAGE, data={**typed, **on, "parent": parent.id}).headers["location"].rpartition("/")[2]
+    assert studio.jobs.get(made).parent == parent.id
+
+
+def test_a_clone_of_nothing_is_not_found(visit: Any) -> None:
+    assert visit.get(PAGE, params={"clone": "nothing"}).status_code == 404
+
+
+def test_the_same_is_shown_as_command_json_and_python(visit: Any, folder: Path) -> None:
+    on = {"near_duplicates": "true", "mean": "true", "splits.stratify": "true"}
+    html = visit.post(f"{PAGE}/form", data={"source": str(folder), "size": "28", "tags": "new one", **on}).text
+    command = f"ziggurat job dataset {folder} --size &#39;[28, 28]&#39; --tag &#39;new one&#39;"
+    assert command in html
+    assert "&#34;size&#34;: [" in html
+    assert "client.datasets.create(spec, tags=[&#39;new one&#39;])" in html
+
+
+def test_paths_are_offered_below_the_roots_alone(visit: Any, folder: Path, tmp_path: Path) -> None:
+    found = visit.get(f"{PAGE}/paths", params={"source": f"{tmp_path}/ani"}).text
+    assert f'<option value="{folder}/"></option>' in found
+    assert visit.get(f"{PAGE}/paths", params={"source": "/etc/pass"}).text.strip() == ""
+
+
+def test_the_preview_shows_counts_classes_and_pictures(visit: Any, folder: Path) -> None:
+    asked = {"source": str(folder), "splits.val_share": "0.5", "splits.stratify": "true"}
+    answer = visit.post(f"{PAGE}/preview", data=asked, headers={"HX-Request": "true", "HX-Target": "div#preview"})
+    assert answer.status_code == 200, answer.text
+    assert "<html" not in answer.text
+    assert re.search(r"<dt>Samples</dt><dd>13</dd>", answer.text)
+    assert "<td>cat</td>" in answer.text
+    assert "damaged.png" in answer.text
+    picture = re.search(r'src="(/datasets/new/pictures/[^"]+)"', answer.text)
+    assert picture
+    sent = visit.get(picture.group(1))
+    assert sent.headers["content-type"] == "image/png"
+    pixels = cv2.imdecode(np.frombuffer(sent.content, np.uint8), cv2.IMREAD_COLOR)
+    assert pixels is not None
+    assert pixels.shape == (20, 30, 3)
+    assert visit.get("/datasets/new/pictures/nothing/0").status_code == 404
+
+
+def test_the_preview_asks_for_mending_first(visit: Any, folder: Path) -> None:
+    htmx = {"HX-Request": "true", "HX-Target": "div#preview"}
+    wrong = visit.post(f"{PAGE}/preview", data={"source": str(folder), "seed": "x"}, headers=htmx).text
+    assert "Mend the 1 field marked in the form" in wrong
+    assert "Drop a folder or name a source." in visit.post(f"{PAGE}/preview", data={"source": ""}, headers=htmx).text

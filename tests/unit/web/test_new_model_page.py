@@ -1,0 +1,304 @@
+"""The page for a new model as a browser without a script meets it: plain forms, what they make, what they refuse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
+from ziggurat.web.kept_pictures import KeptPictures
+from ziggurat.web.model_fields import model_fields
+from ziggurat.web.model_request import read_form
+from ziggurat.web.new_model_form import clone_form, first_form
+
+SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
+
+
+def _jobs(studio: Any) -> list[Any]:
+    return [*studio.jobs.queue()]
+
+
+def _spec(job: Any) -> dict[str, Any]:
+    return load_train_spec(Path(job.folder) / "spec.json").model_dump(mode="json")
+
+
+def test_the_first_page_has_every_field_of_a_training(visit: Any, pets: str) -> None:
+    answer = visit.get("/models/new")
+    assert answer.status_code == 200
+    names = set(re.findall(r'name="([^"]+)"', answer.text))
+    assert set(model_fields()) <= names
+    known = {each.path for each in describe_fields(TrainSpec) if each.kind != "object"}
+    asked = {each.path for each in model_fields().values()}
+    other = {"name", "backend", "pretrained", "data.source", "devices", "network.name", "network.path", "network.text"}
+    assert known - asked == other, "each is asked for by a field of its own, or taken from the choice of a network"
+    assert f'<option value="{pets}">' in answer.text
+    assert "LeNet-5 (1998)" in answer.text
+    assert "PyTorch support is disabled." in answer.text
+    assert "script>" not in answer.text.replace("</script>", "").replace('js?v="', "")
+
+
+def test_every_variant_has_its_rule_in_the_style_sheet(visit: Any) -> None:
+    sheet = visit.get("/static/pages/new_model.css").text
+    for path in ("schedule", "optimizer"):
+        for choice in model_fields()[path].choices:
+            assert f'#{path} option[value="{choice}"]:checked) .of-{path}-{choice}' in sheet
+
+
+def test_the_chosen_data_set_is_shown(visit: Any, pets: str) -> None:
+    answer = visit.get(f"/models/new?dataset={pets}")
+    assert f'<option value="{pets}" selected>' in answer.text
+    assert "8 train, 2 val" in answer.text
+    assert "2: cat, dog" in answer.text
+    part = visit.post(
+        "/models/new/dataset",
+        data={"dataset": pets},
+        headers={"HX-Request": "true", "HX-Target": "div#dataset-summary"},
+    )
+    assert part.status_code == 200
+    assert "8 train, 2 val" in part.text
+    assert "<html" not in part.text
+
+
+def test_a_form_makes_a_training(visit: Any, studio: Any) -> None:
+    sent = {
+        **SMALL,
+        "name": "mine",
+        "epochs": "3",
+        "learning_rate": "0.2",
+        "schedule": "cosine",
+        "schedule-cosine-final_factor": "0.1",
+        "schedule-step-gamma": "0.7",
+        "optimizer": "sgd",
+        "augmentation-flip": "fliplr",
+        "preprocessing-crop": "24",
+        "tags": "a, b",
+        "project": "pets",
+        "notes": "first try",
+        "priority": "2",
+        "seed": "7",
+    }
+    answer = visit.post("/models/new", data=sent)
+    (job,) = _jobs(studio)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/models/{job.id}"
+    assert (job.name, job.project, job.tags, job.notes, job.priority) == ("mine", "pets", ("a", "b"), "first try", 2)
+    spec = _spec(job)
+    assert spec["schedule"]["policy"] == "cosine"
+    assert spec["schedule"]["final_factor"] == 0.1
+    assert spec["optimizer"] == {"name": "sgd"}
+    assert (spec["epochs"], spec["learning_rate"], spec["seed"]) == (3, 0.2, 7)
+    assert spec["augmentation"]["flip"] == "fliplr"
+    assert spec["preprocessing"]["crop"] == 24
+    assert (spec["backend"], spec["network"]) == ("null", {"source": "zoo", "name": "mlp"})
+    assert [entry.action for entry in studio.people.audit()][:1] == ["training.create"]
+
+
+def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
+    sent = {**SMALL, "name": "many", "learning_rate": "0.1, 0.01", "batch_size": "[16, 32, 64]"}
+    counted = visit.post("/models/new/check", data=sent)
+    assert "A sweep: 6 trainings" in counted.text
+    answer = visit.post("/models/new", data=sent)
+    jobs = _jobs(studio)
+    assert answer.headers["location"] == f"/?group={jobs[0].group}"
+    assert sorted((job.spec["learning_rate"], job.spec["batch_size"]) for job in jobs) == [
+        (rate, size) for rate in (0.01, 0.1) for size in (16, 32, 64)
+    ]
+    assert "many learning_rate=0.1 batch_size=16" in {job.name for job in jobs}
+
+
+def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) -> None:
+    visit.post("/models/new", data={**SMALL, "schedule": "exp", "schedule-exp-gamma": "0.9, 0.95"})
+    found = sorted((job.spec["schedule"]["policy"], job.spec["schedule"]["gamma"]) for job in _jobs(studio))
+    assert found == [("exp", 0.9), ("exp", 0.95)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "place", "sentence"),
+    [
+        ({"epochs": "0"}, "epochs", "`epochs` must be at least 1. Received: 0."),
+        ({"epochs": "many"}, "epochs", "`epochs` must be a whole number. Received: &#34;many&#34;."),
+        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "`learning_rate` must be a number."),
+        (
+            {"schedule": "step", "schedule-step-gamma": "-1"},
+            "schedule-step-gamma",
+            "`schedule.gamma` must be more than 0. Received: -1.",
+        ),
+        ({"early_stopping-patience": "3"}, "early_stopping-tag", "`early_stopping.tag` must be given."),
+        ({"augmentation-hue": "0.7"}, "augmentation-hue", "`augmentation.hue` must be at most 0.5. Received: 0.7."),
+        ({"class_weights": "a, b"}, "class_weights", "`class_weights.0` must be a number."),
+        ({"data-options": "{"}, "data-options", "`data.options` must be an object of names and values."),
+        ({"priority": "soon"}, "priority", "A priority is a whole number; 0 is usual. Received: soon."),
+        ({"method": "custom", "network_text": " "}, "network_text", "A network of your own needs its code."),
+        ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
+        ({"dataset": "20200101-000000-aaaa"}, "dataset", "This data set is not there any more."),
+        ({"schedule": "steep"}, "schedule", "`schedule.policy` must be one of"),
+        ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
+    ],
+)
+def test_what_is_refused_is_said_at_its_field_and_nothing_is_lost(
+    visit: Any, studio: Any, sent: dict[str, Any], place: str, sentence: str
+) -> None:
+    answer = visit.post("/models/new", data={**SMALL, "notes": "typed <b>this</b>", "project": "kept", **sent})
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert f'href="#{place}"' in answer.text
+    assert f'id="{place}"' in answer.text or f'id="{place}-field"' in answer.text
+    assert "typed &lt;b&gt;this&lt;/b&gt;" in answer.text
+    assert 'value="kept"' in answer.text
+    for name, value in sent.items():
+        if name in model_fields() and model_fields()[name].kind in ("integer", "number"):
+            assert f'name="{name}" type="text" value="{value}"' in answer.text
+    assert _jobs(studio) == []
+
+
+def test_a_path_that_may_not_be_named_is_refused_at_its_field(visit: Any, studio: Any) -> None:
+    sent = {**SMALL, "method": "custom", "network_text": "class UserModel: pass", "pretrained": "/etc/passwd"}
+    answer = visit.post("/models/new", data=sent)
+    assert answer.status_code == 422
+    assert "A path lies below one of the folders that this studio offers." in answer.text
+    assert 'href="#pretrained"' in answer.text
+    assert _jobs(studio) == []
+
+
+def test_a_clone_has_everything_and_marks_what_is_changed(visit: Any, studio: Any, pets: str) -> None:
+    sent = {
+        **SMALL,
+        "dataset": pets,
+        "method": "custom",
+        "network_text": "# mine\nclass UserModel(Tower):\n    pass\n",
+        "schedule": "multistep",
+        "schedule-multistep-at_percent": "30, 60",
+        "early_stopping-tag": "validation_cost",
+        "checkpoints-keep_last": "null",
+        "monitors": "events, printer",
+        "class_weights": "1, 2.5",
+        "preprocessing-size": "24x32",
+        "tags": "x, y",
+    }
+    visit.post("/models/new", data=sent)
+    (job,) = _jobs(studio)
+    form = clone_form(studio, job.id)
+    assert form.changed_count == 0
+    assert (form["dataset"], form["schedule-multistep-at_percent"], form["checkpoints-keep_last"]) == (
+        pets,
+        "30, 60",
+        "null",
+    )
+    again = read_form(studio, form)
+    assert again.problems == {}
+    (second,) = studio.training.create(again.request)
+    assert {**_spec(second), "name": ""} == {**_spec(job), "name": ""}
+    assert second.parent == job.id
+
+    shown = visit.get(f"/models/new?clone={job.id}").text
+    assert "0 changes so far" in shown
+    assert 'class="field changed"' not in shown
+    changed = visit.post("/models/new/check", data={**form.values, "learning_rate": "0.5"}).text
+    assert "1 change so far" in changed
+    assert 'class="field changed" id="learning_rate-field"' in changed
+
+
+def test_a_training_starts_from_the_weights_of_an_earlier_one(visit: Any, studio: Any, train: Any, pets: str) -> None:
+    earlier = train(spec={"network": "linear"}, dataset=pets)
+    shown = visit.get(f"/models/new?model={earlier.id}&checkpoint=latest").text
+    assert 'value="previous" checked' in shown
+    assert f'<option value="{earlier.id}" selected>' in shown
+    assert '<option value="latest" selected>' in shown
+    assert f'<option value="{pets}" selected>' in shown
+    fresh = {**SMALL, "method": "previous", "previous_model": earlier.id, "previous_use": "network", "name": "again"}
+    assert visit.post("/models/new", data=fresh).status_code == 303
+    made = next(job for job in _jobs(studio) if job.name == "again")
+    assert made.spec["network"] == {"source": "zoo", "name": "linear"}
+    assert made.spec["pretrained"] is None
+    assert visit.post("/models/new", data={**fresh, "previous_use": "weights"}).status_code == 303
+    assert any(job.depends_on == (earlier.id,) for job in _jobs(studio))
+
+
+def test_customize_puts_the_code_into_the_editor_and_keeps_the_rest(visit: Any) -> None:
+    sent = {**SMALL, "epochs": "77", "customize": "tensorflow/lenet"}
+    answer = visit.post("/models/new/customize", data=sent)
+    assert answer.status_code == 200
+    assert 'value="custom" checked' in answer.text
+    assert "class UserModel(Tower):" in answer.text
+    assert "LeNet-5 (LeCun et al., 1998)" in answer.text
+    assert 'name="epochs" type="text" value="77"' in answer.text
+    assert 'name="network_file" value="lenet.py"' in answer.text
+    missing = visit.post("/models/new/customize", data={**SMALL, "customize": "tensorflow/lenett"})
+    assert "is not a known" in missing.text
+
+
+def test_the_rate_is_drawn_for_each_swept_value(visit: Any) -> None:
+    sent = {**SMALL, "learning_rate": "0.1, 0.01", "schedule": "poly"}
+    part = visit.post("/models/new/rate", data=sent, headers={"HX-Request": "true", "HX-Target": "figure#rate"})
+    assert part.status_code == 200
+    assert part.text.count("<polyline") == 2
+    assert "From 0.01" in part.text
+    wrong = visit.post("/models/new/rate", data={**sent, "schedule-poly-power": "-1"}, headers={"HX-Request": "true"})
+    assert "No curve can be drawn: `schedule.power` must be more than 0." in wrong.text
+
+
+def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
+    sent = {**SMALL, "dataset": pets, "preview_row": "3", "preprocessing-size": "16", "augmentation-rotation_deg": "30"}
+    page = visit.post("/models/new/preview", data={**sent, "preview_seed": "5"})
+    assert page.status_code == 200
+    places = re.findall(r'src="(/models/new/pictures/[^"]+)"', page.text)
+    assert len(places) == 13, "the stored one and twelve variants"
+    first = visit.get(places[0])
+    assert first.headers["content-type"] == "image/png"
+    assert first.content.startswith(b"\x89PNG")
+    again = visit.post("/models/new/preview", data={**sent, "preview_seed": "5"})
+    twins = re.findall(r'src="(/models/new/pictures/[^"]+)"', again.text)
+    assert [visit.get(place).content for place in places] == [visit.get(place).content for place in twins]
+    assert visit.get("/models/new/pictures/nothing/0").status_code == 404
+    none = visit.post("/models/new/preview", data=SMALL)
+    assert "The preview needs a data set of the studio." in none.text
+
+
+def test_kept_pictures_are_let_go_of(visit: Any) -> None:
+    del visit
+    kept = KeptPictures()
+    first = kept.keep([b"one", b"two"])
+    assert (kept.get(first, 1), kept.get(first, 2), kept.get(first, -1)) == (b"two", None, None)
+    for _ in range(40):
+        kept.keep([b"more"])
+    assert kept.get(first, 0) is None
+
+
+def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) -> None:
+    sent = {**SMALL, "dataset": pets, "batch_size": "4", "epochs": "5"}
+    quick = visit.post("/models/new/quick", data=sent, headers={"HX-Request": "true", "HX-Target": "div#preflight"})
+    assert quick.status_code == 200
+    assert "10 steps in all, 2 in an epoch" in quick.text
+    whole = visit.post("/models/new/preflight", data={**sent, "batch_size": "64"})
+    assert 'class="finding error"' in whole.text
+    assert "Start the training" in whole.text
+    wrong = visit.post("/models/new/quick", data={**sent, "epochs": "0"}, headers={"HX-Request": "true"})
+    assert '<a href="#epochs">' in wrong.text
+
+
+def test_the_job_is_written_down(visit: Any) -> None:
+    page = visit.post("/models/new/words", data={**SMALL, "epochs": "4"})
+    assert "ziggurat train" in page.text
+    assert "--epochs 4" in page.text
+    assert "from ziggurat.client import Client" in page.text
+    assert "Client(&#39;http://127.0.0.1:5000&#39;)" in page.text
+
+
+def test_who_may_only_look_gets_no_form(visit_as: Any) -> None:
+    viewer = visit_as("viewer")
+    assert viewer.get("/models/new").status_code == 403
+    assert viewer.post("/models/new", data=SMALL).status_code == 403
+    assert viewer.post("/models/new/visualize", data=SMALL).status_code == 403
+
+
+def test_a_part_asked_for_by_its_address_leads_to_the_form(visit: Any) -> None:
+    answer = visit.get("/models/new/visualize")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/models/new")
+
+
+def test_untouched_fields_ask_for_nothing() -> None:
+    form = first_form()
+    assert all(not form.differs(each) for each in model_fields().values())
