@@ -42,7 +42,7 @@ async function licences() {
 }
 
 await rm(out, { recursive: true, force: true });
-await mkdir(join(out, "swagger"), { recursive: true });
+await mkdir(out, { recursive: true });
 await build({
   ...shared,
   entryPoints: { studio: "src/studio.js" },
@@ -52,11 +52,8 @@ await build({
   chunkNames: "parts/[name]-[hash]",
 });
 // The theme is set before the first paint, so it is a plain script that the page waits for.
-await build({ ...shared, entryPoints: { theme: "src/theme.js", swagger: "src/swagger.js" }, outdir: out, format: "iife" });
+await build({ ...shared, entryPoints: { theme: "src/theme.js" }, outdir: out, format: "iife" });
 await build({ ...shared, entryPoints: { "graph-worker": "src/graph-worker.js" }, outdir: out, format: "iife" });
-for (const file of ["swagger-ui.css", "swagger-ui-bundle.js"]) {
-  await copyFile(join(modules, "swagger-ui-dist", file), join(out, "swagger", file));
-}
 await copyFile(join(modules, "uplot", "dist", "uPlot.min.css"), join(out, "uplot.css"));
 await writeFile(join(out, "licences.json"), JSON.stringify(await licences()));
 await rm(`${target}.old`, { recursive: true, force: true });

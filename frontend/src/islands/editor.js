@@ -97,7 +97,7 @@ class Editor {
       syntaxHighlighting(colours),
       theme,
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
-      EditorView.contentAttributes.of({ "aria-label": "Code of the network", "aria-describedby": `${this.area.id}-hint` }),
+      EditorView.contentAttributes.of({ tabindex: "0", "aria-label": "Code of the network", "aria-describedby": `${this.area.id}-hint` }),
       EditorView.updateListener.of((update) => update.docChanged && this.changed()),
     ];
   }

@@ -122,14 +122,14 @@ class Picture {
         role: "button",
         tabindex: "0",
         "aria-expanded": String(isOpen),
-        "aria-label": `Module ${box.name}${box.detail ? `, ${box.detail}` : ""}`,
         "data-scope": box.name,
       })) group.setAttribute(name, value);
       const y = isOpen ? top + 13 : place.y - 3;
       group.append(made("text", { x: isOpen ? left + 8 : place.x, y, "text-anchor": isOpen ? "start" : "middle" }, `${isOpen ? "−" : "+"} ${box.title}`));
-      if (!isOpen) group.append(made("text", { x: place.x, y: place.y + 12, "text-anchor": "middle", class: "detail" }, box.detail));
+      if (!isOpen) group.append(made("text", { x: place.x, y: place.y + 12, "text-anchor": "middle", class: "detail" }, ` ${box.detail}`));
     }
-    group.append(made("title", {}, `${box.name}: ${box.title} ${box.detail}`));
+    // A module's name for those who do not see is what stands in it; a title would take its place.
+    if (box.kind === "operation") group.append(made("title", {}, `${box.name}: ${box.title} ${box.detail}`));
     return group;
   }
 

@@ -22,7 +22,7 @@ __all__ = ["Starter"]
 
 _LOG: Final = logging.getLogger(__name__)
 
-_PLAN_HOLDS_S: Final = 5.0
+_PLAN_HOLDS_S: Final = 10.0
 """So long a plan holds while no job moves: planning reads the whole queue, and only times of day would differ."""
 
 _NEW_ATTEMPT: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,7 +21,7 @@ __all__ = [
     "ZooNetwork",
 ]
 
-Mode = Literal["min", "max"]
+Mode = Literal["auto", "min", "max"]
 
 
 class ZooNetwork(SpecModel):
@@ -91,13 +91,46 @@ class Validation(SpecModel):
     )
 
 
+_HIGH_IS_GOOD: Final = (
+    "accuracy",
+    "precision",
+    "recall",
+    "f1",
+    "map",
+    "iou",
+    "auc",
+    "dice",
+    "bleu",
+    "score",
+    "top1",
+    "top5",
+)
+
+
+def _direction(mode: Mode, tag: str) -> Literal["min", "max"]:
+    if mode != "auto":
+        return mode
+    words = tag.lower().replace("/", "_").replace("-", "_").split("_")
+    return "max" if any(word in _HIGH_IS_GOOD for word in words) else "min"
+
+
 class BestRule(SpecModel):
     """Which checkpoint is the best."""
 
     tag: str = spec_field(
         title="Curve", help="Curve that decides, such as `validation_error`.", group="Checkpoints", min_length=1
     )
-    mode: Mode = spec_field("min", title="Best is", help="Whether low or high values are good.", group="Checkpoints")
+    mode: Mode = spec_field(
+        "auto",
+        title="Best is",
+        help="Whether low or high values are good; `auto`: high for an accuracy and the like, else low.",
+        group="Checkpoints",
+    )
+
+    @property
+    def direction(self) -> Literal["min", "max"]:
+        """Which values are good, decided."""
+        return _direction(self.mode, self.tag)
 
 
 class Checkpoints(SpecModel):
@@ -168,7 +201,17 @@ class EarlyStopping(SpecModel):
     min_delta: float = spec_field(
         0.0, title="Smallest gain", help="What counts as better; usually 0 to 0.01.", group="Duration", ge=0
     )
-    mode: Mode = spec_field("min", title="Better is", help="Whether low or high values are good.", group="Duration")
+    mode: Mode = spec_field(
+        "auto",
+        title="Better is",
+        help="Whether low or high values are good; `auto`: high for an accuracy and the like, else low.",
+        group="Duration",
+    )
+
+    @property
+    def direction(self) -> Literal["min", "max"]:
+        """Which values are good, decided."""
+        return _direction(self.mode, self.tag)
 
 
 class PluginUse(SpecModel):

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
 
@@ -134,6 +134,11 @@ class HomeQuery:
         }
         # The tab stands in every address: without it, what there is decides.
         return {"kind": changed.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}}
+
+    @property
+    def text_form(self) -> str:
+        """The query of its address, for a field by which a form sends it back."""
+        return urlencode(self.values(offset=self.offset), doseq=True)
 
     def pairs(self, *without: str) -> list[tuple[str, str]]:
         """Return names and values for the hidden fields of a form, all but those of its own fields."""

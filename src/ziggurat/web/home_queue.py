@@ -42,12 +42,14 @@ class Queue:
     Args:
         running: the oldest first, each with what can be done with it.
         waiting: the next one first, as many as are shown.
+        following: id of the first that is not shown; empty where all are.
         total: how many wait.
         is_whole: whether more than the first few were asked for.
     """
 
     running: Sequence[tuple[Job, Sequence[JobAction]]]
     waiting: Sequence[Waiting]
+    following: str
     total: int
     is_whole: bool
 
@@ -61,13 +63,16 @@ def queue_of(studio: Studio, limit: int, *, is_whole: bool = False) -> Queue:
         is_whole: whether more than the first few were asked for.
     """
     jobs = studio.jobs
+    found = jobs.queue(limit + 1)
     waiting = [
         Waiting(place=place, job=job, expected_start=jobs.expected_start(job.id), actions=actions_of(job))
-        for place, job in enumerate(jobs.queue(limit), start=1)
+        for place, job in enumerate(found[:limit], start=1)
     ]
-    total = len(waiting) if len(waiting) < limit else jobs.counts()["queued"]
+    total = len(found) if len(found) <= limit else jobs.counts()["queued"]
     running = [(job, actions_of(job)) for job in jobs.running()]
-    return Queue(running=running, waiting=waiting, total=max(total, len(waiting)), is_whole=is_whole)
+    following = found[limit].id if len(found) > limit else ""
+    total = max(total, len(found))  # some may have come meanwhile
+    return Queue(running=running, waiting=waiting, following=following, total=total, is_whole=is_whole)
 
 
 def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:

@@ -215,7 +215,7 @@ def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequen
 
 def _early_stopping(spec: TrainSpec) -> list[Callback]:
     rule = spec.early_stopping
-    return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.mode)]
+    return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.direction)]
 
 
 def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
@@ -230,7 +230,7 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         save_on_stop=spec.on_stop == "save",
     )
     best = rule.keep_best
-    return [saver] if best is None else [saver, KeepBest(best.tag, mode=best.mode, store=store)]
+    return [saver] if best is None else [saver, KeepBest(best.tag, mode=best.direction, store=store)]
 
 
 def _plugins(group: str, uses: Sequence[Any]) -> list[Any]:

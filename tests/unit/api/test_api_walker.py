@@ -30,7 +30,7 @@ async def answers(site, app, chosen, *, base="http://localhost:5000", address="1
                 # Whoever is kept out must be so before a byte is read: else the answer would be 413.
                 sent = {"Content-Length": "9" * 17, "Content-Type": "application/json", **headers}
                 answer = await client.request(method, path, headers=sent)
-                assert answer.json()["error"], path
+                assert method == "HEAD" or answer.json()["error"], path
                 found[method, path] = answer.status_code
     return found
 

@@ -79,7 +79,7 @@ def test_python_m_ziggurat_is_the_same():
             ("checkpoint", "shwo"),
             "`ziggurat checkpoint shwo` is not a command. Did you mean `ziggurat checkpoint show`?",
         ),
-        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: schema, show, upgrade, validate."),
+        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: rate, schema, show, upgrade, validate."),
         (("status", "--jsn", "x"), "`--jsn` is not an option of `ziggurat status`. Did you mean `--json`?"),
         (
             ("train", "--learning-rat", "1"),

@@ -34,7 +34,7 @@ def test_bounds_units_and_choices_are_told():
     assert by_path["schedule.at_percent", "multistep"].default == [50.0, 85.0]
     assert by_path["network", ""].required
     assert by_path["data.source", ""].required
-    assert by_path["checkpoints.keep_best.mode", ""].choices == ("min", "max")
+    assert by_path["checkpoints.keep_best.mode", ""].choices == ("auto", "min", "max")
     assert by_path["heartbeat_s", ""].as_dict()["maximum"] == 10
 
 

@@ -23,8 +23,8 @@ def waiting(studio):
     return studio
 
 
-def test_a_plan_holds_for_five_seconds_where_nothing_moves(waiting):
-    for _ in range(4):
+def test_a_plan_holds_for_ten_seconds_where_nothing_moves(waiting):
+    for _ in range(9):
         waiting.tick()
         assert waiting.job("c").reason == SOMEBODY_ELSES
     waiting.tick()

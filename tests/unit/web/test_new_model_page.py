@@ -93,7 +93,7 @@ def test_a_form_makes_a_training(visit: Any, studio: Any) -> None:
     assert spec["augmentation"]["flip"] == "fliplr"
     assert spec["preprocessing"]["crop"] == 24
     assert (spec["backend"], spec["network"]) == ("null", {"source": "zoo", "name": "mlp"})
-    assert [entry.action for entry in studio.people.audit()][:1] == ["training.create"]
+    assert [entry.action for entry in studio.people.audit().entries][:1] == ["training.create"]
 
 
 def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
@@ -106,7 +106,7 @@ def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
     assert sorted((job.spec["learning_rate"], job.spec["batch_size"]) for job in jobs) == [
         (rate, size) for rate in (0.01, 0.1) for size in (16, 32, 64)
     ]
-    assert "many learning_rate=0.1 batch_size=16" in {job.name for job in jobs}
+    assert "many batch_size=16 learning_rate=0.1" in {job.name for job in jobs}
 
 
 def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) -> None:

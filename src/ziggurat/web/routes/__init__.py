@@ -11,6 +11,8 @@ ROUTERS: Final = (
     "ziggurat.web.routes.new_model:router",
     "ziggurat.web.routes.new_model_parts:router",
     "ziggurat.web.routes.new_dataset:router",
+    "ziggurat.web.routes.home_actions:router",
+    "ziggurat.web.routes.home_edit:router",
     # These come last: `/models/{job_id}` would take `/models/new`.
     "ziggurat.web.routes.job:router",
     "ziggurat.web.routes.job_actions:router",

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from fastapi import Query, Request, Response
 
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Viewer
 from ziggurat.web.addresses import address
-from ziggurat.web.home_query import HomeQuery, query_of
+from ziggurat.web.home_query import HomeQuery, query_of, query_of_text
 from ziggurat.web.home_queue import queue_of
 from ziggurat.web.home_results import Results, results_of
 from ziggurat.web.kept_outcomes import kept_outcomes
 from ziggurat.web.pages import is_part, page, part
 
-__all__ = ["home_values", "results_part", "router"]
+__all__ = ["home_values", "results_part", "router", "shown_query"]
 
 router = new_router()
 
@@ -35,11 +35,11 @@ def home(request: Request, studio: Held, _who: Viewer, said: Annotated[str, Quer
 
 
 @router.get("/parts/queue", include_in_schema=False)
-def queue(request: Request, studio: Held, _who: Viewer, waiting: str = "") -> Response:
+def queue(request: Request, studio: Held, _who: Viewer) -> Response:
     """Return what runs and what waits."""
-    query = HomeQuery(waiting="all" if waiting == "all" else "")
+    query = shown_query(request, "")
     found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
-    return part(request, "home/queue.html", queue=found, back=_text(query))
+    return part(request, "home/queue.html", queue=found, **_page_values(request, query))
 
 
 def results_part(request: Request, results: Results, status: int = 200) -> Response:
@@ -53,6 +53,18 @@ def results_part(request: Request, results: Results, status: int = 200) -> Respo
     return answer
 
 
+def shown_query(request: Request, back: str) -> HomeQuery:
+    """Return what the page shows on which a form stands.
+
+    Args:
+        request: the form, as it was sent.
+        back: its own word for it, which holds where no script changed the page since it was made.
+    """
+    if is_part(request):
+        back = urlsplit(request.headers.get("hx-current-url", "")).query or back
+    return query_of_text(back)
+
+
 def home_values(request: Request, results: Results, queue: Any = None) -> dict[str, Any]:
     """Return what the templates of the first page use.
 
@@ -61,22 +73,12 @@ def home_values(request: Request, results: Results, queue: Any = None) -> dict[s
         results: that the table shows.
         queue: what runs and waits; None where it is not shown.
     """
-    query = results.query
+    return {"results": results, "queue": queue, **_page_values(request, results.query)}
 
+
+def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:
     def link(**changes: Any) -> str:
         return address(request, "/", query.values(**changes))
 
-    return {
-        "results": results,
-        "query": query,
-        "queue": queue,
-        "link": link,
-        "again": link(offset=query.offset, rename=query.rename),
-        "back": _text(query),
-    }
-
-
-def _text(query: HomeQuery) -> str:
-    return urlencode(query.values(offset=query.offset), doseq=True)
-
-
+    again = link(offset=query.offset, rename=query.rename)
+    return {"query": query, "link": link, "again": again, "back": query.text_form}

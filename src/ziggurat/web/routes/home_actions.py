@@ -13,12 +13,12 @@ from ziggurat.api.refusals import status_of
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.web.home_bulk import Choice, Outcome, carry_out
-from ziggurat.web.home_query import HomeQuery, query_of_text
+from ziggurat.web.home_query import query_of_text
 from ziggurat.web.home_queue import move_in_queue, place_in_queue, queue_of
 from ziggurat.web.home_results import results_of
 from ziggurat.web.kept_outcomes import kept_outcomes
 from ziggurat.web.pages import is_part, page, part, see_other
-from ziggurat.web.routes.home import home_values
+from ziggurat.web.routes.home import home_values, shown_query
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["Sent", "answer", "router", "text_of"]
@@ -55,8 +55,8 @@ def bulk(request: Request, studio: Held, who: Trainer, sent: Sent) -> Response:
         force = text_of(sent, "force") == "true"
         outcome = carry_out(studio, who, action, ids, form=form, force=force)
     except ZigguratError as error:
-        return answer(request, studio, choice.query, Outcome(error=error.as_dict()), status_of(error))
-    return answer(request, studio, choice.query, outcome)
+        return answer(request, studio, choice.query.text_form, Outcome(error=error.as_dict()), status_of(error))
+    return answer(request, studio, choice.query.text_form, outcome)
 
 
 @router.post("/jobs/compare", include_in_schema=False)
@@ -66,13 +66,13 @@ def compare(request: Request, studio: Held, _who: Viewer, sent: Sent) -> Respons
     try:
         return _compare(request, studio, choice)
     except ZigguratError as error:
-        return answer(request, studio, choice.query, Outcome(error=error.as_dict()), status_of(error))
+        return answer(request, studio, choice.query.text_form, Outcome(error=error.as_dict()), status_of(error))
 
 
 @router.post("/jobs/place", include_in_schema=False)
 def place(request: Request, studio: Held, who: Trainer, sent: Sent) -> Response:
     """Move a job of the queue: by a button, or before the one that it was dropped on."""
-    query = query_of_text(text_of(sent, "back"))
+    back = text_of(sent, "back")
     move, _, moved = text_of(sent, "move").partition(":")
     job_id = moved or text_of(sent, "job")
     try:
@@ -81,25 +81,26 @@ def place(request: Request, studio: Held, who: Trainer, sent: Sent) -> Response:
         else:
             number = place_in_queue(studio.jobs, job_id, text_of(sent, "before") or None)
     except ZigguratError as error:
-        return answer(request, studio, query, Outcome(error=error.as_dict()), status_of(error))
+        return answer(request, studio, back, Outcome(error=error.as_dict()), status_of(error))
     studio.people.note(who, "job.reorder", job_id)
     name = studio.jobs.get(job_id).name
-    return answer(request, studio, query, Outcome(text=f"{name} is number {number} of the queue."))
+    return answer(request, studio, back, Outcome(text=f"{name} is number {number} of the queue."))
 
 
 def answer(
-    request: Request, studio: Studio, query: HomeQuery, outcome: Outcome, status: int = 200, /, **dialog: Any
+    request: Request, studio: Studio, back: str, outcome: Outcome, status: int = 200, /, **dialog: Any
 ) -> Response:
     """Return what changed on the first page and what is said; a browser without scripts is sent there.
 
     Args:
         request: that it answers.
         studio: that is held.
-        query: what the page shows.
+        back: the query of the page's address, as the form had it.
         outcome: what is said.
         status: of HTTP.
         dialog: values of ``home/dialog.html``; without any, a dialog that is open is closed.
     """
+    query = shown_query(request, back)
     if not is_part(request):
         values = query.values(offset=query.offset)
         return see_other(request, "/", {**values, "said": kept_outcomes(request).keep(outcome)})
@@ -156,9 +157,9 @@ def _ask(
         "form": form,
     }
     if is_part(request):
-        return answer(request, studio, choice.query, Outcome(), **dialog)
-    values = home_values(request, results_of(studio, choice.query))
-    return page(request, "home/asked.html", dialog=dialog, **values)
+        return answer(request, studio, choice.query.text_form, Outcome(), **dialog)
+    query = choice.query
+    return page(request, "home/asked.html", dialog=dialog, back=query.text_form, cancel=query.values())
 
 
 @router.get("/jobs/compare", include_in_schema=False)

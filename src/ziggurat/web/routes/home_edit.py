@@ -16,7 +16,7 @@ from ziggurat.web.home_edit import change_from, field_of, fields_of
 from ziggurat.web.home_query import HomeQuery, query_of_text
 from ziggurat.web.home_results import results_of
 from ziggurat.web.pages import is_part, page, part
-from ziggurat.web.routes.home import home_values, results_part
+from ziggurat.web.routes.home import results_part, shown_query
 from ziggurat.web.routes.home_actions import Sent, answer, text_of
 from ziggurat.workspace.studio import Studio
 
@@ -39,7 +39,8 @@ def show(
 @router.post("/jobs/{job_id}/edit", include_in_schema=False)
 def save(request: Request, studio: Held, who: Trainer, job_id: str, sent: Sent) -> Response:
     """Change what was typed; where it does not fit, nothing is lost."""
-    query = query_of_text(text_of(sent, "back"))
+    back = text_of(sent, "back")
+    query = shown_query(request, back)
     typed = {name: text_of(sent, name) for name in _FIELDS if name in sent}
     is_in_place = "in_place" in sent
     try:
@@ -51,7 +52,7 @@ def save(request: Request, studio: Held, who: Trainer, job_id: str, sent: Sent) 
     studio.people.note(who, "job.change", job_id, fields=sorted(typed))
     if is_in_place and is_part(request, "results"):
         return results_part(request, results_of(studio, dataclasses.replace(query, rename="")))
-    return answer(request, studio, query, Outcome(text=f"{job.name} was changed."))
+    return answer(request, studio, back, Outcome(text=f"{job.name} was changed."))
 
 
 def _form(
@@ -73,9 +74,8 @@ def _form(
     }
     status = 200 if error is None else status_of(error)
     if is_part(request):
-        back = home_values(request, results_of(studio, HomeQuery()))["back"] if False else _back(request, query)
-        return part(request, "home/dialog.html", status, dialog=dialog, back=back)
-    return page(request, "home/asked.html", status, dialog=dialog, back=_back(request, query))
+        return part(request, "home/dialog.html", status, dialog=dialog, back=query.text_form)
+    return page(request, "home/asked.html", status, dialog=dialog, back=query.text_form, cancel=query.values())
 
 
 def _row(

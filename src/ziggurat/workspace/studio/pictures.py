@@ -11,7 +11,7 @@ from ziggurat.dataflow.image_codec import decode_image, encode_image, read_file
 from ziggurat.errors import DataError, UsageError
 from ziggurat.workspace.studio.paths import Paths
 
-__all__ = ["MOST_PICTURES", "PICTURE_BYTES", "read_pictures", "smaller_picture"]
+__all__ = ["MOST_PICTURES", "PICTURE_BYTES", "png_picture", "read_pictures", "smaller_picture"]
 
 MOST_PICTURES: Final = 1000
 """Of one request."""
@@ -40,6 +40,15 @@ def smaller_picture(content: bytes, max_side_px: int) -> bytes:
         return content
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
     return encode_image(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), "png")
+
+
+def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:
+    """Return a picture of any format as PNG with a longer side of at most ``max_side_px``.
+
+    Raises:
+        DataError: where it cannot be read; it names ``key``.
+    """
+    return smaller_picture(encode_image(decode_image(content, key=key), "png"), max_side_px)
 
 
 def _content(paths: Paths, name: str) -> bytes:

@@ -239,10 +239,13 @@ class Training:
         job = self._of_kind(job_id, "train")
         return self._inference.predict(Path(job.folder), checkpoint or None, pictures, top, device or None)
 
-    def activations(self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "") -> dict[str, Any]:
+    def activations(
+        self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", weights: bool = True
+    ) -> dict[str, Any]:
         """Return what each layer makes of a picture: shape, mean, deviation, histogram, and small pictures."""
         job = self._of_kind(job_id, "train")
-        return self._inference.activations(Path(job.folder), checkpoint or None, picture)
+        folder = Path(job.folder)
+        return self._inference.activations(folder, checkpoint or None, picture, device or None, weights=weights)
 
     def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
         """Evaluate a model on every sample of a split; the test split counts how often that is done."""

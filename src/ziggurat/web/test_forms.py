@@ -1,0 +1,66 @@
+"""Owns what the forms ask for on which a model is tried: what was typed, and which field is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from starlette.datastructures import FormData, UploadFile
+
+from ziggurat.errors import UsageError, ZigguratError
+
+__all__ = ["FieldError", "at_field", "sent_files", "typed_texts", "whole_number"]
+
+_LONGEST: Final = 4096
+_Found = TypeVar("_Found")
+
+
+class FieldError(Exception):
+    """What is wrong with a field of a form.
+
+    Args:
+        field: its name; empty where it is the form as a whole.
+        error: of the tree.
+    """
+
+    def __init__(self, field: str, error: ZigguratError) -> None:
+        super().__init__(field, error)
+        self.field = field
+        self.error = error
+
+
+def typed_texts(form: FormData) -> dict[str, str]:
+    """Return what was typed."""
+    return {name: value[:_LONGEST] for name, value in form.items() if isinstance(value, str)}
+
+
+def sent_files(form: FormData, name: str) -> list[UploadFile]:
+    """Return the files of a field; one that nobody chose is sent without a name."""
+    return [each for each in form.getlist(name) if isinstance(each, UploadFile) and each.filename]
+
+
+def at_field(field: str, read: Callable[..., _Found], *values: Any) -> _Found:
+    """Return what a function gives; an error of it becomes one of a field.
+
+    Raises:
+        FieldError: where it fails.
+    """
+    try:
+        return read(*values)
+    except ZigguratError as error:
+        raise FieldError(field, error) from None
+
+
+def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, most: int) -> int:
+    """Return a whole number that was typed; the usual one where nothing was.
+
+    Raises:
+        FieldError: where it is none, or out of its range.
+    """
+    text = typed.get(name, "").strip()
+    if not text:
+        return usual
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= most:
+        error = UsageError(f"This is a whole number from {least} to {most}.", received=f"`{text[:50]}`")
+        raise FieldError(name, error)
+    return int(text)

@@ -1,0 +1,197 @@
+"""Owns what a model says of pictures at once, as the page shows it: classes with bars, outputs, layers, the pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ziggurat.errors import DataError
+from ziggurat.web.kept_pictures import KeptPictures
+from ziggurat.web.layer_view import LayerView, layer_views
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.pictures import png_picture
+
+__all__ = ["FewAnswer", "OneAnswer", "PictureAnswer", "Trial", "layers_answer", "one_answer", "some_answer"]
+
+_SHOWN_PX: Final = 480
+_SMALL_PX: Final = 112
+_KEPT_BYTES: Final = 16 << 20
+_SHOWN_VALUES: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """How a model is asked.
+
+    Args:
+        model: id of the training.
+        checkpoint: as ``Training.predict`` takes it.
+        device: as ``Training.predict`` takes it.
+        top: classes that are named.
+    """
+
+    model: str
+    checkpoint: str = ""
+    device: str = ""
+    top: int = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureAnswer:
+    """What was said of one picture.
+
+    Args:
+        name: of its file.
+        number: of the picture among those that are kept.
+        classes: ``class``, ``number`` and ``probability``, best first; empty where the network does not classify.
+        outputs: name, shape and the first values of each output of another network.
+    """
+
+    name: str
+    number: int
+    classes: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[tuple[str, str, list[float]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneAnswer:
+    """What was said of one picture, with the way to ask again.
+
+    Args:
+        answer: what was said.
+        kept: under which name the file is kept, as it came; empty where it was too large.
+        shown: under which name the pictures of this answer are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took_ms: how long the answer took.
+        layers: what each layer made of it; empty where nobody asked.
+        weights: of each layer; empty where nobody asked.
+        parameters: in all weights; 0 where nobody asked.
+    """
+
+    answer: PictureAnswer
+    kept: str
+    shown: str
+    step: int
+    epoch: int
+    took_ms: float
+    layers: list[LayerView] = field(default_factory=list)
+    weights: list[LayerView] = field(default_factory=list)
+    parameters: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewAnswer:
+    """What was said of several pictures.
+
+    Args:
+        answers: in the order in which they came.
+        failures: name and reason of those that could not be read.
+        shown: under which name the pictures are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took_ms: how long the answer took.
+    """
+
+    answers: list[PictureAnswer]
+    failures: list[tuple[str, str]]
+    shown: str
+    step: int
+    epoch: int
+    took_ms: float
+
+
+def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
+    """Return what a model says of a picture.
+
+    Raises:
+        DataError: where the picture cannot be read.
+        ZigguratError: where the model cannot be asked.
+    """
+    shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
+    found, took_ms = _predict(studio, trial, [picture])
+    for failure in found["failures"]:
+        raise DataError(failure["rule"], received=failure.get("received") or picture[0])
+    return OneAnswer(
+        answer=_answer(found["predictions"][0], 0),
+        kept=_keep(kept, picture),
+        shown=kept.keep([shown]),
+        step=found["step"],
+        epoch=found["epoch"],
+        took_ms=took_ms,
+    )
+
+
+def layers_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
+    """Return what a model says of a picture, and what each of its layers makes of it."""
+    plain = one_answer(studio, trial, picture, kept)
+    found = studio.training.activations(trial.model, picture, checkpoint=trial.checkpoint, device=trial.device)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    layers = layer_views(found["activations"], drawn)
+    weights = layer_views(found["weights"], drawn)
+    return OneAnswer(
+        answer=plain.answer,
+        kept=plain.kept,
+        shown=kept.keep(drawn),
+        step=plain.step,
+        epoch=plain.epoch,
+        took_ms=plain.took_ms,
+        layers=layers,
+        weights=weights,
+        parameters=found["parameters"],
+    )
+
+
+def some_answer(
+    studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures
+) -> FewAnswer:
+    """Return what a model says of several pictures; each that cannot be read is among the failures."""
+    found, took_ms = _predict(studio, trial, pictures)
+    bad = {each["file"] for each in found["failures"]}
+    drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
+    return FewAnswer(
+        answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
+        failures=[(each["file"], each["message"]) for each in found["failures"]],
+        shown=kept.keep(drawn),
+        step=found["step"],
+        epoch=found["epoch"],
+        took_ms=took_ms,
+    )
+
+
+def _predict(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], float]:
+    began = time.perf_counter()
+    found = studio.training.predict(
+        trial.model, pictures, top=trial.top, checkpoint=trial.checkpoint, device=trial.device
+    )
+    return found, (time.perf_counter() - began) * 1000
+
+
+def _answer(said: Mapping[str, Any], number: int) -> PictureAnswer:
+    outputs = [(name, _shape(each["shape"]), _values(each["values"])) for name, each in said.get("outputs", {}).items()]
+    return PictureAnswer(name=said["file"], number=number, classes=list(said.get("classes", ())), outputs=outputs)
+
+
+def _values(values: Any) -> list[float]:
+    """Return the first numbers of nested lists."""
+    found: list[float] = []
+    waiting = [values]
+    while waiting and len(found) < _SHOWN_VALUES:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+        else:
+            found.append(value)
+    return found
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape)) or "one number"
+
+
+def _keep(kept: KeptPictures, picture: tuple[str, bytes]) -> str:
+    """Keep a file for the next question, with its name; a page holds only what it is kept under."""
+    name, content = picture
+    return kept.keep([content, name.encode("utf-8", "surrogateescape")]) if len(content) <= _KEPT_BYTES else ""
