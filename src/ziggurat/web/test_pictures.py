@@ -148,6 +148,7 @@ def some_answer(
     studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures
 ) -> FewAnswer:
     """Return what a model says of several pictures; each that cannot be read is among the failures."""
+    pictures = _by_other_names(pictures)
     found, took_ms = _predict(studio, trial, pictures)
     bad = {each["file"] for each in found["failures"]}
     drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
@@ -167,6 +168,16 @@ def _predict(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]]
         trial.model, pictures, top=trial.top, checkpoint=trial.checkpoint, device=trial.device
     )
     return found, (time.perf_counter() - began) * 1000
+
+
+def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return pictures of which no two have the same name: what is said of each is found by it."""
+    counts: dict[str, int] = {}
+    named: list[tuple[str, bytes]] = []
+    for name, content in pictures:
+        counts[name] = counts.get(name, 0) + 1
+        named.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, content))
+    return named
 
 
 def _answer(said: Mapping[str, Any], number: int) -> PictureAnswer:

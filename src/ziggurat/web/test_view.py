@@ -63,22 +63,24 @@ class ModelTest:
         return len(self.checkpoints) > 1
 
 
-def model_test(studio: Studio, job: Job) -> ModelTest:
+def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
     """Return what the page shows of a model.
 
     Args:
         studio: where it is.
         job: of kind ``train``.
+        tab: that is shown; what only others show is left out.
     """
+    is_about_splits = tab == "splits"
     needed = studio.jobs.some(job.depends_on)
     dataset = next((each for each in needed.values() if each.kind == "dataset"), None)
-    earlier = studio.evaluations.of_model(job.id)
+    earlier = [] if tab == "one" else studio.evaluations.of_model(job.id)
     return ModelTest(
         job=job,
         checkpoints=_checkpoints(studio, job),
         devices=_devices(studio.machine.strip()["devices"], job),
         dataset=dataset,
-        splits=_splits(studio, dataset),
+        splits=_splits(studio, dataset) if is_about_splits else [],
         earlier=earlier[:_EARLIER],
         earlier_left=max(0, len(earlier) - _EARLIER),
     )

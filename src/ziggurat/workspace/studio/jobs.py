@@ -25,12 +25,20 @@ class Jobs:
         store: what is known of them.
         supervisor: carries out what changes their state.
         clock: seconds since 1970.
+        before_delete: called with the id of a job whose folder is about to go, such as to end its TensorBoard.
     """
 
-    def __init__(self, store: Any, supervisor: Any, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Any,
+        supervisor: Any,
+        clock: Callable[[], float],
+        before_delete: Callable[[str], None] = lambda _job_id: None,
+    ) -> None:
         self._store = store
         self._supervisor = supervisor
         self._clock = clock
+        self._before_delete = before_delete
 
     # ---- looking
 
@@ -203,6 +211,7 @@ class Jobs:
         Raises:
             JobError: where it runs (unless by force), or another job needs it; the message says which.
         """
+        self._before_delete(self.get(job_id).id)
         self._supervisor.delete(job_id, force=force)
 
     def reorder(self, job_id: str, before: str | None = None) -> None:

@@ -82,7 +82,7 @@ class Studio:
         self.machine = parts.machine
         self.uploads = Uploads(self.root / "uploads", clock)
         self.paths = Paths((self.root / name for name in ("uploads", "datasets", "jobs")), store.settings)
-        self.jobs = Jobs(store, supervisor, clock)
+        self.jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
         self.datasets = StudioDatasets(self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock)
         self.training = Training(
             self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock, parts.machine

@@ -1,0 +1,312 @@
+"""Owns exports of trained models that are made while nobody waits: asked for, made one after the other, kept, sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final
+
+from ziggurat.entities import Job
+from ziggurat.entities.whole_files import write_whole
+from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.layout import JobFolder
+from ziggurat.workspace.studio.archives import archive, files_below
+from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
+from ziggurat.workspace.studio.jobs import Jobs
+
+__all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "ExportFormat", "Exports", "export_formats"]
+
+EXPORTS_FOLDER: Final = "exports"
+"""Name of the folder in that of a job where its exports are kept."""
+
+PREPROCESSING: Final = ("inside", "beside")
+"""Where crop, mean and whitening go: into the model, or into a file beside it."""
+
+_LIMIT_S: Final = 1800.0
+_NAME: Final = re.compile(r"[a-z0-9]+-step-[0-9]{8,}-(inside|beside)")
+_TEXT_FILES: Final = ("MODEL_CARD.md", "predict.py")
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format that a framework's models are written in.
+
+    Args:
+        name: by which it is asked for.
+        title: what people call it.
+        use: what it is good for, one sentence.
+    """
+
+    name: str
+    title: str
+    use: str
+
+
+_FORMATS: Final[Mapping[str, tuple[ExportFormat, ...]]] = {
+    "tensorflow": (
+        ExportFormat("savedmodel", "SavedModel", "For TensorFlow, TensorFlow Serving and conversion tools."),
+        ExportFormat("onnx", "ONNX", "For ONNX Runtime and most other inference engines."),
+        ExportFormat("tflite", "LiteRT (TensorFlow Lite)", "For phones and small devices."),
+        ExportFormat("pb", "Frozen graph (.pb)", "One file with the weights in it, as DIGITS users know it."),
+        ExportFormat("checkpoint", "TensorFlow checkpoint", "To go on with in TensorFlow programs of your own."),
+    ),
+}
+"""Backend → what it writes; a test holds it against the backend itself, which is not loaded here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A model in a format of other programs.
+
+    Args:
+        name: of the export, made of the next three.
+        format: name of the format.
+        checkpoint: name of the checkpoint.
+        preprocessing: a name in ``PREPROCESSING``.
+        state: ``waiting``, ``running``, ``done`` or ``failed``.
+        created: when it was asked for, in seconds since 1970.
+        ended: when it was done or failed; None before.
+        result: what ``Training.export`` returned, with ``size_bytes``; empty before.
+        error: that ended it, as JSON values; None where none did.
+    """
+
+    name: str
+    format: str
+    checkpoint: str
+    preprocessing: str
+    state: str
+    created: float
+    ended: float | None = None
+    result: Mapping[str, Any]
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it is not done yet."""
+        return self.state in ("waiting", "running")
+
+
+def export_formats(job: Job) -> tuple[ExportFormat, ...]:
+    """Return the formats that a training's framework writes; none where it writes none."""
+    return _FORMATS.get(job.framework, ())
+
+
+class Exports:
+    """Exports of the models of a studio. Any thread may call any method.
+
+    One is made at a time, in a process of its own: each loads a framework. Those that are done stay in the folder of
+    their job; those that wait are forgotten when the studio ends, and asked for again by whoever wants them.
+
+    Args:
+        jobs: of every kind.
+        make: writes one, as ``Training.export`` does.
+        tell: called with the id of a job when one of its exports is another.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, jobs: Jobs, make: Callable[..., dict[str, Any]], tell: Callable[[str], None], clock: Callable[[], float]
+    ) -> None:
+        self._jobs = jobs
+        self._make = make
+        self._tell = tell
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Export] = {}
+        self._orders: SimpleQueue[tuple[str, str] | None] = SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._is_closed = False
+
+    def start(self, job_id: str, export_format: str, *, preprocessing: str = "inside", checkpoint: str = "") -> Export:
+        """Ask for an export; one that is there or under way is returned as it is, one that failed is tried again.
+
+        Args:
+            job_id: of a training that has a checkpoint.
+            export_format: name of a format that its framework writes.
+            preprocessing: a name in ``PREPROCESSING``.
+            checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+
+        Raises:
+            JobError: where there is no such training, or its framework writes no formats.
+            CheckpointError: where it has no such checkpoint.
+            UnknownNameError: where the format is none.
+            UsageError: where the preprocessing is none, or the studio ends.
+        """
+        job = self._jobs.get(job_id)
+        found = chosen_checkpoint(job, checkpoint)
+        _check(job, export_format, preprocessing)
+        name = f"{export_format}-{found.name}-{preprocessing}"
+        with self._lock:
+            known = self._known.get((job_id, name)) or _read(_place(job), name)
+            if known is not None and known.state != "failed":
+                return known
+            asked = Export(
+                name=name,
+                format=export_format,
+                checkpoint=found.name,
+                preprocessing=preprocessing,
+                state="waiting",
+                created=self._clock(),
+                result={},
+            )
+            self._enqueue(job_id, asked)
+        self._tell(job_id)
+        return asked
+
+    def of_job(self, job_id: str) -> list[Export]:
+        """Return the exports of a job, newest first.
+
+        Raises:
+            JobError: where there is no job of that id.
+        """
+        place = _place(self._jobs.get(job_id))
+        names = [path.stem for path in place.glob("*.json")] if place.is_dir() else []
+        found = {each.name: each for name in names if (each := _read(place, name)) is not None}
+        with self._lock:
+            found |= {name: each for (owner, name), each in self._known.items() if owner == job_id}
+        return sorted(found.values(), key=lambda each: each.created, reverse=True)
+
+    def get(self, job_id: str, name: str) -> Export:
+        """Return an export.
+
+        Raises:
+            MissingEntryError: where the job has none of that name.
+        """
+        for each in self.of_job(job_id):
+            if each.name == name:
+                return each
+        raise MissingEntryError(
+            "There is no such export of this model.", received=name[:200], advice="Look at the list of its exports."
+        )
+
+    def archive(self, job_id: str, name: str, archive_format: str = "zip") -> Iterator[bytes]:
+        """Return an export as an archive; its ``info.json`` has the parity report.
+
+        Raises:
+            MissingEntryError: where the job has none of that name.
+            JobError: where it is not done.
+        """
+        found, folder = self._done(job_id, name)
+        info = {**found.result, "job": job_id, "format": found.format, "preprocessing": found.preprocessing}
+        return archive(archive_format, files_below(folder), info, now=self._clock())
+
+    def text(self, job_id: str, name: str, file: str) -> str:
+        """Return a text of an export: its ``MODEL_CARD.md`` or ``predict.py``.
+
+        Raises:
+            MissingEntryError: where there is no such export or file.
+            JobError: where it is not done.
+        """
+        _, folder = self._done(job_id, name)
+        if file not in _TEXT_FILES or not (folder / file).is_file():
+            raise MissingEntryError(
+                "There is no such text of an export.", received=file[:200], advice=", ".join(_TEXT_FILES)
+            )
+        return (folder / file).read_text(encoding="utf-8")
+
+    def remove(self, job_id: str, name: str) -> None:
+        """Delete an export that is done or failed.
+
+        Raises:
+            MissingEntryError: where the job has none of that name.
+            JobError: where it is under way.
+        """
+        if self.get(job_id, name).is_under_way:
+            raise JobError("An export is deleted when it is done.", received=name, advice="Wait for its end.")
+        place = _place(self._jobs.get(job_id))
+        with self._lock:
+            self._known.pop((job_id, name), None)
+            if _NAME.fullmatch(name):
+                (place / f"{name}.json").unlink(missing_ok=True)
+                shutil.rmtree(place / name, ignore_errors=True)
+        self._tell(job_id)
+
+    def close(self) -> None:
+        """Begin no further ones; one that is being made ends with this process. Closing twice does nothing."""
+        self._is_closed = True
+        self._orders.put(None)
+
+    # ---- within
+
+    def _enqueue(self, job_id: str, asked: Export) -> None:
+        if self._is_closed:
+            raise UsageError("The studio is about to end.", advice="Ask again when it runs.")
+        self._known[job_id, asked.name] = asked
+        self._orders.put((job_id, asked.name))
+        if self._worker is None:
+            # A daemon: nobody waits for a framework at the end, and the task ends with this process.
+            self._worker = threading.Thread(target=self._work, name="exports", daemon=True)
+            self._worker.start()
+
+    def _work(self) -> None:
+        while (order := self._orders.get()) is not None and not self._is_closed:
+            job_id, name = order
+            self._note(job_id, replace(self._known[order], state="running"))
+            try:
+                self._write(job_id, self._known[order])
+            except ZigguratError as error:
+                self._fail(order, error.as_dict())
+            except OSError as error:
+                self._fail(order, {"rule": "An export must be written.", "received": str(error), "advice": ""})
+            self._tell(job_id)
+
+    def _write(self, job_id: str, asked: Export) -> None:
+        place = _place(self._jobs.get(job_id))
+        folder = place / asked.name
+        shutil.rmtree(folder, ignore_errors=True)  # without its record, it is a part of one
+        options = {"preprocessing": asked.preprocessing, "checkpoint": asked.checkpoint, "time_limit_s": _LIMIT_S}
+        result = self._make(job_id, asked.format, folder, **options)
+        size_bytes = sum(path.stat().st_size for _, path in files_below(folder))
+        result = {name: value for name, value in result.items() if name not in ("folder", "out")}
+        done = replace(asked, state="done", ended=self._clock(), result={**result, "size_bytes": size_bytes})
+        write_whole(place / f"{asked.name}.json", json.dumps(asdict(done), indent=1), "The record of an export")
+        with self._lock:
+            self._known.pop((job_id, asked.name), None)
+
+    def _fail(self, order: tuple[str, str], error: Mapping[str, Any]) -> None:
+        self._note(order[0], replace(self._known[order], state="failed", ended=self._clock(), error=error))
+
+    def _note(self, job_id: str, export: Export) -> None:
+        with self._lock:
+            self._known[job_id, export.name] = export
+        self._tell(job_id)
+
+    def _done(self, job_id: str, name: str) -> tuple[Export, Path]:
+        found = self.get(job_id, name)
+        if found.state != "done":
+            raise JobError("This needs an export that is done.", received=f"{name}, which is {found.state}")
+        return found, _place(self._jobs.get(job_id)) / name
+
+
+def _place(job: Job) -> Path:
+    return JobFolder(Path(job.folder)).path / EXPORTS_FOLDER
+
+
+def _read(place: Path, name: str) -> Export | None:
+    """Return the export of that name that is on the disk; None where there is no whole one."""
+    if not _NAME.fullmatch(name) or not (place / name).is_dir():
+        return None
+    try:
+        return Export(**json.loads((place / f"{name}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # not there, or of another release
+        return None
+
+
+def _check(job: Job, export_format: str, preprocessing: str) -> None:
+    known = [each.name for each in export_formats(job)]
+    if not known:
+        raise JobError(
+            "Models of this framework are not exported.",
+            received=f"the backend `{job.framework}`",
+            advice="Download the archive of the model instead.",
+        )
+    if export_format not in known:
+        raise UnknownNameError("format of an export", export_format, known)
+    if preprocessing not in PREPROCESSING:
+        raise UnknownNameError("place of the preprocessing", preprocessing, PREPROCESSING)
