@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ziggurat.client.connection import Connection, given
 
@@ -74,3 +75,33 @@ class ModelClient:
         """Write a zip archive of a model in a format of other programs to ``target``."""
         body = {"format": format, **given(options)}
         return self._connection.save("POST", f"/models/{job_id}/export", target, json=body)
+
+    # ---- what is taken away
+
+    def exports(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the exports that the studio keeps of a model, newest first."""
+        return self._connection.ask("GET", f"/models/{job_id}/exports")
+
+    def start_export(
+        self, job_id: str, format: str, *, preprocessing: str = "inside", checkpoint: str = ""  # noqa: A002
+    ) -> dict[str, Any]:
+        """Ask for an export without waiting for it; its ``name`` is what ``exports`` and ``save_export`` have."""
+        body = {"format": format, "preprocessing": preprocessing, "checkpoint": checkpoint}
+        return self._connection.ask("POST", f"/models/{job_id}/exports", json=body)
+
+    def save_export(self, job_id: str, name: str, target: Path) -> Path:
+        """Write a zip archive of an export that is done to ``target``."""
+        return self._connection.save("GET", f"/models/{job_id}/exports/{name}/download", target)
+
+    def pretrained(self) -> list[dict[str, Any]]:
+        """Return the published models by name: ``name``, ``job``, ``checkpoint``, ``notes``, …"""
+        return self._connection.ask("GET", "/pretrained")
+
+    def publish(self, job_id: str, name: str, *, checkpoint: str = "", notes: str = "") -> dict[str, Any]:
+        """Publish a checkpoint of a training that has ended, so that others start from it by that name."""
+        body = {"job": job_id, "name": name, "checkpoint": checkpoint, "notes": notes}
+        return self._connection.ask("POST", "/pretrained", json=body)
+
+    def withdraw(self, name: str) -> None:
+        """Take a published model out of the list; its job stays."""
+        self._connection.ask("DELETE", f"/pretrained/{quote(name, safe='')}")

@@ -243,11 +243,11 @@ def test_one_that_nobody_looks_at_ends(make_site):
 
 def test_it_ends_before_its_job_is_deleted(make_site):
     site = make_site()
-    site.ready("GET", f"{PLACE}/")
-    status = site.studio.tensorboards.status("one")
+    site.ready("GET", PLACE + "/")
+    (status,) = site.studio.tensorboards.status()
     site.studio.jobs.delete("one")
     wait_for(lambda: not psutil.pid_exists(status.pid))
-    assert site.ask("GET", f"{PLACE}/").status_code == 404
+    assert site.ask("GET", PLACE + "/").status_code == 404
 
 
 def test_one_that_dies_comes_back(make_site):

@@ -14,7 +14,10 @@ ROUTERS: Final = (
     "ziggurat.api.routes.uploads:router",
     "ziggurat.api.routes.training:router",
     "ziggurat.api.routes.models:router",
+    "ziggurat.api.routes.exports:router",
+    "ziggurat.api.routes.pretrained:router",
     "ziggurat.api.routes.evaluations:router",
     "ziggurat.api.routes.studio:router",
+    "ziggurat.api.routes.limits:router",
 )
 """Where the application finds the routers."""

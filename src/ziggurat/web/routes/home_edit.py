@@ -78,9 +78,7 @@ def _form(
     return page(request, "home/asked.html", status, dialog=dialog, back=query.text_form, cancel=query.values())
 
 
-def _row(
-    request: Request, studio: Studio, job_id: str, query: HomeQuery, typed: str, error: ZigguratError
-) -> Response:
+def _row(request: Request, studio: Studio, job_id: str, query: HomeQuery, typed: str, error: ZigguratError) -> Response:
     """Return the table with the name as it was typed, and what is wrong with it."""
     found = results_of(studio, dataclasses.replace(query, rename=job_id))
     results = dataclasses.replace(found, typed=typed, name_problem=error.as_dict()["rule"])

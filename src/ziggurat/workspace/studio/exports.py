@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
 import threading
@@ -21,6 +22,8 @@ from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
 
 __all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "ExportFormat", "Exports", "export_formats"]
+
+_LOG: Final = logging.getLogger(__name__)
 
 EXPORTS_FOLDER: Final = "exports"
 """Name of the folder in that of a job where its exports are kept."""
@@ -252,7 +255,8 @@ class Exports:
                 self._write(job_id, self._known[order])
             except ZigguratError as error:
                 self._fail(order, error.as_dict())
-            except OSError as error:
+            except Exception as error:  # a thread that ends would leave all that wait alone
+                _LOG.exception("the export %s of job %s failed", name, job_id)
                 self._fail(order, {"rule": "An export must be written.", "received": str(error), "advice": ""})
             self._tell(job_id)
 

@@ -39,6 +39,16 @@ class Jobs:
         self._supervisor = supervisor
         self._clock = clock
         self._before_delete = before_delete
+        self._refuse_deletion: Callable[[str, str], None] = lambda _job_id, _checkpoint: None
+
+    def protect(self, refuse_deletion: Callable[[str, str], None]) -> None:
+        """Ask before a job, or a checkpoint of one, is deleted.
+
+        Args:
+            refuse_deletion: called with the id and the checkpoint's name (empty: the whole job); raises where it is
+                to be kept.
+        """
+        self._refuse_deletion = refuse_deletion
 
     # ---- looking
 
@@ -164,6 +174,7 @@ class Jobs:
                 received=f"{job_id}, which is {job.state}",
                 advice="Stop or pause it first.",
             )
+        self._refuse_deletion(job_id, name)
         remove_checkpoint(JobFolder(Path(job.folder)), name)
 
     # ---- changing
@@ -209,8 +220,10 @@ class Jobs:
         """Delete a job and its folder.
 
         Raises:
-            JobError: where it runs (unless by force), or another job needs it; the message says which.
+            JobError: where it runs (unless by force), another job needs it, or it is published; the message says
+                which.
         """
+        self._refuse_deletion(job_id, "")
         self._before_delete(self.get(job_id).id)
         self._supervisor.delete(job_id, force=force)
 

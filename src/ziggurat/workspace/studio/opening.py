@@ -20,6 +20,7 @@ from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.people import People
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
 from ziggurat.workspace.studio.janitor import Janitor
+from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.reindexing import job_reader
 from ziggurat.workspace.studio.studio import Studio, StudioParts
@@ -32,8 +33,6 @@ DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
-_UPLOADS_KEPT_S: Final = 7 * 24 * 3600
-"""How long files that people sent wait to become a data set."""
 
 
 def open_studio(
@@ -80,7 +79,10 @@ def open_studio(
         )
         if start:
             uploads = Uploads(root / "uploads", time.time)
-            duties = (supervisor.tidy, lambda: uploads.remove_older_than(_UPLOADS_KEPT_S))
+            duties = (
+                supervisor.tidy,
+                lambda: uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S)),
+            )
             made.enter_context(Janitor(duties))
         parts = StudioParts(
             store=store,

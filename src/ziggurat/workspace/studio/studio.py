@@ -12,8 +12,11 @@ from ziggurat.settings import Settings
 from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
+from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.limits import Limits
 from ziggurat.workspace.studio.paths import Paths
+from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.tasks import Tasks
@@ -56,6 +59,9 @@ class Studio:
         datasets: data sets.
         training: networks and models.
         evaluations: models on whole splits and on many pictures.
+        exports: trained models in formats of other programs.
+        published: models that others start from.
+        limits: numbers that an admin chooses.
         people: users, sessions, tokens, and the record of who did what.
         projects: of the store.
         notices: news for pages that are open.
@@ -88,11 +94,19 @@ class Studio:
             self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock, parts.machine
         )
         self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)
+        self.published = Published(self.jobs, store.settings, clock)
+        self.jobs.protect(self.published.refuse_deletion)
+        self.exports = Exports(self.jobs, self.training.export, self._tell_of_job, clock)
+        self.limits = Limits(store.settings, parts.machine.resources)
         self._close = close
 
     def close(self) -> None:
         """End what belongs to this process, and give the workspace up; workers go on. Closing twice does nothing."""
+        self.exports.close()
         self._close()
+
+    def _tell_of_job(self, job_id: str) -> None:
+        self.notices.publish(f"job:{job_id}", "changed", job_id)
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from ziggurat.workspace.checkpoint_files import checkpoint_details
 from ziggurat.workspace.rate_curve import rate_curve
 from ziggurat.workspace.standard_networks import network_text, standard_networks
 from ziggurat.workspace.studio.archives import sent_folder
+from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, train_needs
 from ziggurat.workspace.studio.training_previews import TrainingPreviews
@@ -266,6 +267,8 @@ class Training:
             name = path.relative_to(root).as_posix()
             if not path.is_file() or path.is_symlink() or name in ("worker.lock", "heartbeat.json"):
                 continue
+            if name.startswith(f"{EXPORTS_FOLDER}/"):
+                continue  # each of them is taken away by itself
             if chosen and name.startswith("checkpoints/step-") and not name.startswith(f"checkpoints/{chosen}/"):
                 continue
             yield name, path

@@ -1,0 +1,191 @@
+"""Owns how a sample is shown: its label in words, its boxes as shapes, the values of its row, its text or array."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.errors import ZigguratError
+
+__all__ = ["SampleView", "Shape", "label_in_words", "view_sample"]
+
+_PICTURES: Final = ("image", "image2", "target", "mask")
+_TEXT_CHARACTERS: Final = 300
+_LONGEST_CHARACTERS: Final = 100_000
+_COLOURS: Final = 6
+_FEW_VALUES: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A box, or an outline, in pixels of the stored picture.
+
+    Args:
+        number: of the object, from 1.
+        name: of its class; ``ignored`` for regions without one.
+        colour: number of the colour of its class, from 0; -1 for none.
+        box: x, y, width, height.
+        outlines: points of each, as SVG writes them.
+        notes: ``crowd``, ``difficult``, ``mask`` where they hold.
+    """
+
+    number: int
+    name: str
+    colour: int
+    box: tuple[float, float, float, float]
+    outlines: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleView:
+    """A sample as a page shows it.
+
+    Args:
+        entry: what the catalogue knows of it.
+        label: in words; empty for none.
+        problems: that were noted of it.
+        pictures: (number, name) of the parts that are pictures and no masks.
+        mask: number of the part that is a mask; None for none.
+        size: width and height of the stored picture; None where nobody knows.
+        shapes: objects in the picture.
+        more_shapes: objects beyond those.
+        text: of a text set, cut where it is long; of an array, what it is; empty for others.
+        values: of a table: the value of each column, in order.
+        fault: why it could not be read; empty where it could.
+    """
+
+    entry: Any
+    label: str
+    problems: Sequence[Any]
+    pictures: tuple[tuple[int, str], ...]
+    mask: int | None
+    size: tuple[int, int] | None
+    shapes: tuple[Shape, ...] = ()
+    more_shapes: int = 0
+    text: str = ""
+    values: tuple[Any, ...] = ()
+    fault: str = ""
+
+    @property
+    def place(self) -> str:
+        """``SPLIT/ROW``, which names it in forms."""
+        return f"{self.entry.split}/{self.entry.row}"
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether its pixels are to be seen as squares."""
+        return self.size is not None and max(self.size) <= 64
+
+
+def view_sample(
+    dataset: Any, entry: Any, problems: Sequence[Any] = (), *, most_shapes: int = 200, is_whole: bool = False
+) -> SampleView:
+    """Return how a sample is shown.
+
+    Args:
+        dataset: as ``ziggurat.workspace.datasets.Datasets.open`` returns it.
+        entry: what its catalogue knows of the sample.
+        problems: that were noted of it.
+        most_shapes: objects that are drawn at most.
+        is_whole: whether its text or array is shown in full.
+    """
+    schema, image = dataset.schema, dataset.manifest.image
+    parts = list(enumerate(schema.parts))
+    size = _stored_size(entry, image)
+    shown: dict[str, Any] = {}
+    if schema.kind == "detection" and isinstance(entry.label, list):
+        shown["shapes"] = tuple(
+            _shape(number, each, schema.class_names) for number, each in enumerate(entry.label[:most_shapes], 1)
+        )
+        shown["more_shapes"] = max(0, len(entry.label) - most_shapes)
+    elif image is None:
+        shown = _content(dataset, entry, is_whole=is_whole)
+    return SampleView(
+        entry=entry,
+        label=label_in_words(entry.label, schema),
+        problems=problems,
+        pictures=tuple((number, name) for number, name in parts if image and name in _PICTURES and name != "mask"),
+        mask=next((number for number, name in parts if name == "mask"), None),
+        size=size,
+        **shown,
+    )
+
+
+def label_in_words(label: Any, schema: Any) -> str:
+    """Return the name of a class, how often each class is in a picture, or the numbers that are to be predicted."""
+    names = schema.class_names
+    if label is None:
+        return ""
+    if schema.kind == "image-pairs":
+        return "same" if label else "not the same"
+    if isinstance(label, list):
+        if label and isinstance(label[0], Mapping):
+            found = Counter(_class_name(each["class"], names) for each in label)
+            return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in found.most_common())
+        if schema.kind == "detection":
+            return "no object"
+        return ", ".join(f"{each:.5g}" if isinstance(each, int | float) else str(each) for each in label)
+    if names and isinstance(label, int):
+        return _class_name(label, names)
+    return f"{label:.6g}" if isinstance(label, float) else str(label)
+
+
+def _class_name(number: int, names: Sequence[str]) -> str:
+    if number < 0:
+        return "ignored"
+    return names[number] if number < len(names) else f"class {number}"
+
+
+def _stored_size(entry: Any, image: Any) -> tuple[int, int] | None:
+    if image is not None and image.width_px and image.height_px:
+        return image.width_px, image.height_px
+    return (entry.width_px, entry.height_px) if entry.width_px and entry.height_px else None
+
+
+def _shape(number: int, content: Mapping[str, Any], names: Sequence[str]) -> Shape:
+    left, top, right, bottom = content["box"]
+    outlines = tuple(
+        " ".join(f"{x:g},{y:g}" for x, y in zip(points[::2], points[1::2], strict=False))
+        for points in content.get("polygons", ())
+    )
+    known = content["class"]
+    return Shape(
+        number=number,
+        name=_class_name(known, names),
+        colour=known % _COLOURS if known >= 0 else -1,
+        box=(left, top, max(0.0, right - left), max(0.0, bottom - top)),
+        outlines=outlines,
+        notes=tuple(name for name in ("crowd", "difficult", "mask") if content.get(name)),
+    )
+
+
+def _content(dataset: Any, entry: Any, *, is_whole: bool) -> dict[str, Any]:
+    try:
+        part = entry.parts[0] if isinstance(entry.parts[0], bytes) else dataset.sample(entry.split, entry.row).parts[0]
+    except (ZigguratError, IndexError) as error:
+        return {"fault": str(error)}
+    if isinstance(part, np.ndarray):
+        return {"text": _array_in_words(part, is_whole=is_whole)}
+    text = part.decode("utf-8", "replace") if isinstance(part, bytes) else part
+    if dataset.kind == "table":
+        return {"values": tuple(json.loads(text))}
+    most = _LONGEST_CHARACTERS if is_whole else _TEXT_CHARACTERS
+    return {"text": text if len(text) <= most else f"{text[: most - 1]}…"}
+
+
+def _array_in_words(array: np.ndarray, *, is_whole: bool) -> str:
+    shape = " × ".join(str(side) for side in array.shape) or "one number"
+    said = f"{shape}, {array.dtype}"
+    if not array.size or not np.issubdtype(array.dtype, np.number):
+        return said
+    said += f"; from {array.min():.5g} to {array.max():.5g}, mean {array.mean():.5g}"
+    if not is_whole:
+        return said
+    few = array.ravel()[:_FEW_VALUES]
+    return f"{said}\n{np.array2string(few, precision=5, threshold=_FEW_VALUES)}{' …' if array.size > len(few) else ''}"
