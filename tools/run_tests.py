@@ -33,7 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     for name, (marks, *others) in SESSIONS.items():
         began = time.perf_counter()
         print(f"\n=== tests: {name}", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=5", "-m", marks]
+        # Tests of a browser share the studio of their file; the others are spread one by one.
+        spread = "loadfile" if name == "browser" else "worksteal"
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", spread, "--durations=5", "-m", marks]
         command += [f"--ignore={folder}" for folder in others]
         codes[name] = subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, check=False).returncode
         print(f"=== tests: {name}: {time.perf_counter() - began:.0f} s", flush=True)

@@ -5,12 +5,16 @@ const loaders = {
   curves: () => import("./islands/curves.js"),
   editor: () => import("./islands/editor.js"),
   dialog: () => import("./islands/dialog.js"),
+  focus: () => import("./islands/focus.js"),
+  explorer: () => import("./islands/explorer.js"),
   graph: () => import("./islands/graph.js"),
   home: () => import("./islands/home.js"),
   queue: () => import("./islands/queue.js"),
   "live-form": () => import("./islands/live-form.js"),
   upload: () => import("./islands/upload.js"),
   "learning-rate": () => import("./islands/learning-rate.js"),
+  "picture-drop": () => import("./islands/picture-drop.js"),
+  threshold: () => import("./islands/threshold.js"),
 };
 const mounted = new Map();
 

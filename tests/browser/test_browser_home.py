@@ -1,18 +1,209 @@
-"""Shows that the first page works in a real browser."""
+"""Shows that the first page works in a real browser: live rows, filter and Back, many at once, order of the queue."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
 from playwright.sync_api import Page, expect
+
+from tests.integration.studio.studio_process import wait_for
+
+
+def _train(server: Any, name: str, **fields: Any) -> str:
+    spec = {"kind": "train", "version": 1, "name": name, "backend": "null", "network": "mlp", "data": "digits"}
+    spec |= {"epochs": 2, "heartbeat_s": 0.2, **fields.pop("spec", {})}
+    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=30)
+    assert made.status_code == 201, made.text
+    return made.json()["jobs"][0]["id"]
+
+
+@pytest.fixture
+def queue(server: Any) -> Iterator[list[str]]:
+    """Return the ids of a training that runs and of three that wait behind it; they are deleted at the end."""
+    chosen = httpx.put(f"{server.address}/api/v1/limits", json={"values": {"cpu_slots": 1}}, timeout=30)
+    assert chosen.status_code == 200, chosen.text
+    ids = [_train(server, "runs", spec={"epochs": 1_000_000})]
+    wait_for(lambda: server.client.job(ids[0])["state"] == "running", 60)
+    ids += [_train(server, name, spec={"epochs": 1_000_000}) for name in ("first", "second", "third")]
+    yield ids
+    for each in reversed(ids):
+        if any(job["id"] == each for job in server.client.jobs()):
+            server.client.delete(each, force=True)
+
+
+def _shown_order(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator("#queue-order tr th a").all_text_contents()]
 
 
 def test_home_opens(page: Page, server, check_page) -> None:
     page.goto(server.address + "/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Home")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
+    expect(page.get_by_role("heading", name="From pictures to a model in three steps")).to_be_visible()
     check_page(page)
 
 
 def test_digits(page: Page, server, digits: str, tiny_model: str, check_page) -> None:
     page.goto(server.address + "/")
-    expect(page.get_by_role("link", name="tiny")).to_be_visible()
+    expect(page.get_by_role("link", name="tiny", exact=True)).to_be_visible()
     check_page(page)
+    page.get_by_role("link", name="Data sets 1").click()
+    expect(page.get_by_role("link", name="digits", exact=True)).to_be_visible()
+    expect(page.locator(f"#row-{digits}")).to_contain_text("train 240, val 80, test 80")
+    check_page(page)
+
+
+def test_a_filter_stands_in_the_address_and_back_takes_it_away(page: Page, server: Any, tiny_model: str) -> None:
+    page.goto(server.address + "/?kind=train")
+    find = page.get_by_label("Find")
+    find.press_sequentially("nobody", delay=10)
+    expect(page.get_by_text("Nothing matches this filter.")).to_be_visible()
+    expect(find).to_be_focused()
+    expect(find).to_have_value("nobody")
+    assert page.url.endswith("/?kind=train&text=nobody")
+    page.get_by_role("link", name="Clear the filter").click()
+    expect(page.locator(f"#row-{tiny_model}")).to_be_visible()
+
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("Another one").fill("learning_rate")
+    page.get_by_label("Another one").press("Enter")
+    expect(page.get_by_role("columnheader", name="learning_rate")).to_be_visible()
+    page.get_by_role("link", name="learning_rate", exact=True).click()
+    expect(page.get_by_role("columnheader", name="learning_rate")).to_have_attribute("aria-sort", "descending")
+    assert page.url.endswith("/?kind=train&sort=-learning_rate&column=learning_rate")
+    page.go_back()
+    expect(page.get_by_role("columnheader", name="learning_rate")).not_to_have_attribute("aria-sort", "descending")
+    page.go_back()
+    expect(page.get_by_role("columnheader", name="learning_rate")).to_have_count(0)
+
+    page.get_by_label("Where").fill("accuracy is good")
+    expect(page.locator("#where-problem")).to_contain_text("A condition is a name, an operator and a value.")
+    expect(page.get_by_label("Where")).to_have_attribute("aria-invalid", "true")
+
+
+def test_news_come_by_themselves_and_leave_what_a_person_is_at(
+    page: Page, server: Any, queue: list[str], check_page: Any
+) -> None:
+    page.goto(server.address + "/?kind=train")
+    page.locator(f"#pick-{queue[1]}").check()
+    expect(page.locator("#chosen")).to_have_text("1 chosen:")
+    page.get_by_text("Tags and project").click()
+    page.get_by_label("Add tags").fill("half a wo")
+    page.locator(f"#menu-{queue[2]}").click()
+    menu = page.locator(f"#pop-{queue[2]}")
+    expect(menu.get_by_role("link", name="Open")).to_be_visible()
+
+    new = _train(server, "came later")
+    expect(page.locator(f"#row-{new}")).to_be_visible()
+    expect(page.locator(f"#row-{new} .badge").first).to_contain_text("queued")
+    expect(page.locator(f"#runs-{queue[0]} .under").last).to_contain_text("epoch")
+    before = page.locator(f"#runs-{queue[0]} .progress-cell").inner_text()
+    expect(page.locator(f"#runs-{queue[0]} .progress-cell")).not_to_have_text(before)
+    expect(page.locator(f"#pick-{queue[1]}")).to_be_checked()
+    expect(page.get_by_label("Add tags")).to_have_value("half a wo")
+    expect(menu).to_be_visible()
+    check_page(page)
+    server.client.delete(new)
+    expect(page.locator(f"#row-{new}")).to_have_count(0)
+
+
+def test_the_queue_is_ordered_by_keyboard_and_by_dragging(page: Page, server: Any, queue: list[str]) -> None:
+    page.goto(server.address + "/")
+    expect(page.locator("#queue-order tr")).to_have_count(3)
+    expect(page.locator("#queue-order .why").first).to_contain_text("1 job at a time runs on the processors")
+    up = page.get_by_role("button", name="Move third up")
+    up.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#home-said")).to_contain_text("third is number 2 of the queue.")
+    assert _shown_order(page) == ["first", "third", "second"]
+    expect(up).to_be_focused()
+
+    handle = page.locator(f"#waits-{queue[2]} [data-handle]")
+    start, end = handle.bounding_box(), page.locator(f"#waits-{queue[1]}").bounding_box()
+    assert start is not None
+    assert end is not None
+    page.mouse.move(start["x"] + 5, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 5, end["y"] + 4, steps=6)
+    page.mouse.up()
+    expect(page.locator("#home-said")).to_contain_text("second is number 1 of the queue.")
+    wait_for(lambda: _shown_order(page) == ["second", "first", "third"], 10)
+    assert [job["name"] for job in server.client.queue()] == ["second", "first", "third"]
+
+
+def test_many_are_tagged_and_deleted_after_a_question(
+    page: Page, server: Any, queue: list[str], check_page: Any
+) -> None:
+    page.goto(server.address + "/?kind=train&state=queued")
+    page.get_by_label("Choose all jobs on this page").check()
+    expect(page.locator("#chosen")).to_have_text("3 chosen:")
+    page.get_by_text("Tags and project").click()
+    page.get_by_label("Add tags").fill("night")
+    page.get_by_label("Add tags").press("Enter")
+    expect(page.locator("#home-said")).to_contain_text("3 jobs were changed.")
+    assert server.client.job(queue[1])["tags"] == ["night"]
+    page.locator(f"#pick-{queue[1]}").uncheck()
+    page.get_by_role("button", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Delete 2 jobs?")
+    check_page(page)
+    dialog.get_by_role("button", name="Keep them").click()
+    expect(dialog).to_have_count(0)
+    page.locator("#bulk-delete").click()
+    dialog.get_by_role("button", name="Delete 2 jobs").click()
+    expect(page.locator("#home-said")).to_contain_text("2 jobs were deleted.")
+    expect(dialog).to_have_count(0)
+    assert [job["id"] for job in server.client.queue()] == [queue[1]]
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+
+
+def test_names_and_notes_are_changed(page: Page, server: Any, tiny_model: str) -> None:
+    page.expected.append("422 (Unprocessable")  # type: ignore[attr-defined]
+    page.goto(server.address + "/?kind=train&state=done")
+    page.get_by_role("link", name="Rename tiny").click()
+    name = page.get_by_label("New name of tiny")
+    expect(name).to_be_focused()
+    name.fill("")
+    name.press("Enter")
+    expect(page.get_by_text("A name has 1 to 200 characters.")).to_be_visible()
+    name.fill("small")
+    name.press("Enter")
+    expect(page.get_by_role("link", name="small", exact=True)).to_be_visible()
+    assert page.url.endswith("/?kind=train&state=done")
+
+    page.locator(f"#menu-{tiny_model}").click()
+    page.locator(f"#edit-{tiny_model}").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Change small")
+    dialog.get_by_label("Notes").fill("a note")
+    dialog.get_by_label("Priority").fill("much")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_contain_text("A priority is a whole number from -1000 to 1000.")
+    expect(dialog.get_by_label("Notes")).to_have_value("a note")
+    dialog.get_by_label("Priority").fill("2")
+    dialog.get_by_label("Name").fill("tiny")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    job = server.client.job(tiny_model)
+    assert (job["notes"], job["priority"], job["name"]) == ("a note", 2, "tiny")
+
+
+def test_without_a_script_it_is_links_and_forms(browser: Any, server: Any, queue: list[str]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(server.address + "/?kind=train")
+    page.get_by_role("button", name="Move third to the front").click()
+    expect(page.locator("#home-said")).to_have_text("third is number 1 of the queue.")
+    page.get_by_label("Find").fill("second")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+    page.locator(f"#pick-{queue[2]}").check()
+    page.get_by_role("button", name="Delete…", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Delete second?")
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.locator("#home-said")).to_contain_text("second was deleted.")
+    expect(page.get_by_text("Nothing matches this filter.")).to_be_visible()
+    context.close()

@@ -1,4 +1,5 @@
-// The live curves of a job: charts by metric, in step with the notices of the page.
+// The live curves of a job: charts by metric, in step with the notices of the page. `data-job` names the one whose page
+// it is; `data-runs`, instead, several that are equals: each curve gets its own chart, with a line for each run.
 import { Chart } from "./curves/chart.js";
 import { el } from "./curves/dom.js";
 import { groupsOf } from "./curves/groups.js";
@@ -13,7 +14,9 @@ class Curves {
   constructor(element) {
     this.element = element;
     this.api = element.dataset.api;
-    this.runs = [new Run(this.api, JSON.parse(element.dataset.job))];
+    this.isEqual = Boolean(element.dataset.runs);
+    const named = this.isEqual ? JSON.parse(element.dataset.runs) : [JSON.parse(element.dataset.job)];
+    this.runs = named.map((each) => new Run(this.api, each));
     this.settings = readSettings();
     this.pinned = readPinned();
     this.charts = new Map();
@@ -25,8 +28,8 @@ class Curves {
     this.choices = el("div");
     this.more = el("details", { class: "curve-more", hidden: true }, el("summary", {}, "Choose curves"), this.choices);
     this.place = el("div", { class: "curve-charts" });
-    const comparer = comparerOf(this.api, this.runs[0].id, JSON.parse(element.dataset.parents), (run) => this.compare(run));
-    element.replaceChildren(toolsOf(this.settings, (changed) => this.set(changed)), comparer, this.compared, this.more, this.place);
+    const comparer = this.isEqual ? [] : [comparerOf(this.api, this.runs[0].id, JSON.parse(element.dataset.parents), (run) => this.compare(run)), this.compared];
+    element.replaceChildren(toolsOf(this.settings, (changed) => this.set(changed)), ...comparer, this.more, this.place);
   }
 
   start() {
@@ -115,7 +118,7 @@ class Curves {
   }
 
   draw() {
-    const groups = groupsOf(new Set(this.runs.flatMap((run) => [...run.curves.keys()])));
+    const groups = groupsOf(new Set(this.runs.flatMap((run) => [...run.curves.keys()])), { isApart: this.isEqual });
     const shown = groups.filter((group) => this.isShown(group));
     shown.sort((a, b) => Number(this.pinned.has(b.key)) - Number(this.pinned.has(a.key)));
     this.#showChoices(groups);
@@ -132,7 +135,7 @@ class Curves {
         this.charts.set(group.key, chart);
       }
       if (this.place.children[number] !== chart.element) this.place.insertBefore(chart.element, this.place.children[number] ?? null);
-      chart.draw(group, this.runs, this.settings);
+      chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual });
     });
     this.element.dataset.points = String(Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length)));
   }

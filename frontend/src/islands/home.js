@@ -33,6 +33,8 @@ export function mount(element) {
     }
     last = box;
   };
+  // A box that ticks all others says so when they are ticked, not before.
+  const changed = () => setTimeout(showCount);
   const noticed = ({ detail }) => {
     const queue = document.getElementById("queue");
     const isKnown = (prefix) => document.getElementById(`${prefix}-${detail.id}`) !== null;
@@ -49,13 +51,13 @@ export function mount(element) {
     showCount();
   };
   element.addEventListener("click", clicked);
-  element.addEventListener("change", showCount);
+  element.addEventListener("change", changed);
   document.addEventListener("htmx:after:swap", swapped);
   document.body.addEventListener("notice-jobs", noticed);
   showCount();
   return () => {
     element.removeEventListener("click", clicked);
-    element.removeEventListener("change", showCount);
+    element.removeEventListener("change", changed);
     document.removeEventListener("htmx:after:swap", swapped);
     document.body.removeEventListener("notice-jobs", noticed);
   };

@@ -7,9 +7,6 @@ export function mount(body) {
   let start = null;
 
   const rows = () => [...body.querySelectorAll("tr[data-job]")];
-  const showHandles = () => {
-    for (const handle of body.querySelectorAll("[data-handle]")) handle.hidden = false;
-  };
   const end = () => {
     row?.classList.remove("dragged");
     row = null;
@@ -47,19 +44,14 @@ export function mount(body) {
     if (row) body.insertBefore(row, start);
     end();
   };
-  const swapped = () => showHandles();
-
-  showHandles();
   body.addEventListener("pointerdown", down);
   body.addEventListener("pointermove", move);
   body.addEventListener("pointerup", up);
   body.addEventListener("pointercancel", cancel);
-  document.addEventListener("htmx:after:swap", swapped);
   return () => {
     body.removeEventListener("pointerdown", down);
     body.removeEventListener("pointermove", move);
     body.removeEventListener("pointerup", up);
     body.removeEventListener("pointercancel", cancel);
-    document.removeEventListener("htmx:after:swap", swapped);
   };
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Annotated, Any, Final, Protocol
 
@@ -52,16 +54,24 @@ class Streams:
         heartbeat_s: silence after which a comment is sent: proxies keep the connection then, and a dead one is noticed.
         recheck_s: after which it is asked again who reads; a logout through this server asks at once.
         most: streams at a time.
+        gather_s: after it sent notices, a stream gathers what is new for so long: many small messages cost more than
+            they are worth. The first one after a silence is sent at once.
     """
 
-    def __init__(self, *, heartbeat_s: float = 15.0, recheck_s: float = 5.0, most: int = 1000) -> None:
+    def __init__(
+        self, *, heartbeat_s: float = 15.0, recheck_s: float = 5.0, most: int = 1000, gather_s: float = 0.2
+    ) -> None:
         self.heartbeat_s = heartbeat_s
         self.recheck_s = recheck_s
         self.most = most
+        self.gather_s = gather_s
         self.server = secrets.token_hex(8)
         """Name of this life of the server: a page that sees another one asks for everything again."""
         self._open: set[_Stream] = set()
         self._is_closed = False
+        self._encoded: tuple[Any, bytes] = (None, b"")
+        self._lock = threading.Lock()
+        self._waking: list[_Stream] = []
 
     def __len__(self) -> int:
         """Return how many are open."""
@@ -93,6 +103,33 @@ class Streams:
         """Note that a stream has ended."""
         self._open.discard(stream)
 
+    def encoded(self, notice: Any) -> bytes:
+        """Return a notice as an event; it is encoded once for all streams that send it one after the other.
+
+        The hub counts anew in each life of the server, so an id says which life its number is of.
+        """
+        if self._encoded[0] is not notice:
+            head = f"id: {self.server}-{notice.number}\n".encode()
+            self._encoded = (notice, head + notice.encoded.partition(b"\n")[2])
+        return self._encoded[1]
+
+    def wake_from_any_thread(self, loop: asyncio.AbstractEventLoop, stream: _Stream) -> None:
+        """Wake a stream; the event loop is called once for all that a notice wakes."""
+        with self._lock:
+            self._waking.append(stream)
+            is_first = len(self._waking) == 1
+        if is_first:
+            try:
+                loop.call_soon_threadsafe(self._wake_those)
+            except RuntimeError:  # the server has ended, and the hub still speaks
+                return
+
+    def _wake_those(self) -> None:
+        with self._lock:
+            waking, self._waking = self._waking, []
+        for stream in waking:
+            stream.wake()
+
     def recheck(self) -> None:
         """Make every stream ask at once whether its reader may still read; call it in the event loop."""
         for stream in self._open:
@@ -121,6 +158,7 @@ class _Stream:
         self._since = since
         self._loop = asyncio.get_running_loop()
         self._checked = self._sent = self._loop.time()
+        self._told = -math.inf
 
     def wake(self) -> None:
         self._awake.set()
@@ -134,8 +172,8 @@ class _Stream:
             while not self._streams.is_closed and await self._may_read():
                 notices = subscription.take()
                 if notices:
-                    self._sent = self._loop.time()
-                    yield b"".join(self._event(notice) for notice in notices)
+                    self._sent = self._told = self._loop.time()
+                    yield b"".join(map(self._streams.encoded, notices))
                 elif self._loop.time() - self._sent >= self._streams.heartbeat_s:
                     self._sent = self._loop.time()
                     yield b": still here\n\n"
@@ -150,10 +188,6 @@ class _Stream:
         place = "" if number is None else f"id: {self._streams.server}-{number}\n"
         return f'retry: 2000\n{place}event: hello\ndata: {{"server":"{self._streams.server}"}}\n\n'.encode()
 
-    def _event(self, notice: Any) -> bytes:
-        # The hub counts anew in each life of the server, so an id says which life its number is of.
-        return f"id: {self._streams.server}-{notice.number}\n".encode() + notice.encoded.partition(b"\n")[2]
-
     async def _sleep(self) -> None:
         now = self._loop.time()
         until = min(self._sent + self._streams.heartbeat_s, self._checked + self._streams.recheck_s)
@@ -163,6 +197,8 @@ class _Stream:
         except TimeoutError:
             return
         self._awake.clear()
+        if (gathering_s := self._told + self._streams.gather_s - self._loop.time()) > 0:
+            await asyncio.sleep(gathering_s)
 
     async def _may_read(self) -> bool:
         if not self.must_recheck and self._loop.time() - self._checked < self._streams.recheck_s:
@@ -175,10 +211,7 @@ class _Stream:
         return True
 
     def _wake_from_any_thread(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._awake.set)
-        except RuntimeError:  # the server has ended, and the hub still speaks
-            return
+        self._streams.wake_from_any_thread(self._loop, self)
 
 
 @router.get("/events", response_class=StreamingResponse, summary="What is new, as server-sent events")

@@ -83,10 +83,15 @@ class ModelClient:
         return self._connection.ask("GET", f"/models/{job_id}/exports")
 
     def start_export(
-        self, job_id: str, format: str, *, preprocessing: str = "inside", checkpoint: str = ""  # noqa: A002
+        self,
+        job_id: str,
+        export_format: str,
+        *,
+        preprocessing: str = "inside",
+        checkpoint: str = "",
     ) -> dict[str, Any]:
         """Ask for an export without waiting for it; its ``name`` is what ``exports`` and ``save_export`` have."""
-        body = {"format": format, "preprocessing": preprocessing, "checkpoint": checkpoint}
+        body = {"format": export_format, "preprocessing": preprocessing, "checkpoint": checkpoint}
         return self._connection.ask("POST", f"/models/{job_id}/exports", json=body)
 
     def save_export(self, job_id: str, name: str, target: Path) -> Path:

@@ -29,8 +29,10 @@ def telling_columns(
         parts: how many.
     """
     mine = (points.c.curve_key == curve_key, points.c.step > since_step)
-    ends = sa.select(sa.func.min(points.c.step), sa.func.max(points.c.step)).where(*mine)
-    first, last = connection.execute(ends).one()
+    # Each end for itself: to find both in one query, SQLite goes through all points.
+    smallest = sa.select(sa.func.min(points.c.step)).where(*mine).scalar_subquery()
+    largest = sa.select(sa.func.max(points.c.step)).where(*mine).scalar_subquery()
+    first, last = connection.execute(sa.select(smallest, largest)).one()
     # One statement that the database counts the parts in: to tell it thousands of borders and to ask again for
     # thousands of steps takes longer than to look at the points.
     telling = _telling_steps(curve_key, first, last, width=-(-(last + 1 - first) // parts))
@@ -48,14 +50,13 @@ def _telling_steps(curve_key: int, first: int, last: int, *, width: int) -> sa.S
     inside = (points.c.curve_key == curve_key, points.c.step >= part.c.low, points.c.step < end)
     step = sa.select(points.c.step).where(*inside).limit(1).correlate(part)
     known = step.where(points.c.value.is_not(None))
-    picks = (
-        known.order_by(points.c.value, points.c.step),
-        known.order_by(points.c.value.desc(), points.c.step),
-        step.where(points.c.value.is_(None)).order_by(points.c.step),
-    )
+    picks = (known.order_by(points.c.value, points.c.step), known.order_by(points.c.value.desc(), points.c.step))
     of_parts = [sa.select(pick.scalar_subquery().label("step")).select_from(part) for pick in picks]
+    number = (points.c.step - _whole(first)) // _whole(width)
+    missing = (points.c.curve_key == curve_key, points.c.step >= _whole(first), points.c.value.is_(None))
+    gaps = sa.select(sa.func.min(points.c.step).label("step")).where(*missing).group_by(number)
     ends = [sa.select(_whole(step).label("step")) for step in (first, last)]
-    return sa.select(sa.union_all(*of_parts, *ends).subquery("telling").c.step)
+    return sa.select(sa.union_all(*of_parts, gaps, *ends).subquery("telling").c.step)
 
 
 def _whole(number: int) -> sa.Cast[int]:

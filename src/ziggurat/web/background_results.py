@@ -45,7 +45,7 @@ class BackgroundResult:
             self.value = compute()
         except ZigguratError as error:
             self.error = error
-        except Exception as error:  # noqa: BLE001 - nobody else hears of what ends a thread
+        except Exception as error:  # nobody else hears of what ends a thread
             self.error = ZigguratError(f"It could not be found out: {type(error).__name__}: {error}")
         finally:
             self._ended.set()

@@ -149,7 +149,8 @@ def _neighbours(studio: Studio, job_id: str, entry: Any, wanted: DatasetFilter, 
     page, _ = studio.datasets.explore(job_id, wanted.chosen, offset=max(0, (at or 0) - 1), limit=3)
     entries: Sequence[Any] = page.entries
     places = [each.number for each in entries]
-    if entry.number not in places or (places.index(entry.number) == 0 and page.offset > 0):
+    expected = 1 if at else 0
+    if places[expected : expected + 1] != [entry.number]:
         at = _searched(studio, job_id, entry, wanted, page.total)
         if at is None:
             return Neighbours(at=None, total=page.total)

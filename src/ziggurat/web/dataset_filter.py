@@ -60,7 +60,8 @@ def filter_of(values: Mapping[str, Any]) -> DatasetFilter:
     problems = {
         name: "A whole number of pixels, at least 1."
         for name in _NUMBERS
-        if typed[name] and not (typed[name].isascii() and typed[name].isdigit() and 0 < int(typed[name][:12]) < _LARGEST)
+        if typed[name]
+        and not (typed[name].isascii() and typed[name].isdigit() and 0 < int(typed[name][:12]) < _LARGEST)
     }
     limit = _whole(values.get("limit"), PAGE_SIZES[1])
     return DatasetFilter(

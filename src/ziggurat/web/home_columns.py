@@ -59,7 +59,7 @@ _USUAL: Final[dict[str, tuple[Column, ...]]] = {
     "dataset": (
         _STATE,
         Column("data_kind", "Data", "facts.kind"),
-        Column("samples", "Samples"),
+        Column("samples", "Samples", "facts.samples"),
         Column("classes", "Classes", "facts.classes"),
         Column("users", "Used by"),
     ),

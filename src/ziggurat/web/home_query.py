@@ -32,7 +32,7 @@ _GROUPS: Final = ("project", "group")
 _ORDER: Final = "-created"
 _MOST_COLUMNS: Final = 20
 _LONGEST: Final = 200
-_WAITING_SHOWN: Final = 10
+_WAITING_SHOWN: Final = 5
 _WAITING_MOST: Final = 500
 
 

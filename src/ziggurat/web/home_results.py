@@ -48,8 +48,8 @@ class Row:
     @property
     def samples(self) -> int | None:
         """How many samples a data set has; None where it is none, or not done."""
-        counts = self.facts.get("counts")
-        return sum(counts.values()) if isinstance(counts, dict) else self.facts.get("samples")
+        counts = self.facts.get("counts")  # of a version that an earlier release made, they are all that is noted
+        return self.facts.get("samples", sum(counts.values()) if isinstance(counts, dict) else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +163,9 @@ def _rows(studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> list[Row]:
     jobs, now = studio.jobs, studio.clock()
     needed = {each for job in shown for each in job.depends_on}
     sources = jobs.some(needed) if needed else {}
-    datasets = [job.id for job in shown if job.kind == "dataset"]
-    facts = jobs.facts(datasets) if datasets else {}
-    users = jobs.dependent_counts(datasets) if datasets else {}
+    datasets = [job for job in shown if job.kind == "dataset"]
+    facts = studio.datasets.facts(datasets) if datasets else {}
+    users = jobs.dependent_counts([job.id for job in datasets]) if datasets else {}
     headings = _headings(query, shown)
     return [
         Row(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ziggurat.entities import Job
 from ziggurat.errors import JobError, SpecError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.model_fields import field_id, model_fields, value_of
@@ -136,9 +137,7 @@ def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], probl
     if method == "previous":
         return _add_previous(studio, form, content, problems)
     if method == "pretrained":
-        content.update(backend="null", network="mlp")
-        problems["method"] = "No model was published yet. Choose another network, or start from an earlier model."
-        return "", ""
+        return _add_published(studio, form, content, problems)
     content["backend"], _, content["network"] = form["standard_network"].rpartition("/")
     if not content["backend"]:
         problems["standard_network"] = "Choose a network."
@@ -149,18 +148,37 @@ def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], probl
 def _add_previous(
     studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]
 ) -> tuple[str, str]:
-    content.update(backend="null", network="mlp")
-    try:
-        job = studio.jobs.get(form["previous_model"])
-    except JobError:
-        job = None
-    if job is None or job.kind != "train":
+    job = _add_network_of(studio, form["previous_model"], content)
+    if job is None:
         problems["previous_model"] = "Choose a model that was trained."
         return "", ""
+    return (job.id, form["previous_checkpoint"]) if form["previous_use"] == "weights" else ("", "")
+
+
+def _add_published(
+    studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]
+) -> tuple[str, str]:
+    chosen = next((each for each in studio.published.all() if each.name == form["published_model"]), None)
+    job = _add_network_of(studio, chosen.job if chosen is not None else "", content)
+    if chosen is None or job is None:
+        problems["published_model"] = "Choose a model that was published, or another network."
+        return "", ""
+    return job.id, chosen.checkpoint
+
+
+def _add_network_of(studio: Studio, job_id: str, content: dict[str, Any]) -> Job | None:
+    """Add the network of an earlier training; None, with a network that stands in, where there is no such job."""
+    content.update(backend="null", network="mlp")
+    try:
+        job = studio.jobs.get(job_id)
+    except JobError:
+        return None
+    if job.kind != "train":
+        return None
     content.update(backend=job.spec["backend"], network=job.spec["network"])
     if job.spec.get("backend_options") and "backend_options" not in content:
         content["backend_options"] = job.spec["backend_options"]
-    return (job.id, form["previous_checkpoint"]) if form["previous_use"] == "weights" else ("", "")
+    return job
 
 
 def _keeps_weights(form: ModelForm) -> bool:

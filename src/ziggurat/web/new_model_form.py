@@ -28,6 +28,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "previous_model": "",
     "previous_checkpoint": "",
     "previous_use": "weights",
+    "published_model": "",
     "custom_framework": "tensorflow",
     "network_text": "",
     "network_file": "network.py",

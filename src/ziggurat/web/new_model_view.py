@@ -11,6 +11,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.web.model_fields import FormField, model_fields
 from ziggurat.web.new_model_form import DIGITS, ModelForm
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.published import PublishedModel
 
 __all__ = ["Choices", "Group", "choices_of", "input_of", "summary_of"]
 
@@ -82,6 +83,7 @@ class Choices:
         datasets: (value, text) of each.
         networks: framework → its standard networks; ``why_not`` says why one cannot be chosen.
         models: trainings to start from, the newest first.
+        published: models that were published, to start from.
         checkpoints: of the chosen one: (value, text).
         frameworks: (backend, name, why it does not work) of those that take a network file.
         devices: (value, text) of each.
@@ -94,6 +96,7 @@ class Choices:
     datasets: list[tuple[str, str]]
     networks: list[dict[str, Any]]
     models: list[Job]
+    published: list[PublishedModel]
     checkpoints: list[tuple[str, str]]
     frameworks: list[tuple[str, str, str]]
     devices: list[tuple[str, str]]
@@ -123,6 +126,7 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         datasets=_datasets(studio, form["dataset"]),
         networks=_networks(studio, form["standard_network"], {name: why for name, _, why in frameworks}),
         models=models,
+        published=studio.published.all(),
         checkpoints=_checkpoints(studio, form, models),
         frameworks=frameworks,
         devices=_devices(studio, form),

@@ -21,11 +21,11 @@ def as_bytes(value: float | None) -> str:
     return ""
 
 
-def as_duration(seconds: float | None) -> str:
+def as_duration(duration_s: float | None) -> str:
     """Return a duration such as ``2 h 05 min``."""
-    if seconds is None or not math.isfinite(seconds):
+    if duration_s is None or not math.isfinite(duration_s):
         return "–"
-    whole = max(0, round(seconds))
+    whole = max(0, round(duration_s))
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
@@ -35,14 +35,14 @@ def as_duration(seconds: float | None) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
-def as_time(seconds: float | None) -> str:
+def as_time(moment_s: float | None) -> str:
     """Return a moment in the server's time zone; a browser shows it in its own."""
-    return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    return "–" if moment_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment_s))
 
 
-def as_time_iso(seconds: float | None) -> str:
+def as_time_iso(moment_s: float | None) -> str:
     """Return a moment as HTML's ``datetime`` wants it."""
-    return "" if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return "" if moment_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment_s))
 
 
 def as_number(value: Any, digits: int = 4) -> str:

@@ -130,6 +130,16 @@ def test_a_long_curve_is_thinned_in_the_database(store: Store) -> None:
     assert len(later.steps) <= 20
 
 
+def test_of_many_gaps_in_a_long_curve_each_part_shows_its_first(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    heights = [math.nan if step % 2 else 1.0 for step in range(30_000)]
+    store.events.take("a", 0, 1, [point("loss", step, height) for step, height in enumerate(heights)])
+    curve = store.curves.curve("a", "loss", max_points=32)
+    gaps = curve.steps[np.isnan(curve.values)].tolist()
+    assert gaps == [*range(1, 30_000, 3000), 29_999]
+    assert curve.steps[~np.isnan(curve.values)].tolist() == list(range(0, 30_000, 3000))
+
+
 def test_steps_of_a_long_curve_may_be_as_large_as_they_can(store: Store) -> None:
     store.jobs.add(new_job("a"))
     far = 2**62 - 1

@@ -12,7 +12,7 @@ export function optionOf(asked, look, width) {
 
 function zoom(look, place, count) {
   if (count <= MANY_BARS) return [];
-  return [{ type: "slider", ...place, startValue: 0, endValue: MANY_BARS - 1, borderColor: look.line, fillerColor: `${look.line}`, textStyle: { color: look.soft }, brushSelect: false, showDataShadow: false }];
+  return [{ type: "slider", ...place, startValue: 0, endValue: MANY_BARS - 1, borderColor: look.line, fillerColor: look.line, textStyle: { color: look.soft }, brushSelect: false, showDataShadow: false }];
 }
 
 function bar(asked, look) {

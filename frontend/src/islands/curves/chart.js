@@ -41,7 +41,7 @@ export class Chart {
   draw(group, runs, settings) {
     this.group = group;
     this.settings = settings;
-    this.lines = linesOf(group, runs);
+    this.lines = linesOf(group, runs, settings.isEqual);
     this.data = tableOf(this.lines, settings);
     const looks = JSON.stringify([this.lines.map((line) => [line.run.id, line.tag, line.label]), settings.isLog, settings.x, settings.smoothing > 0]);
     if (!this.plot || looks !== this.drawn) this.#build(looks);

@@ -17,8 +17,10 @@ export function titleOf(key) {
   return TITLES[key] ?? key;
 }
 
-// Groups in the order in which they are shown; `isUsual`: shown where nobody chose otherwise.
-export function groupsOf(tags) {
+// Groups in the order in which they are shown; `isUsual`: shown where nobody chose otherwise. `isApart`: each curve by
+// itself, the validation before the training.
+export function groupsOf(tags, { isApart = false } = {}) {
+  if (isApart) return apart(tags);
   const members = new Map();
   for (const tag of [...tags].sort()) {
     const key = baseOf(tag);
@@ -28,6 +30,14 @@ export function groupsOf(tags) {
   return [...members]
     .map(([key, own]) => ({ key, title: titleOf(key), tags: own, isUsual: isUsual(key, own, members) }))
     .sort((a, b) => place(a.key) - place(b.key) || Number(b.isUsual) - Number(a.isUsual) || (a.key < b.key ? -1 : 1));
+}
+
+function apart(tags) {
+  return groupsOf(tags).flatMap((group) => {
+    const tested = group.tags.filter((tag) => partOf(tag) !== "training");
+    const ordered = [...tested, ...group.tags.filter((tag) => partOf(tag) === "training")];
+    return ordered.map((tag) => ({ key: `apart:${tag}`, title: partOf(tag) === "training" ? group.title : `${group.title}, ${partOf(tag)}`, tags: [tag], isUsual: group.isUsual && (tested.length === 0 || partOf(tag) !== "training") }));
+  });
 }
 
 function isUsual(key, tags, members) {

@@ -6,8 +6,10 @@ import { smooth } from "./smoothing.js";
 const DASHES = [null, [8, 5], [2, 4], [12, 4, 2, 4], [5, 2]];
 const PARTS = ["training", "validation", "test"];
 
-// One line for each curve of each run; runs that are compared are dashed.
-export function linesOf(group, runs) {
+// One line for each curve of each run; runs that are compared are dashed. Equal runs are told apart by their colour, and
+// from the seventh on by their dashes as well.
+export function linesOf(group, runs, isEqual = false) {
+  if (isEqual) return equalLines(group.tags[0], runs);
   const lines = [];
   runs.forEach((run, number) => {
     for (const tag of group.tags) {
@@ -20,6 +22,10 @@ export function linesOf(group, runs) {
     }
   });
   return lines;
+}
+
+function equalLines(tag, runs) {
+  return runs.flatMap((run, number) => (run.curves.has(tag) ? [{ run, tag, label: run.label, token: `--series-${(number % 6) + 1}`, dash: DASHES[Math.floor(number / 6) % DASHES.length] }] : []));
 }
 
 // The table that uPlot draws: x, then one column a line, or two where it is smoothed (as it is, and smooth).

@@ -2,10 +2,12 @@
 const MOST_POINTS = 5000;
 
 export class Run {
-  constructor(api, { id, name }) {
+  // `label` is the name where it stands among others; it tells runs of one name apart.
+  constructor(api, { id, name, label = name }) {
     this.api = api;
     this.id = id;
     this.name = name;
+    this.label = label;
     this.curves = new Map();
     this.scalars = {};
     this.attempt = -1;

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Depends, File, Form, UploadFile
+from starlette.datastructures import UploadFile as SentFile
 
 from ziggurat.api.routes.access import Held
 from ziggurat.errors import UsageError
@@ -15,7 +16,7 @@ from ziggurat.workspace.studio.pictures import MOST_PICTURES, PICTURE_BYTES, rea
 __all__ = ["Pictures", "posted_pictures"]
 
 
-def posted_pictures(studio: Studio, files: Sequence[UploadFile], paths: Sequence[str]) -> list[tuple[str, bytes]]:
+def posted_pictures(studio: Studio, files: Sequence[SentFile], paths: Sequence[str]) -> list[tuple[str, bytes]]:
     """Return name and content of each picture; those that were sent come first.
 
     Raises:
@@ -41,7 +42,7 @@ Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]
 """Name and content of each picture of a form."""
 
 
-def _content(file: UploadFile) -> bytes:
+def _content(file: SentFile) -> bytes:
     content = file.file.read(PICTURE_BYTES + 1)
     if len(content) > PICTURE_BYTES:
         raise UsageError(f"A picture has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{file.filename}`")

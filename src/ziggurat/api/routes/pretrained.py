@@ -29,16 +29,14 @@ class _Publish(RequestBody):
 
 @router.get("/pretrained", response_model=list[Json])
 def published(studio: Held, _who: Viewer) -> Response:
-    """Return the published models: ``name``, ``job``, ``checkpoint``, ``created``, ``owner``, ``notes``, ``is_whole``."""
+    """Return the published models: ``name``, ``job``, ``checkpoint``, ``owner``, ``notes``, ``is_whole``, …"""
     return answer([_values(studio, each) for each in studio.published.all()])
 
 
 @router.post("/pretrained", response_model=Json, status_code=201)
 def publish(studio: Held, who: Trainer, body: _Publish) -> Response:
     """Publish a checkpoint of a training; as long as it is, neither can be deleted."""
-    made = studio.published.publish(
-        body.job, body.name, checkpoint=body.checkpoint, notes=body.notes, owner=who.name
-    )
+    made = studio.published.publish(body.job, body.name, checkpoint=body.checkpoint, notes=body.notes, owner=who.name)
     studio.people.note(who, "model.publish", made.job, name=made.name, checkpoint=made.checkpoint)
     return answer(_values(studio, made), 201)
 

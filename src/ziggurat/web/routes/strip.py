@@ -1,10 +1,13 @@
-"""Owns the part of every page that shows this machine, asked for again when something changes."""
+"""Owns what belongs to no single page: the strip that shows this machine, and the icon that browsers ask for."""
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+from pathlib import Path
 
-from ziggurat.api.guard import new_router
+from fastapi import Request, Response
+from starlette.responses import FileResponse
+
+from ziggurat.api.guard import anyone, new_router
 from ziggurat.api.routes.access import Viewer
 from ziggurat.web.pages import part
 from ziggurat.web.strip import strip_of
@@ -18,3 +21,10 @@ router = new_router()
 def strip(request: Request, _who: Viewer) -> Response:
     """Return the strip."""
     return part(request, "parts/strip.html", strip=strip_of(request))
+
+
+@router.get("/favicon.ico", dependencies=[anyone()], include_in_schema=False)
+def icon() -> Response:
+    """Return the icon; browsers ask here on pages that name none."""
+    path = Path(__file__).parents[1] / "static" / "icon.svg"
+    return FileResponse(path, media_type="image/svg+xml", headers={"Cache-Control": "public, max-age=86400"})

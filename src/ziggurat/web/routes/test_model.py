@@ -18,9 +18,9 @@ from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.web.kept_pictures import kept_pictures
 from ziggurat.web.new_dataset_files import take_files
 from ziggurat.web.pages import is_part, page, part, see_other
-from ziggurat.web.test_forms import FieldError, at_field, sent_files, typed_texts, whole_number
-from ziggurat.web.test_pictures import Trial, layers_answer, one_answer, some_answer
-from ziggurat.web.test_view import TABS, model_test
+from ziggurat.web.trial_forms import FieldError, at_field, sent_files, typed_texts, whole_number
+from ziggurat.web.trial_pictures import Trial, layers_answer, one_answer, some_answer
+from ziggurat.web.trial_view import TABS, model_test
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.picture_sources import picture_source
 
@@ -125,6 +125,7 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
 
 def _few(request: Request, studio: Studio, job_id: str, form: FormData) -> Response:
     typed = typed_texts(form)
+    typed["checkpoint"] = typed.pop("few-checkpoint", "")
     try:
         trial = _trial(job_id, typed, _MOST_TOP)
         pictures = at_field("pictures", _pictures, studio, form)
@@ -237,7 +238,14 @@ def _words(error: ZigguratError) -> str:
 
 
 def _page(
-    request: Request, studio: Studio, job_id: str, tab: str, typed: Mapping[str, str], *, status: int = 200, **shown: Any
+    request: Request,
+    studio: Studio,
+    job_id: str,
+    tab: str,
+    typed: Mapping[str, str],
+    *,
+    status: int = 200,
+    **shown: Any,
 ) -> Response:
     view = model_test(studio, studio.jobs.get(job_id), tab)
     values = {"one": None, "few": None, "problems": {}, "error": None, **shown}

@@ -13,7 +13,7 @@ from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics
 from ziggurat.entities import Job, NewJob
-from ziggurat.errors import JobError, SpecError
+from ziggurat.errors import JobError, SpecError, ZigguratError
 from ziggurat.records.manifest import Manifest
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.workspace import dataset_versions
@@ -92,6 +92,21 @@ class StudioDatasets:
         if job.kind != "dataset" or job.state != "done":
             raise JobError("This needs a data set that is done.", received=f"{job_id}, of kind {job.kind}, {job.state}")
         return Path(job.folder)
+
+    def facts(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+        """Return id → kind of data, samples, counts of the splits and classes of each data set that is done.
+
+        The worker that made it writes them into its folder; they are read from there the first time, and noted.
+        """
+        known = self._jobs.facts([job.id for job in jobs])
+        for job in jobs:
+            if job.state == "done" and not known.get(job.id):
+                try:
+                    known[job.id] = _facts(Manifest.load(Path(job.folder)))
+                    self._jobs.note_facts(job.id, known[job.id])
+                except ZigguratError:  # its folder was damaged, or it is deleted at this moment
+                    continue
+        return known
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return what a data set is, as JSON values."""
@@ -205,6 +220,7 @@ class StudioDatasets:
 def _facts(manifest: Manifest) -> dict[str, Any]:
     return {
         "kind": manifest.schema.kind,
+        "samples": sum(note.count for note in manifest.splits.values()),
         "counts": {split: note.count for split, note in manifest.splits.items()},
         "classes": len(manifest.schema.class_names),
     }

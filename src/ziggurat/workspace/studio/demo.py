@@ -1,4 +1,4 @@
-"""Owns what ``ziggurat demo`` does in a studio: handwritten digits as class folders, a data set of them, and a training."""
+"""Owns what ``ziggurat demo`` does in a studio: handwritten digits as class folders, a data set, and a training."""
 
 from __future__ import annotations
 

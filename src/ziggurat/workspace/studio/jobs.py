@@ -77,8 +77,12 @@ class Jobs:
         return {job.id: job for job in self._store.jobs.some(job_ids)}
 
     def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return id of a data set → what is known of it; empty while it is not done."""
+        """Return id of a data set → what was noted of it; empty where nobody did."""
         return self._store.datasets.facts(job_ids)
+
+    def note_facts(self, job_id: str, facts: Mapping[str, Any]) -> None:
+        """Note what a data set holds, as JSON values: lists are filtered and sorted by it."""
+        self._store.jobs.note(job_id, facts=facts)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
         """Return id → how many jobs need it; those that nobody needs are left out."""

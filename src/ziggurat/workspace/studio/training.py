@@ -20,6 +20,7 @@ from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, train_needs
 from ziggurat.workspace.studio.training_previews import TrainingPreviews
+from ziggurat.workspace.studio.turns import Turns
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["Training"]
@@ -29,6 +30,9 @@ _EARLIER_JOBS: Final = 200
 
 _NETWORK_LIMIT_S: Final = 120.0
 """How long a person's network may take to be described or debugged."""
+
+_LOOKS_AT_ONCE: Final = 2
+_WAIT_FOR_A_TURN_S: Final = 30.0
 
 
 class Training:
@@ -60,6 +64,7 @@ class Training:
         self._inference = inference
         self._folder = folder
         self._clock = clock
+        self._looks = Turns(_LOOKS_AT_ONCE, _WAIT_FOR_A_TURN_S)
         self._previews = TrainingPreviews(tasks, machine, jobs.get, self._finished)
 
     # ---- before one is started
@@ -190,7 +195,7 @@ class Training:
             time_limit_s: how long it may take.
             options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
         """
-        with _place_of(network, text) as place:
+        with self._looks.turn(), _place_of(network, text) as place:
             found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
         return {**found, "network": network}
 
@@ -213,7 +218,7 @@ class Training:
             options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
         """
         chosen = {**_given(options), "data": self._of_kind(dataset, "dataset").folder if dataset else "digits"}
-        with _place_of(network, text) as place:
+        with self._looks.turn(), _place_of(network, text) as place:
             found = self._tasks.debug(place, time_limit_s=time_limit_s, **chosen)
         return {**found, "network": network}
 

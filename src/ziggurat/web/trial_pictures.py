@@ -1,4 +1,4 @@
-"""Owns what a model says of pictures at once, as the page shows it: classes with bars, outputs, layers, the pictures."""
+"""Owns what a model says of pictures at once, as the page shows it: classes with bars, outputs, layers, pictures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OneAnswer:
         shown: under which name the pictures of this answer are kept.
         step: of the checkpoint.
         epoch: of the checkpoint.
-        took_ms: how long the answer took.
+        took: how long the answer took, in words.
         layers: what each layer made of it; empty where nobody asked.
         weights: of each layer; empty where nobody asked.
         parameters: in all weights; 0 where nobody asked.
@@ -76,7 +76,7 @@ class OneAnswer:
     shown: str
     step: int
     epoch: int
-    took_ms: float
+    took: str
     layers: list[LayerView] = field(default_factory=list)
     weights: list[LayerView] = field(default_factory=list)
     parameters: int = 0
@@ -92,7 +92,7 @@ class FewAnswer:
         shown: under which name the pictures are kept.
         step: of the checkpoint.
         epoch: of the checkpoint.
-        took_ms: how long the answer took.
+        took: how long the answer took, in words.
     """
 
     answers: list[PictureAnswer]
@@ -100,7 +100,7 @@ class FewAnswer:
     shown: str
     step: int
     epoch: int
-    took_ms: float
+    took: str
 
 
 def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
@@ -111,7 +111,7 @@ def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: K
         ZigguratError: where the model cannot be asked.
     """
     shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
-    found, took_ms = _predict(studio, trial, [picture])
+    found, took = _predict(studio, trial, [picture])
     for failure in found["failures"]:
         raise DataError(failure["rule"], received=failure.get("received") or picture[0])
     return OneAnswer(
@@ -120,7 +120,7 @@ def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: K
         shown=kept.keep([shown]),
         step=found["step"],
         epoch=found["epoch"],
-        took_ms=took_ms,
+        took=took,
     )
 
 
@@ -137,19 +137,17 @@ def layers_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept
         shown=kept.keep(drawn),
         step=plain.step,
         epoch=plain.epoch,
-        took_ms=plain.took_ms,
+        took=plain.took,
         layers=layers,
         weights=weights,
         parameters=found["parameters"],
     )
 
 
-def some_answer(
-    studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures
-) -> FewAnswer:
+def some_answer(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures) -> FewAnswer:
     """Return what a model says of several pictures; each that cannot be read is among the failures."""
     pictures = _by_other_names(pictures)
-    found, took_ms = _predict(studio, trial, pictures)
+    found, took = _predict(studio, trial, pictures)
     bad = {each["file"] for each in found["failures"]}
     drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
     return FewAnswer(
@@ -158,16 +156,17 @@ def some_answer(
         shown=kept.keep(drawn),
         step=found["step"],
         epoch=found["epoch"],
-        took_ms=took_ms,
+        took=took,
     )
 
 
-def _predict(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], float]:
+def _predict(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
     began = time.perf_counter()
     found = studio.training.predict(
         trial.model, pictures, top=trial.top, checkpoint=trial.checkpoint, device=trial.device
     )
-    return found, (time.perf_counter() - began) * 1000
+    took_s = time.perf_counter() - began
+    return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
 
 
 def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

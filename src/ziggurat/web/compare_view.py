@@ -1,0 +1,217 @@
+"""Owns what the page that compares runs shows: where they differ, what they came to, and how both go together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+from ziggurat.entities import Job, JobFilter
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["MOST_COMPARED", "Comparison", "EvaluatedSplit", "Metric", "chosen_runs", "compared", "found_runs"]
+
+MOST_COMPARED: Final = 20
+"""Runs on one page: more curves than that nobody tells apart."""
+
+_FOUND: Final = 20
+_METRICS: Final = 6
+_LONG_TEXT: Final = 100
+_AXES: Final = 7
+_LONGEST_CATEGORY: Final = 24
+_WIDE: Final = 50
+"""Largest over smallest value from which on an axis is logarithmic."""
+
+_UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
+_FIRST_TAGS: Final = ("validation_accuracy", "validation_cost", "accuracy", "cost", "validation_error", "error")
+_SMALL_IS_GOOD: Final = ("cost", "loss", "error", "distance", "mae", "mse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What a curve came to in each run.
+
+    Args:
+        tag: name of the curve.
+        is_small_good: whether small values are good.
+        last: newest value of each run; None where it has no such curve.
+        best: best value of each run.
+        winner: place of the run with the best value; None where there is nothing to choose from.
+    """
+
+    tag: str
+    is_small_good: bool
+    last: tuple[float | None, ...]
+    best: tuple[float | None, ...]
+    winner: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedSplit:
+    """Evaluations of several runs on the same samples.
+
+    Args:
+        split: name of it.
+        data: place of the data, as the runs name it.
+        first: evaluation of the run that comes first.
+        others: (run, evaluation) of the others.
+        run: that comes first.
+    """
+
+    split: str
+    data: str
+    run: Job
+    first: Job
+    others: tuple[tuple[Job, Job], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is shown of some runs.
+
+    Args:
+        runs: in the order in which they were asked for.
+        labels: their names, told apart by the end of the id where several have the same.
+        differences: (path of a field, its text in each run) where they differ.
+        metrics: the important ones first.
+        evaluations: that can be held against each other, sample by sample.
+        chart: parallel coordinates of fields and metrics, as the charts island takes them; empty where there are none.
+    """
+
+    runs: list[Job]
+    labels: list[str]
+    differences: list[tuple[str, tuple[str, ...]]]
+    metrics: list[Metric]
+    evaluations: list[EvaluatedSplit]
+    chart: dict[str, Any]
+
+
+def chosen_runs(studio: Studio, job_ids: Sequence[str]) -> tuple[list[Job], list[str]]:
+    """Return the trainings among jobs, and the ids that are left out: of other kinds, deleted, or too many."""
+    wanted = list(dict.fromkeys(job_ids))
+    known = studio.jobs.some(wanted)
+    runs = [known[each] for each in wanted if each in known and known[each].kind == "train"][:MOST_COMPARED]
+    taken = {job.id for job in runs}
+    return runs, [each for each in wanted if each not in taken]
+
+
+def found_runs(studio: Studio, text: str, without: Sequence[Job]) -> list[Job]:
+    """Return the newest trainings with a text in name, id, notes, network or tags."""
+    taken = {job.id for job in without}
+    page = studio.jobs.page(JobFilter(kinds=("train",), text=text.strip(), limit=_FOUND + len(taken)))
+    return [job for job in page.jobs if job.id not in taken][:_FOUND]
+
+
+def compared(studio: Studio, runs: Sequence[Job], metric: str = "") -> Comparison:
+    """Return what is shown of some runs; ``metric`` is the curve that colours the parallel coordinates."""
+    found = studio.jobs.compare([job.id for job in runs])
+    raw = {path: values for path, values in found["differences"].items() if path != "name"}
+    metrics, labels = _metrics(runs), _labels(runs)
+    return Comparison(
+        runs=list(runs),
+        labels=labels,
+        differences=[(path, tuple(_text(value) for value in values)) for path, values in raw.items()],
+        metrics=metrics,
+        evaluations=_evaluations(studio, runs),
+        chart=_chart(labels, raw, metrics, metric) if len(runs) > 1 else {},
+    )
+
+
+def _labels(runs: Sequence[Job]) -> list[str]:
+    names = [job.name or job.id for job in runs]
+    return [
+        name if names.count(name) == 1 else f"{name} ({job.id[-4:]})" for name, job in zip(names, runs, strict=True)
+    ]
+
+
+def _metrics(runs: Sequence[Job]) -> list[Metric]:
+    tags = {tag for job in runs for tag in job.scalars if not tag.startswith(_UNSHOWN_TAGS)}
+    tags -= {f"{start}error" for start in ("", "validation_") if f"{start}accuracy" in tags}  # the same, upside down
+    first = [tag for tag in _FIRST_TAGS if tag in tags]
+    rest = sorted(tags - set(first), key=lambda tag: (not tag.startswith("validation"), tag))
+    return [_metric(tag, runs) for tag in (*first, *rest)[:_METRICS]]
+
+
+def _metric(tag: str, runs: Sequence[Job]) -> Metric:
+    is_small_good = any(word in tag.lower() for word in _SMALL_IS_GOOD)
+    scalars = [job.scalars.get(tag) for job in runs]
+    best = [None if each is None else (each.minimum if is_small_good else each.maximum) for each in scalars]
+    numbers = [(value, place) for place, value in enumerate(best) if value is not None and math.isfinite(value)]
+    chosen = (min if is_small_good else max)(numbers, key=lambda pair: pair[0]) if len(numbers) > 1 else None
+    is_shared = chosen is not None and sum(value == chosen[0] for value, _ in numbers) > 1
+    return Metric(
+        tag=tag,
+        is_small_good=is_small_good,
+        last=tuple(None if each is None else each.last for each in scalars),
+        best=tuple(best),
+        winner=None if chosen is None or is_shared else chosen[1],
+    )
+
+
+def _chart(labels: Sequence[str], raw: dict[str, list[Any]], metrics: Sequence[Metric], wanted: str) -> dict[str, Any]:
+    """Return the parallel coordinates as the charts island takes them; the wanted metric comes last and colours."""
+    columns = {path: axis for path, values in raw.items() if (axis := _column(values)) is not None}
+    if not columns or not metrics:
+        return {}
+    last = next((each for each in metrics if each.tag == wanted), metrics[0])
+    results = [*(each for each in metrics[:3] if each is not last), last]
+    bests = [(f"best {each.tag}", [_finite(value) for value in each.best]) for each in results]
+    named = [*list(columns.items())[:_AXES], *bests]
+    lines = [{"name": label, "values": [values[place] for _, values in named]} for place, label in enumerate(labels)]
+    return {"kind": "parallel", "axes": [_axis(name, values) for name, values in named], "lines": lines}
+
+
+def _column(values: Sequence[Any]) -> list[Any] | None:
+    """Return what an axis has of a field; None where its values are lists, or long texts such as paths."""
+    if all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values):
+        return [_finite(value) for value in values]
+    texts = [_text(value) for value in values]
+    is_plain = all(value is None or isinstance(value, str | int | float) for value in values)
+    return texts if is_plain and all(len(text) <= _LONGEST_CATEGORY for text in texts) else None
+
+
+def _axis(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    if any(isinstance(value, str) for value in values):
+        return {"name": name, "categories": list(dict.fromkeys(values))}
+    numbers = [value for value in values if value is not None]
+    is_wide = bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) >= _WIDE
+    return {"name": name, "log": True} if is_wide else {"name": name}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _text(value: Any) -> str:
+    """Return a value as people read it in a cell; a text of many lines by its length and its digest."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= _LONG_TEXT and "\n" not in text:
+        return text or "(empty)"
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=3).hexdigest()
+    return f"{len(text.splitlines())} lines, {len(text)} characters ({digest})" if "\n" in text else f"{text[:80]}…"
+
+
+def _evaluations(studio: Studio, runs: Sequence[Job]) -> list[EvaluatedSplit]:
+    """Return the evaluations that are of the same samples; of each run, the newest one of a split."""
+    newest: dict[tuple[str, str], dict[str, Job]] = {}
+    for run in runs:
+        data = run.spec.get("data")
+        place = str(data.get("source", "")) if isinstance(data, dict) else str(data or "")
+        for each in studio.evaluations.of_model(run.id):
+            if each.kind == "evaluate" and each.state == "done":
+                newest.setdefault((str(each.spec.get("split", "")), place), {}).setdefault(run.id, each)
+    by_id = {run.id: run for run in runs}
+    found = []
+    for (split, place), evaluated in sorted(newest.items()):
+        (first_run, first), *others = evaluated.items()
+        if others:
+            pairs = tuple((by_id[run_id], each) for run_id, each in others)
+            found.append(EvaluatedSplit(split=split, data=place, run=by_id[first_run], first=first, others=pairs))
+    return found

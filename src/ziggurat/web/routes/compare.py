@@ -1,0 +1,39 @@
+"""Owns the page that compares runs: curves over each other, differences of what was asked, and what it came to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from ziggurat.api.guard import new_router
+from ziggurat.api.routes.access import Held, Viewer
+from ziggurat.web.compare_view import MOST_COMPARED, chosen_runs, compared, found_runs
+from ziggurat.web.pages import is_part, page, part
+
+__all__ = ["router"]
+
+router = new_router()
+
+_Text = Annotated[str, Query(max_length=200)]
+
+
+@router.get("/compare", include_in_schema=False)
+def compare(
+    request: Request,
+    studio: Held,
+    _who: Viewer,
+    job: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006 - never changed
+    text: _Text = "",
+    choose: _Text = "",
+    metric: _Text = "",
+) -> Response:
+    """Return the comparison of the named runs, or what helps to choose some."""
+    runs, left_out = chosen_runs(studio, job)
+    if is_part(request, "compare-found"):
+        return part(request, "compare/found.html", runs=runs, found=found_runs(studio, text, runs), text=text)
+    shown = {"runs": runs, "left_out": left_out, "most": MOST_COMPARED, "text": text}
+    if choose or not runs:
+        return page(request, "compare.html", view=None, found=found_runs(studio, text, runs), **shown)
+    topics = tuple(f"job:{each.id}" for each in runs if each.is_active)
+    return page(request, "compare.html", topics=topics, view=compared(studio, runs, metric), metric=metric, **shown)

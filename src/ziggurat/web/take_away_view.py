@@ -1,0 +1,116 @@
+"""Owns what the page shows on which a model is taken away: archive, exports with their proof, and publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.entities import Job
+from ziggurat.errors import JobError, ZigguratError
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.exports import Export, ExportFormat, export_formats
+from ziggurat.workspace.studio.published import PublishedModel
+
+__all__ = ["ARCHIVES", "FIRST_TYPED", "ExportLook", "TakeAway", "field_of", "take_away"]
+
+ARCHIVES: Final = (
+    ("tar.gz", "tar.gz, compressed"),
+    ("zip", "zip"),
+    ("tar.bz2", "tar.bz2, compressed best and slowest"),
+    ("tar", "tar, not compressed"),
+)
+"""Kinds of archives: value and text of each."""
+
+FIRST_TYPED: Final[Mapping[str, str]] = {
+    "format": "",
+    "export_checkpoint": "",
+    "preprocessing": "inside",
+    "publish_checkpoint": "",
+    "name": "",
+    "notes": "",
+}
+"""What stands in the forms at first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportLook:
+    """An export as it is shown.
+
+    Args:
+        export: it.
+        title: what people call its format.
+        parity: its proof; empty while there is none.
+        samples: ``100 samples of the split val``; empty while there is none.
+    """
+
+    export: Export
+    title: str
+    parity: Mapping[str, Any]
+    samples: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeAway:
+    """What the page shows.
+
+    Args:
+        job: a training.
+        checkpoints: (value, text) of each that there is, the newest first.
+        formats: that its framework writes.
+        exports: newest first.
+        published: models that it was published as.
+        why_not_published: why it cannot be published now; empty where it can.
+    """
+
+    job: Job
+    checkpoints: list[tuple[str, str]]
+    formats: tuple[ExportFormat, ...]
+    exports: list[ExportLook]
+    published: list[PublishedModel]
+    why_not_published: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an export is under way."""
+        return any(each.export.is_under_way for each in self.exports)
+
+
+def take_away(studio: Studio, job_id: str) -> TakeAway:
+    """Return what is shown of a training.
+
+    Raises:
+        JobError: where there is no such job, or it is no training.
+    """
+    job = studio.jobs.get(job_id)
+    if job.kind != "train":
+        raise JobError("Only trained models are taken away here.", received=f"{job_id}, of kind {job.kind}")
+    formats = export_formats(job)
+    titles = {each.name: each.title for each in formats}
+    is_busy = job.is_active or job.state == "queued"
+    return TakeAway(
+        job=job,
+        checkpoints=[
+            (each.name, f"Step {each.step}, epoch {each.epoch}") for each in reversed(studio.jobs.checkpoints(job_id))
+        ],
+        formats=formats,
+        exports=[_look(each, titles) for each in studio.exports.of_job(job_id)],
+        published=studio.published.of_job(job_id),
+        why_not_published="A model is published when its training has ended." if is_busy else "",
+    )
+
+
+def field_of(error: ZigguratError, action: str) -> str:
+    """Return the field at which an error of a form is shown; empty where it is none of a field."""
+    named = error.details.get("field")
+    if isinstance(named, str) and named in FIRST_TYPED:
+        return named
+    if error.code in ("checkpoint", "missing_checkpoint"):
+        return f"{action}_checkpoint"
+    return "format" if action == "export" and error.code == "unknown_name" else ""
+
+
+def _look(export: Export, titles: Mapping[str, str]) -> ExportLook:
+    parity = export.result.get("parity", {})
+    samples = f"{parity['samples']} samples of the split {export.result['split']}" if parity else ""
+    return ExportLook(export=export, title=titles.get(export.format, export.format), parity=parity, samples=samples)

@@ -1,0 +1,103 @@
+"""Shows that every page fits every screen, is accessible in light and dark, is light itself, and stays on its host.
+
+``python -m tools.screenshots`` runs this file to make the pictures of the documentation.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import RunningStudio, finished
+
+WIDTHS = (1440, 1024, 400)
+PAGE_BYTES = 60_000
+PICTURES = os.environ.get("DOCS_SCREENSHOTS", "")
+PAGES = {
+    "home": "/",
+    "new-data-set": "/datasets/new?source={source}",
+    "data-set": "/datasets/{dataset}",
+    "explore": "/datasets/{dataset}/explore",
+    "check": "/datasets/{dataset}/check",
+    "versions": "/datasets/{dataset}/versions",
+    "new-model": "/models/new?dataset={dataset}",
+    "clone": "/models/new?clone={model}",
+    "job": "/models/{model}",
+    "failed": "/models/{failed}",
+    "test": "/models/{model}/test",
+    "evaluation": "/evaluations/{evaluation}",
+    "samples": "/evaluations/{evaluation}/samples?only=wrong",
+    "compare": "/compare?job={model}&job={clone}",
+    "take-away": "/models/{model}/take-away",
+    "settings": "/settings",
+    "users": "/settings/users",
+    "tokens": "/settings/tokens",
+    "audit": "/settings/audit",
+    "about": "/about",
+    "licences": "/about/licences",
+    "operations": "/api/v1/docs",
+}
+BROKEN = """class UserModel(Tower):
+    @model_property
+    def inference(self):
+        net = slim.flatten(self.x)
+        return slim.fully_conected(net, self.nclasses)
+
+    @model_property
+    def loss(self):
+        return digits.classification_loss(self.inference, self.y)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(server: RunningStudio, digits: str) -> dict[str, str]:
+    """Return the ids of what a studio holds after a while: a model, its clone, one that failed, an evaluation."""
+    lenet = {"kind": "train", "version": 1, "backend": "tensorflow", "network": "lenet", "epochs": 6, "batch_size": 16}
+    model = _train(server, {**lenet, "name": "LeNet", "learning_rate": 0.02}, dataset=digits)
+    broken = {"source": "file", "path": "network.py", "text": BROKEN}
+    failed = _train(server, {**lenet, "name": "misspelt", "network": broken}, dataset=digits)
+    clone = _train(server, {**lenet, "name": "LeNet, lower rate", "learning_rate": 0.002}, dataset=digits, parent=model)
+    for job_id in (model, clone):
+        finished(server, job_id, 180)
+    evaluation = server.client.evaluations.create(model, split="val")["id"]
+    finished(server, evaluation, 90)
+    source = str(server.workspace / "uploads" / "digits")
+    known = {"dataset": digits, "model": model, "clone": clone, "failed": failed, "evaluation": evaluation}
+    return {**known, "source": source}
+
+
+def _train(server: RunningStudio, spec: dict[str, Any], **fields: Any) -> str:
+    answer = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=30)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["jobs"][0]["id"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str], check_page: Any) -> None:
+    sizes: list[int] = []
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    answer = page.goto(server.address + PAGES[name].format(**made))
+    assert answer is not None
+    assert answer.status == 200
+    page.wait_for_load_state("networkidle") if name != "job" else page.wait_for_timeout(1500)
+    assert len(answer.body()) < 20 * PAGE_BYTES
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{width} px wide, the page is {wide} px wider"
+    page.set_viewport_size({"width": 1440, "height": 900})
+    check_page(page)
+    if PICTURES:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                page.wait_for_timeout(400)
+                page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)

@@ -1,0 +1,203 @@
+"""The page on which a model is tried, over a real studio: what it says is what the API says of the same pictures."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from ziggurat.web.application import create_studio
+
+_SHARE = re.compile(r'<span class="name">(.*?)</span>.*?<span class="share">([\d.]+)')
+
+
+@pytest.fixture(scope="module")
+def browser(studio: Any) -> Iterator[TestClient]:
+    """Return what asks as a browser does; what is asked for is not followed."""
+    headers = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
+    app = create_studio(studio)
+    client = TestClient(
+        app, "http://127.0.0.1:5000", headers=headers, client=("127.0.0.1", 4000), follow_redirects=False
+    )
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def picture(source: Path) -> Path:
+    return sorted((source / "light").iterdir())[3]
+
+
+def words(text: str) -> str:
+    """Return what a person reads."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with fields."""
+    return re.findall(r'<p class="problem"[^>]*>(.*?)</p>', text)
+
+
+def test_one_picture_is_answered_as_the_api_does(
+    browser: TestClient, client: Any, made: dict[str, str], picture: Path
+) -> None:
+    place = f"/models/{made['strong']}/test"
+    assert "here comes what the network says" in browser.get(place).text
+    answer = browser.post(f"{place}/one", data={"top": "2"}, files={"picture": (picture.name, picture.read_bytes())})
+
+    wanted = client.models.predict(made["strong"], [picture], top=2)["predictions"][0]["classes"]
+    shown = [(name, float(share)) for name, share in _SHARE.findall(answer.text)]
+    assert answer.status_code == 200
+    assert shown == [(each["class"], pytest.approx(100 * each["probability"], abs=0.01)) for each in wanted]
+    pictures = re.findall(rf'src="({place}/[^"]+)"', answer.text)
+    assert len(pictures) == 2
+    for address in pictures:
+        found = browser.get(address)
+        assert (found.status_code, found.headers["content-type"]) == (200, "image/png")
+        assert cv2.imdecode(np.frombuffer(found.content, np.uint8), cv2.IMREAD_COLOR) is not None
+    assert browser.get(f"{place}/pictures/nothing/0").status_code == 404
+
+
+def test_the_last_picture_is_asked_about_again_with_its_layers(
+    browser: TestClient, client: Any, made: dict[str, str], picture: Path
+) -> None:
+    place = f"/models/{made['strong']}/test"
+    first = browser.post(f"{place}/one", data={"path": str(picture)})
+    (kept,) = re.findall(r'name="kept" value="([^"]+)"', first.text)
+    headers = {"HX-Request": "true", "HX-Target": "section#test-one"}
+    answer = browser.post(f"{place}/one", data={"kept": kept, "look": "layers"}, headers=headers)
+
+    found = client.models.activations(made["strong"], picture)
+    assert answer.status_code == 200
+    assert "<html" not in answer.text
+    assert f"{found['parameters']} parameters in all" in words(answer.text).replace("\u202f", "")
+    assert answer.text.count('<li class="layer">') == len(found["activations"]) + len(found["weights"])
+    for each in found["weights"]:
+        assert f"<h4>{each['name']}</h4>" in answer.text
+        assert f"<dd>{' × '.join(map(str, each['shape']))}</dd>" in answer.text
+    for address in re.findall(rf'src="({place}/pictures/[^"]+)"', answer.text):
+        assert browser.get(address).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "wrong"),
+    [
+        ({}, "A picture is chosen, or named by its path."),
+        ({"kept": "gone"}, "one that is not kept any more"),
+        ({"path": "/etc/passwd"}, "A path lies below one of the folders"),
+        ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
+        ({"device": "../gpu"}, "A device is `cpu` or a number."),
+        ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint `nope`"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_typed_stays(
+    browser: TestClient, made: dict[str, str], picture: Path, form: dict[str, str], wrong: str
+) -> None:
+    sent = {name: str(picture) if text == "PICTURE" else text for name, text in form.items()}
+    answer = browser.post(f"/models/{made['weak']}/test/one", data=sent)
+
+    assert answer.status_code in (400, 404)
+    assert wrong in answer.text
+    if sent.get("path"):
+        assert f'value="{sent["path"]}"' in answer.text
+
+
+def test_a_file_that_is_no_picture_is_named(browser: TestClient, made: dict[str, str]) -> None:
+    answer = browser.post(f"/models/{made['weak']}/test/one", files={"picture": ("notes.txt", b"not a picture")})
+
+    assert answer.status_code == 400
+    assert "notes.txt" in words(answer.text)
+
+
+def test_several_pictures_are_answered_at_once(browser: TestClient, made: dict[str, str], source: Path) -> None:
+    chosen = [*sorted((source / "dark").iterdir())[:2], *sorted((source / "light").iterdir())[:1]]
+    files = [("pictures", (path.name, path.read_bytes())) for path in chosen] + [("pictures", ("bad.png", b"x"))]
+    answer = browser.post(f"/models/{made['strong']}/test/few", files=files)
+
+    assert "3 answers" in answer.text
+    assert re.findall(r'<p class="file">(.*?)</p>', answer.text) == [path.name for path in chosen]
+    assert "1 file could not be read" in answer.text
+    none = browser.post(f"/models/{made['strong']}/test/few", data={"few-checkpoint": ""})
+    assert none.status_code == 400
+    assert problems(none.text) == ["1 to 100 pictures are tried at once. Received: 0."]
+
+
+def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
+    browser: TestClient, client: Any, made: dict[str, str], source: Path
+) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name in ("dark", "light"):
+            path = sorted((source / name).iterdir())[0]
+            file.writestr(f"set/{name}.png", path.read_bytes())
+        file.writestr("set/list.txt", "dark.png dark\nlight.png light\n")
+    form = {"source": "", "top": "2", "limit": ""}
+    answer = browser.post(
+        f"/models/{made['strong']}/test/many", data=form, files={"files": ("set.zip", archive.getvalue())}
+    )
+
+    assert answer.status_code == 303, problems(answer.text)
+    job_id = answer.headers["location"].rpartition("/")[2]
+    client.wait(job_id, every_s=0.1)
+    summary = client.evaluations.summary(job_id)
+    assert (summary["count"], summary["skipped"]) == (2, 0)
+    assert sum(map(sum, summary["confusion"])) == 2
+    text = browser.get(f"/evaluations/{job_id}").text
+    assert f"{100 * summary['accuracy']:.2f}" in text
+    (row, *_) = re.findall(rf'src="(/api/v1/evaluations/{job_id}/pictures/[^"]+)"', text)
+    assert browser.get(row.replace("&amp;", "&")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "wrong"),
+    [
+        ({"source": ""}, "Files are sent, or a folder or list is named. Received: nothing."),
+        ({"source": "/etc"}, "A path lies below one of the folders"),
+        ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: `6`."),
+        ({"source": "SOURCE", "limit": "-1"}, "This is a whole number from 0 to"),
+        ({"source": "SOURCE", "image_folder": "/etc"}, "A path lies below one of the folders"),
+    ],
+)
+def test_a_job_that_cannot_be_is_not_made(
+    browser: TestClient, made: dict[str, str], source: Path, form: dict[str, str], wrong: str
+) -> None:
+    sent = {name: str(source) if text == "SOURCE" else text for name, text in form.items()}
+    answer = browser.post(f"/models/{made['weak']}/test/many", data=sent)
+
+    assert answer.status_code == 400
+    (said,) = problems(answer.text)
+    assert said.startswith(wrong)
+    assert f'value="{sent["source"]}"' in answer.text
+
+
+def test_a_split_is_measured_and_its_openings_are_said(
+    browser: TestClient, client: Any, made: dict[str, str], evaluated: dict[str, str]
+) -> None:
+    place = f"/models/{made['weak']}/test"
+    text = browser.get(f"{place}?tab=splits").text
+    openings = client.datasets.describe(made["dataset"])["test_openings"]
+    times = "once" if openings == 1 else f"{openings} times"
+    assert f"Opened {times} so far." in text
+    assert f'href="/evaluations/{evaluated["weak"]}"' in text
+
+    answer = browser.post(f"{place}/split", data={"split": "val", "checkpoint": "latest"})
+
+    job = client.wait(answer.headers["location"].rpartition("/")[2], every_s=0.1)
+    assert (job["kind"], job["spec"]["split"], job["spec"]["checkpoint"]) == ("evaluate", "val", "latest")
+    refused = browser.post(f"{place}/split", data={"split": "all"})
+    assert refused.status_code == 400
+    assert "A split is `train`, `val` or `test`." in refused.text
+
+
+def test_a_job_of_another_kind_is_sent_on(browser: TestClient, made: dict[str, str]) -> None:
+    answer = browser.get(f"/models/{made['dataset']}/test")
+
+    assert answer.headers["location"] == f"/jobs/{made['dataset']}"
