@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,21 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import finished
+from tests.browser.conftest import SETTLED_MS, finished
 
 _DROP = """([place, content]) => {
   const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
   const transfer = new DataTransfer();
   transfer.items.add(new File([bytes], "three.png", {type: "image/png"}));
-  document.querySelector(place).dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true}));
+  const drop = new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true});
+  document.querySelector(place).dispatchEvent(drop);
 }"""
 
 
 @pytest.fixture(scope="module")
 def model(server: Any, digits: str) -> str:
     """Return the id of a training on the data set that is done."""
-    spec = {"kind": "train", "version": 1, "name": "on digits", "backend": "null", "network": "mlp", "epochs": 2}
+    spec = {"kind": "train", "version": 1, "name": "on digits", "backend": "null", "network": "mlp", "epochs": 10}
     made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, "dataset": digits}, timeout=30)
     assert made.status_code == 201, made.text
     return finished(server, made.json()["jobs"][0]["id"])
@@ -37,12 +39,12 @@ def test_a_picture_that_is_dropped_is_answered(
     expect(page.locator("#one-form")).to_have_attribute("data-mounted", "true")
     page.evaluate(_DROP, ["#one-form", base64.b64encode(content).decode()])
 
-    expect(page.locator("#test-one .said li")).to_have_count(5)
+    expect(page.locator("#test-one .said li")).to_have_count(5, timeout=SETTLED_MS)
     expect(page.locator("#test-one")).to_contain_text("three.png")
-    for picture in page.locator(".seen img").all():
-        expect(picture).to_have_js_property("naturalWidth", 28)
+    for name, width in (("The picture that was sent", 28), ("The picture as the network gets it", 112)):
+        expect(page.get_by_alt_text(name)).to_have_js_property("naturalWidth", width)
     page.get_by_role("button", name="Show layers and weights").click()
-    expect(page.get_by_role("heading", name="Weights:")).to_be_visible()
+    expect(page.get_by_role("heading", name="Weights:")).to_be_visible(timeout=SETTLED_MS)
     expect(page.locator(".layer svg.histogram").first).to_be_visible()
     check_page(page)
 
@@ -55,13 +57,13 @@ def test_a_split_is_measured_and_shown_without_loading_the_page_again(
     page.get_by_role("button", name="Evaluate on validation").click()
     page.wait_for_url("**/evaluations/2*")
 
-    expect(page.locator("#evaluation")).to_contain_text("Confusion matrix")
+    expect(page.locator("#evaluation")).to_contain_text("Confusion matrix", timeout=SETTLED_MS)
     expect(page.locator("table.confusion tbody tr")).to_have_count(10)
     slider = page.get_by_label("Only answers with at least this score")
     slider.focus()
     for _ in range(4):
         page.keyboard.press("PageUp")
-    expect(page).to_have_url(lambda url: "threshold=0.4" in url)
+    expect(page).to_have_url(re.compile(r"[?&]threshold=0\.4&"))
     expect(page.locator("#threshold-shown")).to_have_text("0.40")
     expect(slider).to_be_focused()
     found = server.client.evaluations.at_threshold(page.url.rpartition("/")[2].partition("?")[0], 0.4)
@@ -70,7 +72,7 @@ def test_a_split_is_measured_and_shown_without_loading_the_page_again(
     expect(page.locator('th[aria-sort="descending"]')).to_have_text("F1 ▼")
     page.get_by_label("Show the class").select_option("3")
     expect(page.get_by_role("heading", name="Class 3")).to_be_visible()
-    expect(page).to_have_url(lambda url: "threshold=0.4" in url and "sort=f1" in url and "class=3" in url)
+    expect(page).to_have_url(re.compile(r"class=3&threshold=0\.4&sort=f1"))
     check_page(page)
 
     cell = page.locator("table.confusion td.right a").first

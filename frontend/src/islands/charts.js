@@ -11,7 +11,7 @@
 //   "x": "Class", "y": "Samples",     titles of the axes; "x" is that of the names
 //   "stacked": true,                  series on top of each other; default false: side by side
 //   "across": true,                   bars lie, names at the left; default false: bars stand
-//   "close": true,                    no gaps between bars, as in a histogram
+//   "close": true,                    no gaps between bars, as in a histogram; of names such as "10 to 20" the axis has "10"
 //   "log": true,                      logarithmic values
 //   "percent": true,                  values from 0 to 1 are shown as percent
 //   "links": ["/a", null] }           where a click on each name leads

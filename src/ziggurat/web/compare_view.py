@@ -158,7 +158,7 @@ def _chart(labels: Sequence[str], raw: dict[str, list[Any]], metrics: Sequence[M
         return {}
     last = next((each for each in metrics if each.tag == wanted), metrics[0])
     results = [*(each for each in metrics[:3] if each is not last), last]
-    bests = [(f"best {each.tag}", [_finite(value) for value in each.best]) for each in results]
+    bests = [(each.tag, [_finite(value) for value in each.best]) for each in results]
     named = [*list(columns.items())[:_AXES], *bests]
     lines = [{"name": label, "values": [values[place] for _, values in named]} for place, label in enumerate(labels)]
     return {"kind": "parallel", "axes": [_axis(name, values) for name, values in named], "lines": lines}

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from ziggurat.web.words import as_bytes, as_count, as_number, as_percent, as_time
 
-__all__ = ["SPLIT_NAMES", "DatasetChart", "dataset_charts"]
+__all__ = ["SPLIT_NAMES", "DatasetChart", "dataset_charts", "single_values"]
 
 SPLIT_NAMES: Final[Mapping[str, str]] = {"train": "Training", "val": "Validation", "test": "Test", "": "No split"}
 """Split → how people call it."""
@@ -65,7 +65,20 @@ def dataset_charts(statistics: Any, explore: str) -> list[DatasetChart]:
         statistics: as the studio's ``datasets.statistics`` returns them.
         explore: address of the explorer; a class is added to it.
     """
-    return [chart for chart in _charts(statistics, explore) if chart is not None]
+    return [chart for chart in _charts(statistics, explore) if chart is not None and len(chart.rows) > 1]
+
+
+def single_values(statistics: Any) -> list[str]:
+    """Return a sentence for each number that is the same in all pictures; a chart of it would say nothing."""
+    pictures = statistics.pictures
+    if pictures is None:
+        return []
+    numbers = (("wide", pictures.width_px), ("high", pictures.height_px))
+    return [
+        f"Every picture is {as_number(found.minimum)} px {word}."
+        for word, found in numbers
+        if found is not None and found.minimum == found.maximum
+    ]
 
 
 def _charts(found: Any, explore: str) -> Iterator[DatasetChart | None]:
@@ -161,7 +174,7 @@ def _objects(objects: Any) -> Iterator[DatasetChart | None]:
 
 
 def _sizes(pictures: Any) -> DatasetChart | None:
-    if pictures.different_sizes < 2:
+    if pictures.different_sizes < 2 or pictures.sizes[0].count < 2:
         return None
     rest = pictures.different_sizes - len(pictures.sizes)
     return _counted(

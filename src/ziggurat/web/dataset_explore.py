@@ -118,12 +118,12 @@ def shown_sample(
     """
     folder = studio.datasets.folder(job_id)
     with Datasets(studio.settings).open(folder) as dataset:
-        entry = _entry(studio, job_id, dataset, split, row)
+        entry = _entry(dataset, split, row)
         problems = dataset.catalogue.problems_of([entry.key]).get(entry.key, ())
         return ShownSample(
             sample=view_sample(dataset, entry, problems, most_shapes=1000, is_whole=True),
             schema=dataset.schema,
-            neighbours=_neighbours(studio, job_id, entry, wanted, at),
+            neighbours=_neighbours(studio, job_id, entry, wanted, at if wanted.typed else entry.number),
         )
 
 
@@ -137,11 +137,11 @@ def chosen_places(studio: Studio, job_id: str, wanted: DatasetFilter) -> list[st
             return found
 
 
-def _entry(studio: Studio, job_id: str, dataset: Any, split: str, row: int) -> Any:
-    if split in dataset.splits and 0 <= row < dataset.size(split):
-        page, _ = studio.datasets.explore(job_id, {"split": split}, offset=row, limit=1)
-        if page.entries and page.entries[0].row == row:
-            return page.entries[0]
+def _entry(dataset: Any, split: str, row: int) -> Any:
+    counts = {name: note.count for name, note in dataset.manifest.splits.items()}
+    if row < counts.get(split, 0):
+        before = sum(counts[name] for name in dataset.splits[: dataset.splits.index(split)])
+        return dataset.catalogue.entries([before + row])[0]  # numbers go split by split, row by row
     raise MissingEntryError("There is no such sample in this data set.", received=f"{split}/{row}")
 
 

@@ -107,7 +107,8 @@ def _encoded(pixels: np.ndarray, ending: str) -> bytes:
 def _mask_png(mask: np.ndarray, schema: Any, *, is_clear: bool) -> tuple[bytes, str]:
     """Return a mask as PNG with a palette; numbers above 255 share the colours of the others."""
     ignored = schema.ignore_class
-    numbers = np.where(mask == ignored, 255, mask % (_COLOURS - 1)) if ignored is not None else mask % _COLOURS
+    wide = mask.astype(np.int32)
+    numbers = wide % _COLOURS if ignored is None else np.where(wide == ignored, 255, wide % (_COLOURS - 1))
     picture = Image.fromarray(numbers.astype(np.uint8))
     picture.putpalette(_palette(schema))
     clear = bytes(0 if number == 0 or (ignored is not None and number == 255) else 255 for number in range(_COLOURS))

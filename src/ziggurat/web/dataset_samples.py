@@ -12,7 +12,7 @@ import numpy as np
 
 from ziggurat.errors import ZigguratError
 
-__all__ = ["SampleView", "Shape", "label_in_words", "view_sample"]
+__all__ = ["SampleView", "Shape", "label_as_json", "label_in_words", "view_sample"]
 
 _PICTURES: Final = ("image", "image2", "target", "mask")
 _TEXT_CHARACTERS: Final = 300
@@ -134,6 +134,14 @@ def label_in_words(label: Any, schema: Any) -> str:
     if names and isinstance(label, int):
         return _class_name(label, names)
     return f"{label:.6g}" if isinstance(label, float) else str(label)
+
+
+def label_as_json(label: Any) -> str:
+    """Return a label as JSON for people to change, each object on a line of its own."""
+    if isinstance(label, list) and label and isinstance(label[0], Mapping):
+        lines = ",\n ".join(json.dumps(each, ensure_ascii=False) for each in label)
+        return f"[\n {lines}\n]"
+    return "" if label is None else json.dumps(label, ensure_ascii=False)
 
 
 def _class_name(number: int, names: Sequence[str]) -> str:

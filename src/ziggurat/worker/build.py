@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.worker.data import DataOptions, JobData, prepare_data
 from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.sources import open_source
+from ziggurat.worker.visible_devices import visible_devices
 
 __all__ = ["BuiltJob", "build_job", "data_of", "data_options", "load_backend", "program_request"]
 
@@ -160,7 +162,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         gradient_clip=spec.gradient_clip,
         accumulate=spec.accumulate,
         precision=spec.precision,
-        devices=tuple(spec.devices),
+        devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
         pretrained=None if spec.pretrained is None else read_pretrained(Path(spec.pretrained), backend),
         seed=spec.seed,

@@ -20,7 +20,7 @@ function bar(asked, look) {
   const isMany = asked.names.length > MANY_BARS;
   const legend = look.legend(asked.series.map((each) => each.name));
   const names = {
-    ...look.axis(asked.x, { formatter: (text) => shortened(text), hideOverlap: true }),
+    ...look.axis(asked.x, { formatter: (text) => shortened(asked.close ? text.split(" to ")[0] : text), hideOverlap: true }),
     type: "category",
     data: asked.names,
     inverse: lies,

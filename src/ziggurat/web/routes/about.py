@@ -12,9 +12,9 @@ from ziggurat.api.guard import new_router
 from ziggurat.api.refusals import NotFoundError
 from ziggurat.api.routes.access import Admin, Held, Viewer
 from ziggurat.web.disk_use import disk_use
+from ziggurat.web.doctor_look import doctor_look
 from ziggurat.web.licences import licence_text, own_licence, page_licences, python_licences
-from ziggurat.web.pages import is_part, page, part
-from ziggurat.workspace.doctor import examine
+from ziggurat.web.pages import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -48,11 +48,18 @@ def look_again(request: Request, studio: Held, _who: Admin) -> Response:
 
 @router.get("/about/doctor", include_in_schema=False)
 def doctor(request: Request, studio: Held, _who: Admin) -> Response:
-    """Return what ``ziggurat doctor`` finds; it takes seconds."""
-    findings = list(examine(studio.settings))
+    """Return what ``ziggurat doctor`` found so far."""
+    look = doctor_look(request)
     if is_part(request):
-        return part(request, "about/doctor.html", findings=findings)
-    return _page(request, studio, findings=findings)
+        return part(request, "about/doctor.html", is_looking=look.is_looking, findings=look.findings)
+    return _page(request, studio)
+
+
+@router.post("/about/doctor", include_in_schema=False)
+def start_doctor(request: Request, studio: Held, _who: Admin) -> Response:
+    """Begin to look; it takes longer than a request should, so nobody waits for it here."""
+    doctor_look(request).start()
+    return doctor(request, studio, _who) if is_part(request) else see_other(request, "/about/doctor")
 
 
 @router.get("/about/disk", include_in_schema=False)
@@ -85,15 +92,18 @@ def licence(request: Request, _studio: Held, _who: Viewer, where: Literal["pytho
 
 
 def _page(request: Request, studio: Studio, **found: Any) -> Response:
+    look = doctor_look(request)
     return page(
         request,
         "about.html",
+        is_looking=look.is_looking,
+        findings=look.findings,
         machine=studio.machine.strip(),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()}, {platform.machine()}",
         workspace=str(studio.root),
         frameworks=_frameworks(studio),
-        **{"findings": None, "parts": None, **found},
+        **{"parts": None, **found},
     )
 
 

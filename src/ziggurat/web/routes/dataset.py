@@ -13,7 +13,7 @@ from ziggurat.entities import Job
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.web.addresses import address
 from ziggurat.web.background_results import BackgroundResult, background_results
-from ziggurat.web.dataset_charts import dataset_charts
+from ziggurat.web.dataset_charts import dataset_charts, single_values
 from ziggurat.web.dataset_pictures import mean_picture, sample_picture
 from ziggurat.web.dataset_view import dataset_about, dataset_problems, dataset_spec
 from ziggurat.web.job_view import job_log, job_now
@@ -24,7 +24,7 @@ __all__ = ["dataset_frame", "is_finished", "router"]
 
 router = new_router()
 
-_AT_ONCE_S: Final = 0.2
+_AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
 _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 """A data set never changes, and an id is never used again."""
@@ -114,18 +114,18 @@ def delete(
     return see_other(request, "/", {"kind": "dataset"})
 
 
-def dataset_frame(studio: Studio, job: Job, place: str, problem_count: int | None = None) -> dict[str, Any]:
+def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None = None) -> dict[str, Any]:
     """Return what the head of every page of a data set shows.
 
     Args:
         studio: where it is.
         job: of the data set, which is done.
-        place: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
+        tab: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
         problem_count: problems that were found when it was made; counted where it is not given.
     """
     if problem_count is None:
         problem_count = sum(studio.datasets.describe(job.id)["problems"].values())
-    return {"job": job, "place": place, "problem_count": problem_count}
+    return {"job": job, "tab": tab, "problem_count": problem_count}
 
 
 def is_finished(job: Job) -> bool:
@@ -166,7 +166,7 @@ def _charts(request: Request, job_id: str, found: BackgroundResult) -> dict[str,
     return {
         "is_counted": found.is_ready,
         "charts": dataset_charts(statistics, explore) if statistics is not None else [],
-        "notes": statistics.notes if statistics is not None else (),
+        "notes": [*statistics.notes, *single_values(statistics)] if statistics is not None else [],
         "counting_problem": found.error.as_dict() if found.is_ready and found.error is not None else None,
     }
 

@@ -16,6 +16,7 @@ from ziggurat.entities import Identity, Job
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.web.dataset_explore import chosen_places, explored, shown_sample
 from ziggurat.web.dataset_filter import PAGE_SIZES, DatasetFilter, filter_of
+from ziggurat.web.dataset_samples import label_as_json
 from ziggurat.web.dataset_view import next_name
 from ziggurat.web.pages import page, see_other
 from ziggurat.web.routes.dataset import dataset_frame, is_finished
@@ -195,6 +196,7 @@ def _sample_page(
         **_correcting(job, found.schema, typed, said),
         sample=found.sample,
         around=found.neighbours,
+        label_json=label_as_json(found.sample.entry.label),
         wanted=wanted,
         few_classes=_FEW_CLASSES,
     )

@@ -27,7 +27,7 @@ __all__ = ["router"]
 
 router = new_router()
 
-_AT_ONCE_S: Final = 1.0
+_AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
 _COMPARED: Final = Query(alias="with", max_length=200)
 

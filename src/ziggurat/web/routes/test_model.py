@@ -18,9 +18,9 @@ from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.web.kept_pictures import kept_pictures
 from ziggurat.web.new_dataset_files import take_files
 from ziggurat.web.pages import is_part, page, part, see_other
-from ziggurat.web.trial_forms import FieldError, at_field, sent_files, typed_texts, whole_number
-from ziggurat.web.trial_pictures import Trial, layers_answer, one_answer, some_answer
-from ziggurat.web.trial_view import TABS, model_test
+from ziggurat.web.tried_forms import FieldError, at_field, sent_files, typed_texts, whole_number
+from ziggurat.web.tried_pictures import Question, layers_answer, one_answer, some_answer
+from ziggurat.web.tried_view import TABS, model_test
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.picture_sources import picture_source
 
@@ -111,9 +111,9 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
     typed = typed_texts(form)
     look = layers_answer if typed.get("look") == "layers" else one_answer
     try:
-        trial = _trial(job_id, typed, _MOST_TOP)
+        question = _question(job_id, typed, _MOST_TOP)
         chosen = at_field("picture", _picture, request, studio, form, typed)
-        result = look(studio, trial, chosen, kept_pictures(request))
+        result = look(studio, question, chosen, kept_pictures(request))
     except (FieldError, ZigguratError) as error:
         return _refused(request, studio, job_id, "one", typed, error)
     typed = {**typed, "kept": result.kept}
@@ -127,9 +127,9 @@ def _few(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
     typed = typed_texts(form)
     typed["checkpoint"] = typed.pop("few-checkpoint", "")
     try:
-        trial = _trial(job_id, typed, _MOST_TOP)
+        question = _question(job_id, typed, _MOST_TOP)
         pictures = at_field("pictures", _pictures, studio, form)
-        result = some_answer(studio, trial, pictures, kept_pictures(request))
+        result = some_answer(studio, question, pictures, kept_pictures(request))
     except (FieldError, ZigguratError) as error:
         return _refused(request, studio, job_id, "many", typed, error)
     return _page(request, studio, job_id, "many", typed, few=result)
@@ -171,12 +171,12 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
     return see_other(request, f"/evaluations/{job.id}")
 
 
-def _trial(job_id: str, typed: Mapping[str, str], most: int) -> Trial:
+def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
     device = typed.get("device", "")
     if device not in ("", "cpu") and not (device.isascii() and device.isdigit() and len(device) <= len("999")):
         raise FieldError("device", UsageError("A device is `cpu` or a number.", received=f"`{device[:50]}`"))
     top = whole_number(typed, "top", 5, 1, most)
-    return Trial(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
+    return Question(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
 
 
 def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[str, str]) -> tuple[str, bytes]:

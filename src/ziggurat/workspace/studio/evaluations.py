@@ -251,7 +251,8 @@ class Evaluations:
     def _submit(self, model: Job, owner: str, asked: Mapping[str, Any], *, on: str) -> Job:
         name = f"{model.name or model.id} on {on}"[:_NAME_LENGTH]
         spec = {"version": 1, "name": name, "model": model.folder, **asked}
-        request = JobRequest(spec=spec, model=model.id, project=model.project, parent=model.id)
+        needs = model.needs if model.needs.slot == "device" else None  # also where the studio chose one for it
+        request = JobRequest(spec=spec, model=model.id, project=model.project, parent=model.id, needs=needs)
         now = self._clock()
         (job,) = make_jobs(request, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs_of)
         return job

@@ -38,6 +38,9 @@ __all__ = [
     "train_needs",
 ]
 
+_USE_ACCELERATORS: Final = ("tensorflow", "torch")
+"""Backends that go faster on an accelerator."""
+
 _MOST_JOBS: Final = 200
 """A sweep of more jobs is taken for a mistake."""
 
@@ -140,10 +143,17 @@ def make_jobs(
         raise
 
 
-def train_needs(spec: Spec) -> Needs:
-    """Return what a training needs: accelerators where its devices name some, else a place on the processors."""
+def train_needs(spec: Spec, *, accelerators: int = 0) -> Needs:
+    """Return what a training needs.
+
+    Args:
+        spec: its devices say it, where it names some.
+        accelerators: of the machine; where the spec leaves the choice open and there are any, it is one of them.
+    """
     if not isinstance(spec, TrainSpec):
         raise SpecError("A training has a spec of kind train.", received=spec.kind)
+    if accelerators and not spec.devices and spec.backend in _USE_ACCELERATORS:
+        return Needs(devices=1, slot="device")
     indices = [device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()]
     if not indices:
         return Needs(slot="cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,6 +66,7 @@ class Training:
         self._folder = folder
         self._clock = clock
         self._looks = Turns(_LOOKS_AT_ONCE, _WAIT_FOR_A_TURN_S)
+        self._machine = machine
         self._previews = TrainingPreviews(tasks, machine, jobs.get, self._finished)
 
     # ---- before one is started
@@ -151,7 +153,9 @@ class Training:
             JobError: where the data set or the model is not there, or of the wrong kind.
         """
         complete, now = self._complete(request), self._clock()
-        return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=train_needs)
+        usable = sum(device.usable for device in self._machine.resources().devices)
+        needs = functools.partial(train_needs, accelerators=usable)
+        return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs)
 
     def _complete(self, request: JobRequest) -> JobRequest:
         """Return a request whose spec has the places of data set and weights."""

@@ -13,7 +13,7 @@ from ziggurat.web.layer_view import LayerView, layer_views
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.pictures import png_picture
 
-__all__ = ["FewAnswer", "OneAnswer", "PictureAnswer", "Trial", "layers_answer", "one_answer", "some_answer"]
+__all__ = ["FewAnswer", "OneAnswer", "PictureAnswer", "Question", "layers_answer", "one_answer", "some_answer"]
 
 _SHOWN_PX: Final = 480
 _SMALL_PX: Final = 112
@@ -22,7 +22,7 @@ _SHOWN_VALUES: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Question:
     """How a model is asked.
 
     Args:
@@ -103,7 +103,7 @@ class FewAnswer:
     took: str
 
 
-def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
+def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
     """Return what a model says of a picture.
 
     Raises:
@@ -111,7 +111,7 @@ def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: K
         ZigguratError: where the model cannot be asked.
     """
     shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
-    found, took = _predict(studio, trial, [picture])
+    found, took = _predict(studio, question, [picture])
     for failure in found["failures"]:
         raise DataError(failure["rule"], received=failure.get("received") or picture[0])
     return OneAnswer(
@@ -124,10 +124,10 @@ def one_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: K
     )
 
 
-def layers_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
+def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: KeptPictures) -> OneAnswer:
     """Return what a model says of a picture, and what each of its layers makes of it."""
-    plain = one_answer(studio, trial, picture, kept)
-    found = studio.training.activations(trial.model, picture, checkpoint=trial.checkpoint, device=trial.device)
+    plain = one_answer(studio, question, picture, kept)
+    found = studio.training.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
     layers = layer_views(found["activations"], drawn)
     weights = layer_views(found["weights"], drawn)
@@ -144,10 +144,12 @@ def layers_answer(studio: Studio, trial: Trial, picture: tuple[str, bytes], kept
     )
 
 
-def some_answer(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures) -> FewAnswer:
+def some_answer(
+    studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]], kept: KeptPictures
+) -> FewAnswer:
     """Return what a model says of several pictures; each that cannot be read is among the failures."""
     pictures = _by_other_names(pictures)
-    found, took = _predict(studio, trial, pictures)
+    found, took = _predict(studio, question, pictures)
     bad = {each["file"] for each in found["failures"]}
     drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
     return FewAnswer(
@@ -160,10 +162,10 @@ def some_answer(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, byte
     )
 
 
-def _predict(studio: Studio, trial: Trial, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
+def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
     began = time.perf_counter()
     found = studio.training.predict(
-        trial.model, pictures, top=trial.top, checkpoint=trial.checkpoint, device=trial.device
+        question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device
     )
     took_s = time.perf_counter() - began
     return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"

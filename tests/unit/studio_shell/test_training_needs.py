@@ -1,0 +1,29 @@
+"""Shows what a training asks of the machine: what its spec names, or one accelerator where it may have one."""
+
+import pytest
+
+from ziggurat.entities import Needs
+from ziggurat.specs import TrainSpec
+from ziggurat.workspace.studio.new_jobs import train_needs
+
+
+def spec(**fields):
+    return TrainSpec.model_validate({"kind": "train", "version": 1, "network": "lenet", "data": "digits", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "accelerators", "expected"),
+    [
+        ({"backend": "tensorflow"}, 2, Needs(devices=1, slot="device")),
+        ({"backend": "tensorflow"}, 0, Needs(slot="cpu")),
+        ({"backend": "tensorflow", "devices": ["cpu:0"]}, 2, Needs(slot="cpu")),
+        ({"backend": "null"}, 2, Needs(slot="cpu")),
+        (
+            {"backend": "tensorflow", "devices": ["gpu:3", "gpu:1"]},
+            4,
+            Needs(devices=2, device_indices=(1, 3), slot="device"),
+        ),
+    ],
+)
+def test_needs(fields, accelerators, expected):
+    assert train_needs(spec(**fields), accelerators=accelerators) == expected

@@ -1,0 +1,111 @@
+"""The pages about this installation: machine, frameworks, disk use, what does not work, and licences."""
+
+from __future__ import annotations
+
+import html
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tests.integration.studio.studio_process import wait_for
+from ziggurat import __version__
+from ziggurat.web.disk_use import disk_use
+from ziggurat.web.doctor_look import DoctorLook
+from ziggurat.web.licences import licence_text, own_licence, python_licences
+from ziggurat.workspace.doctor import Finding
+
+
+def _text(answer: Any) -> str:
+    without = re.sub(r"<[^>]*>", " ", answer.text)
+    return re.sub(r"[\s\u202f]+", " ", html.unescape(without))
+
+
+def test_the_page_waits_for_nothing_that_takes_seconds(visit, studio):
+    page = visit.get("/about")
+
+    assert page.status_code == 200
+    text = _text(page)
+    assert f"Ziggurat {__version__}" in text
+    assert str(studio.root) in text
+    assert studio.machine.frameworks.known is None
+    assert 'hx-get="/about/frameworks" hx-trigger="load"' in page.text
+    assert "Look at everything" in text
+
+
+def test_disk_use_is_counted_and_stops_in_time(visit, studio):
+    folder = studio.root / "uploads" / "one"
+    folder.mkdir(parents=True)
+    (folder / "a.bin").write_bytes(bytes(1500))
+
+    found = visit.part("/about/disk")
+    ticks = iter((0.0, 0.0, 99.0, 99.0, 99.0, 99.0, 99.0, 99.0, 99.0))
+
+    assert "Uploads that wait uploads/ 1.5 kB 1" in _text(found)
+    uploads = next(each for each in disk_use(studio.root) if each.folder == "uploads")
+    assert (uploads.size_bytes, uploads.files, uploads.is_whole) == (1500, 1, True)
+    assert not all(each.is_whole for each in disk_use(studio.root, monotonic=lambda: next(ticks)))
+
+
+def test_a_look_tells_what_it_found_so_far_and_is_not_begun_twice():
+    go_on = threading.Event()
+    begun: list[int] = []
+
+    def examine() -> Iterator[Finding]:
+        begun.append(1)
+        yield Finding("machine", "memory", "problem", "little", "Buy some.")
+        assert go_on.wait(30)
+        yield Finding("machine", "disk", "ok", "much")
+        raise RuntimeError("no more")
+
+    look = DoctorLook(examine)
+    assert look.findings is None
+    look.start()
+    wait_for(lambda: len(look.findings or []) == 1, 30)
+    look.start()
+    assert look.is_looking
+    go_on.set()
+    wait_for(lambda: not look.is_looking, 30)
+
+    assert begun == [1]
+    assert [(each.name, each.level) for each in look.findings or []] == [
+        ("memory", "problem"),
+        ("disk", "ok"),
+        ("doctor", "problem"),
+    ]
+
+
+def test_findings_are_shown_with_how_to_mend_them(app, visit):
+    app.state.doctor_look = DoctorLook(lambda: [Finding("machine", "<memory>", "problem", "little", "Buy some.")])
+
+    answer = visit.post("/about/doctor")
+    wait_for(lambda: not app.state.doctor_look.is_looking, 30)
+    page = visit.get("/about/doctor")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/about/doctor")
+    assert "1 problem" in _text(page)
+    assert "&lt;memory&gt;" in page.text
+    assert "machine <memory> problem little Buy some." in _text(page)
+
+
+def test_only_an_admin_looks_for_problems(visit_as):
+    viewer = visit_as("viewer")
+
+    assert viewer.get("/about").status_code == 200
+    assert viewer.get("/about/doctor").status_code == 403
+    assert "Look at everything" not in viewer.get("/about").text
+
+
+def test_licences_of_everything_are_listed_with_their_texts(visit):
+    names = {each.name.lower(): each for each in python_licences()}
+    assert {"numpy", "pydantic", "fastapi", "starlette", "sqlalchemy"} <= set(names)
+    assert "pytest" not in names
+    assert "Apache License" in licence_text(own_licence())
+
+    page, text = visit.get("/about/licences"), visit.get("/about/licences/python/pydantic")
+
+    assert "pydantic" in page.text
+    assert 'href="/about/licences/python/ziggurat"' in page.text
+    assert text.headers["content-type"].startswith("text/plain")
+    assert "Permission is hereby granted" in text.text
+    assert visit.get("/about/licences/python/no-such-package").status_code == 404

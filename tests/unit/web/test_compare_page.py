@@ -1,0 +1,138 @@
+"""The page that compares runs: who is chosen, where they differ, what they came to."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ziggurat.events import AttemptStarted, ScalarLogged
+from ziggurat.store import Store
+from ziggurat.web.compare_view import chosen_runs, compared
+
+
+@pytest.fixture
+def store(studio) -> Iterator[Store]:
+    """Return the store of the studio, to say what a worker would have said."""
+    with Store.open(studio.root / "studio.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(studio, store, train) -> Callable[..., Any]:
+    """Return what makes a training whose curves came to some values."""
+
+    def make(name: str, curves: dict[str, list[float]], **spec: Any) -> Any:
+        job = train(spec={"name": name, **spec})
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0)
+        begun = AttemptStarted(
+            time=10.0, attempt=1, pid=7, host="here", backend="null", release="1", max_epoch=2, steps_per_epoch=20
+        )
+        points = [
+            ScalarLogged(time=11.0 + step, tag=tag, value=value, step=step, epoch=1)
+            for tag, values in curves.items()
+            for step, value in enumerate(values, 1)
+        ]
+        assert store.events.take(job.id, 0, 1, [begun, *points])
+        return studio.jobs.get(job.id)
+
+    return make
+
+
+def _text(answer: Any) -> str:
+    without = re.sub(r"<[^>]*>", " ", answer.text)
+    return re.sub(r"[\s\u202f]+", " ", html.unescape(without))
+
+
+def test_without_runs_some_can_be_found_by_name(visit, train):
+    first, second = train(spec={"name": "alpha"}), train(spec={"name": "<b>beta</b>"})
+
+    page = visit.get("/compare")
+    found = visit.part("/compare?text=alph", "compare-found")
+    again = visit.get(f"/compare?choose=1&text=nothing&job={second.id}")
+
+    assert "&lt;b&gt;beta&lt;/b&gt;" in page.text
+    assert f'value="{first.id}"' in page.text
+    assert f'value="{first.id}"' in found.text
+    assert second.id not in found.text
+    assert "<html" not in found.text
+    assert f'value="{second.id}" checked' in again.text
+    assert "No further training has “nothing”" in _text(again)
+
+
+def test_an_empty_studio_says_what_to_do(visit):
+    assert "Nothing was trained here yet. Train a model first." in _text(visit.get("/compare"))
+
+
+def test_only_differences_are_shown_and_the_best_is_marked(studio, run, visit):
+    good = run("same", {"cost": [2.0, 0.5, 0.7], "validation_accuracy": [0.5, 0.9]}, learning_rate=0.1)
+    bad = run("same", {"cost": [2.0, 1.5]}, learning_rate=0.001)
+
+    view = compared(studio, [good, bad])
+    page = visit.get(f"/compare?job={good.id}&job={bad.id}&job=nobody")
+
+    assert view.differences == [("learning_rate", ("0.1", "0.001"))]
+    assert view.labels == [f"same ({good.id[-4:]})", f"same ({bad.id[-4:]})"]
+    assert [(each.tag, each.last, each.best, each.winner) for each in view.metrics] == [
+        ("validation_accuracy", (0.9, None), (0.9, None), None),
+        ("cost", (0.7, 1.5), (0.5, 1.5), 0),
+    ]
+    assert "Left out: nobody." in _text(page)
+    assert '<span class="badge plain">best</span>' in page.text
+    listed = json.loads(html.unescape(re.search(r'data-runs="([^"]*)"', page.text)[1]))  # pyright: ignore
+    assert [each["label"] for each in listed] == view.labels
+
+
+def test_parallel_coordinates_have_settings_and_end_with_the_chosen_metric(studio, run):
+    runs = [
+        run("one", {"cost": [1.0], "accuracy": [0.5]}, learning_rate=0.1, network="mlp"),
+        run("two", {"cost": [float("nan")], "accuracy": [0.7]}, learning_rate=0.001, network="linear"),
+    ]
+
+    chart = compared(studio, runs, "cost").chart
+
+    assert chart["axes"] == [
+        {"name": "learning_rate", "log": True},
+        {"name": "network.name", "categories": ["mlp", "linear"]},
+        {"name": "accuracy"},
+        {"name": "cost"},
+    ]
+    assert chart["lines"] == [
+        {"name": "one", "values": [0.1, "mlp", 0.5, 1.0]},
+        {"name": "two", "values": [0.001, "linear", 0.7, None]},
+    ]
+
+
+def test_long_texts_are_told_apart_by_their_digest(studio, train):
+    code = "class UserModel:\n    pass\n"
+    runs = [
+        train(spec={"name": name, "network": {"source": "file", "path": "n.py", "text": code + extra}})
+        for name, extra in (("one", ""), ("two", "# other\n"))
+    ]
+
+    (text,) = [texts for path, texts in compared(studio, runs).differences if path == "network.text"]
+
+    assert re.fullmatch(r"2 lines, 26 characters \([0-9a-f]{6}\)", text[0])
+    assert re.fullmatch(r"3 lines, 34 characters \([0-9a-f]{6}\)", text[1])
+
+
+def test_the_same_settings_are_said_to_be_the_same(visit, train):
+    first, second = train(spec={"name": "one"}), train(spec={"name": "two"})
+
+    text = _text(visit.get(f"/compare?job={first.id}&job={second.id}"))
+
+    assert "They were asked for with the same settings" in text
+    assert "No two of them were evaluated on the same split yet." in text
+
+
+def test_at_most_twenty_trainings_are_taken_and_nothing_else(studio, train, pets):
+    ids = [train(spec={"name": f"run {number}"}).id for number in range(21)]
+
+    runs, left_out = chosen_runs(studio, [pets, *ids, ids[0]])
+
+    assert [job.id for job in runs] == ids[:20]
+    assert left_out == [pets, ids[20]]

@@ -1,0 +1,305 @@
+"""What is done on the first page: the order of the queue, one job, many jobs, names and notes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from home_samples import STARTED, ended_training, rows_of, text_of
+
+from ziggurat.entities import Job, JobChange, JobFilter
+from ziggurat.events import Progress
+from ziggurat.store import Store
+from ziggurat.web.home_bulk import change_of
+from ziggurat.web.home_queue import move_in_queue, place_in_queue
+from ziggurat.workspace.studio import Studio
+
+
+@pytest.fixture
+def store(studio: Studio) -> Iterator[Store]:
+    """Return the store of the studio, to say what a worker would have said."""
+    with Store.open(studio.root / "studio.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def ended(studio: Studio, train: Callable[..., Any]) -> Callable[..., Job]:
+    """Return what makes a training that is done, with an accuracy that it came to."""
+    return functools.partial(ended_training, studio, train)
+
+
+def _order(studio: Studio) -> list[str]:
+    return [job.id for job in studio.jobs.queue()]
+
+
+# ---- the queue
+
+
+def test_waiting_jobs_say_why(visit: Any, store: Store, train: Callable[..., Any]) -> None:
+    job = train(priority=3)
+    store.jobs.note(job.id, reason="needs 2 GPUs; GPU 1 is busy with job a")
+    answer = visit.get("/parts/queue")
+    said = text_of(answer)
+    assert "0 running, 1 waiting" in said
+    assert "1. tiny" in said
+    assert "needs 2 GPUs; GPU 1 is busy with job a" in said
+    assert f'aria-label="Priority 3 of {job.name}: change it"' in answer.text
+
+
+def test_running_jobs_show_how_far_they_are(visit: Any, store: Store, train: Callable[..., Any]) -> None:
+    job = train(project="zoo")
+    assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive", devices=[1])
+    said = [
+        STARTED,
+        Progress(time=12.0, epoch=1, global_step=10, total_steps=40, remaining_s=125, steps_per_s=10),
+    ]
+    assert store.events.take(job.id, 0, 1, said)
+    answer = visit.get("/")
+    shown = text_of(answer)
+    assert "25 %" in shown
+    assert "epoch 1 of 2" in shown
+    assert "2 min 05 s" in shown
+    assert "GPU 1" in shown
+    assert f'value="stop:{job.id}"' in answer.text
+    assert f'value="pause:{job.id}"' in answer.text
+
+
+def test_only_the_first_of_a_long_queue_are_shown(visit: Any, train: Callable[..., Any]) -> None:
+    ids = [train().id for _ in range(7)]
+    answer = visit.get("/")
+    assert len(re.findall(r'<tr id="waits-', answer.text)) == 5
+    assert "and 2 more" in text_of(answer)
+    assert f'data-next="{ids[5]}"' in answer.text
+    assert len(re.findall(r'<tr id="waits-', visit.get("/?waiting=all").text)) == 7
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"), [("first", "cabd"), ("up", "acbd"), ("down", "abdc"), ("last", "abdc"), ("other", "")]
+)
+def test_a_button_moves_a_job(visit: Any, studio: Studio, train: Callable[..., Any], move: str, expected: str) -> None:
+    ids = dict(zip("abcd", (train(spec={"name": name}).id for name in "abcd"), strict=True))
+    answer = visit.post("/jobs/place", data={"move": f"{move}:{ids['c']}"})
+    shown = visit.get(answer.headers["location"])
+    if not expected:
+        assert _order(studio) == list(ids.values())
+        assert "`other` is not a known move. Known: down, first, last, up." in text_of(shown)
+        return
+    assert _order(studio) == [ids[name] for name in expected]
+    assert f"c is number {expected.index('c') + 1} of the queue." in text_of(shown)
+
+
+def test_a_job_takes_over_the_priority_of_those_that_it_is_put_among(studio: Studio, train: Callable[..., Any]) -> None:
+    high, low, last = (train(priority=priority).id for priority in (5, 0, 0))
+    assert move_in_queue(studio.jobs, last, "first") == 1
+    assert _order(studio) == [last, high, low]
+    assert studio.jobs.get(last).priority == 5
+    assert place_in_queue(studio.jobs, high, None) == 3
+    assert _order(studio) == [last, low, high]
+    assert studio.jobs.get(high).priority == 0
+    assert move_in_queue(studio.jobs, last, "up") == 1
+    assert place_in_queue(studio.jobs, high, low) == 2
+    assert _order(studio) == [last, high, low]
+
+
+def test_a_job_that_left_the_queue_is_not_moved(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    job, other = train(), train()
+    studio.jobs.stop(job.id)
+    headers = {"HX-Request": "true"}
+    answer = visit("POST", "/jobs/place", headers=headers, data={"job": job.id, "before": other.id})
+    assert answer.status_code == 409
+    assert "Only jobs in the queue are moved." in answer.text
+    assert '<hx-partial hx-target="#queue"' in answer.text
+
+
+# ---- one and many
+
+
+def test_a_button_of_a_row_acts_and_comes_back(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    job = train()
+    answer = visit.post("/jobs/bulk", data={"act": f"pause:{job.id}", "back": "kind=all&text=tiny"})
+    assert answer.status_code == 303
+    target = urlsplit(answer.headers["location"])
+    assert parse_qs(target.query)["text"] == ["tiny"]
+    assert (studio.jobs.get(job.id).state, studio.jobs.get(job.id).paused) == ("stopped", True)
+    assert "tiny was asked to pause." in text_of(visit.get(answer.headers["location"]))
+    assert "was asked to pause" not in visit.get(answer.headers["location"]).text  # it is said once
+    assert studio.people.audit(limit=1).entries[0].action == "job.pause"
+
+
+def test_many_are_stopped_and_those_that_were_not_are_named(
+    visit: Any, studio: Studio, ended: Callable[..., Job], train: Callable[..., Any]
+) -> None:
+    waiting, done = [train() for _ in range(3)], ended(0.5, spec={"name": "old one"})
+    ids = [job.id for job in (*waiting, done)]
+    answer = visit.post("/jobs/bulk", data={"action": "stop", "ids": ids})
+    assert {studio.jobs.get(job.id).state for job in waiting} == {"stopped"}
+    said = text_of(visit.get(answer.headers["location"]))
+    assert "3 jobs were asked to stop." in said
+    assert "1 job was left as it was:" in said
+    assert "old one : Only a job that is queued or running or stopping can be stopped." in said
+    assert studio.people.audit(limit=1).entries[0].details["count"] == 3
+
+
+def test_a_script_gets_the_parts_that_changed(visit: Any, train: Callable[..., Any]) -> None:
+    job = train()
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://127.0.0.1:5000/?kind=all&text=nobody"}
+    answer = visit("POST", "/jobs/bulk", headers=headers, data={"action": "stop", "ids": [job.id], "back": "kind=all"})
+    targets = re.findall(r'<hx-partial hx-target="#([\w-]+)"', answer.text)
+    assert targets == ["home-said", "home-dialog", "queue", "results"]
+    assert rows_of(answer) == []  # the table shows what the address of the page asks for
+
+
+def test_a_delete_says_first_how_many_and_then_does_it(
+    visit: Any, studio: Studio, train: Callable[..., Any], ended: Callable[..., Job]
+) -> None:
+    ids = [ended(0.5, spec={"name": f"run {number}"}).id for number in range(12)]
+    asked = visit.post("/jobs/bulk", data={"action": "delete", "ids": ids})
+    said = text_of(asked)
+    assert asked.status_code == 200
+    assert "Delete 12 jobs?" in said
+    assert "It cannot be taken back." in said
+    assert "and 2 more" in said
+    assert studio.jobs.page(JobFilter()).total == 12
+
+    done = visit.post("/jobs/bulk", data={"action": "delete", "ids": ids, "confirmed": "12"})
+    assert "12 jobs were deleted." in text_of(visit.get(done.headers["location"]))
+    assert studio.jobs.page(JobFilter()).total == 0
+
+
+def test_all_that_match_means_the_filter_and_is_asked_again_when_it_leaves_others(
+    visit: Any, studio: Studio, train: Callable[..., Any]
+) -> None:
+    others = [train(spec={"name": "other"}).id for _ in range(2)]
+    mine = [train(spec={"name": "mine"}).id for _ in range(3)]
+    form = {"action": "stop", "all": "true", "back": "kind=train&text=mine", "ids": others}
+    asked = text_of(visit.post("/jobs/bulk", data=form))
+    assert "Stop 3 jobs?" in asked
+    assert "These are all jobs that the filter leaves" in asked
+
+    mine.append(train(spec={"name": "mine too"}).id)
+    again = text_of(visit.post("/jobs/bulk", data={**form, "confirmed": "3"}))
+    assert "there were 3 jobs, now there are 4." in again
+    assert {studio.jobs.get(each).state for each in mine} == {"queued"}
+
+    assert visit.post("/jobs/bulk", data={**form, "confirmed": "4"}).status_code == 303
+    assert {studio.jobs.get(each).state for each in mine} == {"stopped"}
+    assert {studio.jobs.get(each).state for each in others} == {"queued"}
+
+
+def test_all_that_match_a_filter_with_a_mistake_is_nobody(
+    visit: Any, studio: Studio, train: Callable[..., Any]
+) -> None:
+    job = train()
+    form = {"action": "delete", "all": "true", "confirmed": "1", "back": "kind=train&where=nonsense"}
+    answer = visit("POST", "/jobs/bulk", headers={"HX-Request": "true"}, data=form)
+    assert answer.status_code == 400
+    assert "A condition is a name, an operator and a value." in answer.text
+    assert studio.jobs.get(job.id).state == "queued"
+
+
+def test_tags_and_projects_of_many(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    ids = [train(tags=tags).id for tags in (("a", "b"), ("b",), ())]
+    form = {"action": "describe", "ids": ids, "add_tags": "new, b", "remove_tags": "a", "project": "zoo"}
+    answer = visit.post("/jobs/bulk", data=form)
+    assert "3 jobs were changed." in text_of(visit.get(answer.headers["location"]))
+    jobs = [studio.jobs.get(each) for each in ids]
+    assert [job.tags for job in jobs] == [("b", "new"), ("b", "new"), ("new", "b")]
+    assert {job.project for job in jobs} == {"zoo"}
+    visit.post("/jobs/bulk", data={"action": "describe", "ids": ids[:1], "project": "-"})
+    assert studio.jobs.get(ids[0]).project == ""
+    assert change_of({"project": "zoo", "add_tags": "b"}, jobs[0]) is None
+    assert change_of({"project": "-"}, jobs[0]) == JobChange(project="")
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        ({"action": "stop"}, "No job is chosen."),
+        ({"action": "fly", "ids": "x"}, "fly"),
+        ({"action": "describe", "ids": "x", "add_tags": " , "}, "Nothing was typed that could be changed."),
+        ({"action": "compare", "ids": "x"}, "2 to 20 jobs are compared."),
+        ({"action": "delete", "ids": "x"}, "The jobs that were chosen are not there any more."),
+    ],
+)
+def test_what_cannot_be_done_is_said(visit: Any, form: dict[str, str], rule: str) -> None:
+    answer = visit.post("/jobs/bulk", data=form)
+    assert answer.status_code == 303
+    assert rule in text_of(visit.get(answer.headers["location"]))
+
+
+def test_chosen_jobs_are_compared(visit: Any, visit_as: Callable[[str], Any], train: Callable[..., Any]) -> None:
+    ids = [train().id for _ in range(2)]
+    answer = visit.post("/jobs/bulk", data={"action": "compare", "ids": ids})
+    assert answer.headers["location"] == f"/compare?job={ids[0]}&job={ids[1]}"
+    viewer = visit_as("viewer")
+    assert viewer.post("/jobs/compare", data={"ids": ids}).headers["location"] == answer.headers["location"]
+
+
+def test_a_viewer_looks_and_changes_nothing(
+    visit_as: Callable[[str], Any], studio: Studio, train: Callable[..., Any]
+) -> None:
+    job = train()
+    viewer = visit_as("viewer")
+    page = viewer.get("/")
+    assert page.status_code == 200
+    for word in ("/jobs/place", 'value="delete', "Rename", 'id="bulk-stop"', "data-handle"):
+        assert (word in page.text) == (word == "/jobs/place"), word
+    assert viewer.post("/jobs/bulk", data={"act": f"stop:{job.id}"}).status_code == 403
+    assert viewer.post(f"/jobs/{job.id}/edit", data={"name": "x"}).status_code == 403
+    assert studio.jobs.get(job.id).state == "queued"
+
+
+# ---- names and notes
+
+
+def test_a_name_is_changed_in_its_place(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    job = train()
+    shown = visit.get(f"/?kind=train&rename={job.id}")
+    assert 'aria-label="New name of tiny"' in shown.text
+    path = f"/jobs/{job.id}/edit"
+    headers = {"HX-Request": "true", "HX-Target": "section#results", "HX-Current-URL": "http://127.0.0.1:5000/?text=t"}
+    form = {"in_place": "true", "back": "kind=train", "name": "  "}
+    wrong = visit("POST", path, headers=headers, data=form)
+    assert wrong.status_code == 422
+    assert "A name has 1 to 200 characters." in wrong.text
+    right = visit("POST", path, headers=headers, data={**form, "name": " better tiny "})
+    assert right.headers["hx-push-url"] == "/?kind=train&text=t"
+    assert studio.jobs.get(job.id).name == "better tiny"
+    assert "better tiny" in right.text
+
+
+def test_notes_are_changed_and_nothing_typed_is_lost(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    job = train(tags=("a",))
+    path = f"/jobs/{job.id}/edit"
+    page = visit.get(path, params={"back": "kind=all"})
+    assert "Change tiny" in text_of(page)
+    assert 'href="/?kind=all"' in page.text
+    typed = {
+        "name": "n",
+        "notes": "seen <i>",
+        "tags": "a, c,",
+        "project": "zoo",
+        "priority": "soon",
+        "back": "kind=all",
+    }
+    wrong = visit.post(path, data=typed)
+    assert wrong.status_code == 422
+    assert "A priority is a whole number from -1000 to 1000." in wrong.text
+    assert "seen &lt;i&gt;</textarea>" in wrong.text
+    done = visit.post(path, data={**typed, "priority": "-2"})
+    assert done.status_code == 303
+    changed = studio.jobs.get(job.id)
+    assert (changed.name, changed.notes, changed.tags, changed.project, changed.priority) == (
+        "n",
+        "seen <i>",
+        ("a", "c"),
+        "zoo",
+        -2,
+    )
+    assert studio.people.audit(limit=1).entries[0].action == "job.change"
+    dialog = visit.part(path, "home-dialog")
+    assert dialog.text.startswith("<dialog")

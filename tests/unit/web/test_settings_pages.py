@@ -1,0 +1,185 @@
+"""The pages of settings, users, tokens, the record and one's own account."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from ziggurat.workspace.people import LOCAL
+
+_PASSWORD = "correct horse battery"
+
+
+def _text(answer: Any) -> str:
+    without = re.sub(r"<[^>]*>", " ", answer.text)
+    return re.sub(r"[\s\u202f]+", " ", html.unescape(without))
+
+
+def test_without_accounts_it_says_that_anybody_here_is_an_admin(visit):
+    for path in ("/settings", "/settings/users", "/settings/tokens", "/account"):
+        assert "There are no accounts yet. Anybody who works at this machine is an admin here" in _text(visit.get(path))
+
+
+def test_limits_are_typed_in_units_of_people_and_hold_at_once(visit, studio):
+    sent = {
+        "cpu_slots": "3",
+        "dataset_slots": "",
+        "memory_bytes": "1,5",
+        "disk_reserve_bytes": "0",
+        "uploads_kept_s": "2",
+    }
+
+    answer = visit.post("/settings/limits", data=sent)
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings?saved=limits")
+    found = {each.name: each for each in studio.limits.all()}
+    assert {name: each.value for name, each in found.items() if each.is_chosen} == {
+        "cpu_slots": 3,
+        "memory_bytes": 1_500_000_000,
+        "disk_reserve_bytes": 0,
+        "uploads_kept_s": 172_800,
+    }
+    assert found["dataset_slots"].value == 1
+    page = visit.get("/settings?saved=limits")
+    assert "Saved. It holds from now on." in _text(page)
+    assert 'name="memory_bytes" type="text" value="1.5"' in page.text
+    entry = studio.people.audit(action="settings.limits").entries[0]
+    assert entry.details["cpu_slots"] == 3
+
+    visit.post("/settings/limits", data=dict.fromkeys(sent, ""))
+    assert not any(each.is_chosen for each in studio.limits.all())
+
+
+def test_wrong_limits_are_said_at_their_fields_and_nothing_is_kept(visit, studio):
+    answer = visit.post("/settings/limits", data={"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"})
+
+    assert answer.status_code == 422
+    text = _text(answer)
+    assert "Jobs on processors at a time: at least 1. Received: 0." in text
+    assert "This is a number, or empty for what is usual. Received: much." in text
+    assert "This is a whole number, or empty for what is usual. Received: 1.5." in text
+    assert 'value="much"' in answer.text
+    assert not any(each.is_chosen for each in studio.limits.all())
+
+
+def test_folders_are_chosen_one_a_line(visit, studio, tmp_path):
+    answer = visit.post("/settings/roots", data={"roots": f"{tmp_path}\n\n{tmp_path}\n"})
+    wrong = visit.post("/settings/roots", data={"roots": f"{tmp_path}/<nowhere>"})
+
+    assert answer.status_code == 303
+    assert studio.paths.chosen == (str(tmp_path),)
+    assert wrong.status_code == 400
+    assert "A root is the absolute path of a folder that is there." in _text(wrong)
+    assert "&lt;nowhere&gt;</textarea>" in wrong.text
+
+
+def test_the_first_account_is_an_admin_and_ends_the_open_door(visit, studio):
+    refused = visit.post("/settings/users", data={"name": "ann", "role": "viewer", "password": _PASSWORD})
+    made = visit.post("/settings/users", data={"name": "ann", "role": "admin", "password": _PASSWORD})
+
+    assert refused.status_code == 400
+    assert "must have an admin" in _text(refused)
+    assert 'name="name" type="text" value="ann"' in refused.text
+    assert (made.status_code, made.headers["location"]) == (303, "/settings/users")
+    assert visit.get("/settings/users").headers["location"].startswith("/login")
+    assert studio.people.user("ann").role == "admin"
+
+
+def test_an_admin_changes_users_and_keeps_at_least_one_admin(visit_as, studio):
+    admin = visit_as("admin")
+    studio.people.create_user("bob", _PASSWORD, role="viewer", by=LOCAL)
+
+    assert admin.post("/settings/users/bob/role", data={"role": "trainer"}).status_code == 303
+    assert admin.post("/settings/users/bob/password", data={"password": "short"}).status_code == 400
+    assert admin.post("/settings/users/bob/disable").status_code == 303
+    bob = studio.people.user("bob")
+    assert (bob.role, bob.disabled) == ("trainer", True)
+    assert "bob shut out" in _text(admin.get("/settings/users"))
+    assert admin.post("/settings/users/bob/enable").status_code == 303
+    assert admin.post("/settings/users/first/disable").status_code == 303
+    refused = admin.post("/settings/users/admin/role", data={"role": "viewer"})
+    assert refused.status_code == 400
+    assert "Make somebody else an admin first." in _text(refused)
+
+
+def test_a_viewer_has_tokens_and_an_account_but_no_settings(visit_as):
+    viewer = visit_as("viewer")
+
+    assert [viewer.get(path).status_code for path in ("/settings", "/settings/users", "/settings/audit")] == [403] * 3
+    page = viewer.get("/settings/tokens")
+    assert page.status_code == 200
+    assert 'href="/settings/users"' not in page.text
+    assert 'href="/settings/tokens" aria-current="page"' in page.text
+
+
+def test_the_secret_of_a_token_is_shown_once(visit_as, studio):
+    viewer = visit_as("viewer")
+
+    made = viewer.post("/settings/tokens", data={"name": "nightly", "scope": "read", "expires": "7"})
+
+    (secret,) = re.findall(r'id="secret"[^>]*value="(zig_[^"]+)"', made.text)
+    assert made.status_code == 201
+    assert made.headers["cache-control"] == "no-store"
+    identity = studio.people.identity_of_token(secret)
+    assert (identity.user.name, identity.scope) == ("viewer", "read")
+    page = viewer.get("/settings/tokens")
+    assert secret not in page.text
+    (token,) = studio.people.tokens(identity.user)
+    assert token.expires - token.created == 7 * 24 * 3600
+    assert viewer.post(f"/settings/tokens/{token.id}/revoke").status_code == 303
+    assert studio.people.identity_of_token(secret) is None
+    assert "nightly revoked" in _text(viewer.get("/settings/tokens"))
+
+
+def test_a_token_needs_a_name_and_is_ones_own(visit_as, studio):
+    viewer = visit_as("viewer")
+    other, _ = studio.people.create_token("first", "theirs", scope="read", by=LOCAL)
+
+    refused = viewer.post("/settings/tokens", data={"name": " ", "scope": "write", "expires": "never"})
+
+    assert refused.status_code == 422
+    assert "A token has a name of 1 to 200 characters." in _text(refused)
+    assert '<option value="write" selected>' in refused.text
+    assert viewer.post(f"/settings/tokens/{other.id}/revoke").status_code == 404
+    assert "theirs" not in viewer.get("/settings/tokens").text
+
+
+def test_a_new_password_is_typed_twice_and_logs_out(visit_as, studio):
+    viewer = visit_as("viewer")
+    sent = {"old_password": _PASSWORD, "new_password": "four other long words", "again": "four other long word"}
+
+    unequal = viewer.post("/account/password", data=sent)
+    wrong = viewer.post("/account/password", data={**sent, "old_password": "x", "again": sent["new_password"]})
+    done = viewer.post("/account/password", data={**sent, "again": sent["new_password"]})
+
+    assert (unequal.status_code, wrong.status_code) == (422, 401)
+    assert "Both new passwords must be the same." in _text(unequal)
+    assert (done.status_code, done.headers["location"]) == (303, "/login")
+    assert viewer.get("/account").headers["location"].startswith("/login")
+    assert studio.people.login("viewer", sent["new_password"], address="here").user.name == "viewer"
+
+
+def test_one_logs_out_everywhere(visit_as, studio):
+    viewer = visit_as("viewer")
+    elsewhere = studio.people.login("viewer", _PASSWORD, address="there")
+
+    answer = viewer.post("/account/logout-everywhere")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert studio.people.identity_of_session(elsewhere.secret) is None
+
+
+def test_the_record_is_filtered_and_paged(visit, studio):
+    for number in range(60):
+        studio.people.note(LOCAL, "job.delete", f"job {number}", force=True)
+    studio.people.note(LOCAL, "project.create", "<i>mine</i>")
+
+    first, second = visit.get("/settings/audit"), visit.get("/settings/audit?offset=50&action=job.")
+
+    assert "&lt;i&gt;mine&lt;/i&gt;" in first.text
+    assert "1 to 50 of 61" in _text(first)
+    assert "51 to 60 of 60" in _text(second)
+    assert "project.create" not in second.text
+    assert "force true" in _text(second)
+    assert "Nothing in the record fits." in _text(visit.get("/settings/audit?who=nobody-here"))
