@@ -12,7 +12,7 @@ import cv2
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from sklearn.datasets import load_digits
 
 from tests.integration.studio.studio_process import StudioProcess, wait_for
@@ -31,6 +31,7 @@ FLAGS = (
     "--disable-sync",
 )
 SETTLED_MS = 20_000
+expect.set_options(timeout=SETTLED_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

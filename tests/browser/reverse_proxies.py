@@ -129,7 +129,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_ONE_HOP}
         headers |= {"Host": self.headers["Host"], "X-Forwarded-For": self.client_address[0], "Connection": "close"}
         place = urlsplit(self.studio)
-        with contextlib.closing(http.client.HTTPConnection(place.hostname or "", place.port, timeout=120)) as connection:
+        with contextlib.closing(
+            http.client.HTTPConnection(place.hostname or "", place.port, timeout=120)
+        ) as connection:
             connection.request(self.command, path, body or None, headers)
             answer = connection.getresponse()
             self.send_response(answer.status)

@@ -95,9 +95,7 @@ def test_with_the_first_account_everybody_must_log_in(browser: Browser, empty_st
     context.close()
 
 
-def test_a_viewer_looks_and_cannot_change(
-    page: Page, studio: Studio, check_page: Callable[[Page], None]
-) -> None:
+def test_a_viewer_looks_and_cannot_change(page: Page, studio: Studio, check_page: Callable[[Page], None]) -> None:
     studio.add("vic", "viewer")
     page.goto(f"{studio.address}/")
     _log_in(page, "vic")

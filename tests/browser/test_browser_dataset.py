@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import Page, expect
 
+from tests.integration.studio.studio_process import wait_for
+
 
 def test_the_overview_draws_its_charts_and_has_their_tables(
     page: Page, server: Any, digits: str, check_page: Callable[[Page], None]
@@ -103,10 +105,9 @@ def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> N
         {"kind": "scatter", "x": "a", "y": "b", "groups": [{"name": "g", "points": [[1, 2, "p"], [3, 4]]}]},
         {"kind": "parallel", "axes": axes, "lines": lines},
     ):
-        before = chart.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+        before = chart.screenshot()
         chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
-        page.wait_for_timeout(50)  # the change is drawn before the next frame
-        assert chart.locator("canvas").evaluate("canvas => canvas.toDataURL()") != before, spec["kind"]
+        wait_for(lambda before=before: chart.screenshot() != before, 10)
 
 
 def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digits: str) -> None:

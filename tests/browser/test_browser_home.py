@@ -26,7 +26,7 @@ def queue(server: Any) -> Iterator[list[str]]:
     chosen = httpx.put(f"{server.address}/api/v1/limits", json={"values": {"cpu_slots": 1}}, timeout=30)
     assert chosen.status_code == 200, chosen.text
     ids = [_train(server, "runs", spec={"epochs": 1_000_000})]
-    wait_for(lambda: server.client.job(ids[0])["state"] == "running", 60)
+    wait_for(lambda: server.client.job(ids[0])["global_step"] > 0, 60)
     ids += [_train(server, name, spec={"epochs": 1_000_000}) for name in ("first", "second", "third")]
     yield ids
     for each in reversed(ids):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.integration.studio.studio_process import StudioProcess, wait_for
 from ziggurat.backends.tensorflow.export.formats import FORMATS
 from ziggurat.client import Client
 from ziggurat.entities import Job
+from ziggurat.errors import JobError
 from ziggurat.workspace.studio.exports import export_formats
 
 pytestmark = pytest.mark.tensorflow
@@ -24,28 +26,38 @@ def test_the_studio_offers_what_the_backend_writes():
     assert {each.name for each in export_formats(job)} == set(FORMATS)
 
 
-@pytest.mark.slow
-def test_a_model_is_exported_proven_and_saved(tmp_path: Path):
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    """Return the client of a studio in a process of its own."""
     process = StudioProcess(tmp_path / "workspace")
-    with Client(process.address.rstrip("/")) as client:
-        spec = {"name": "lenet", "backend": "tensorflow", "network": "lenet", "data": "digits", "epochs": 1}
-        job_id = client.train(spec)[0]["id"]
-        client.wait(job_id, timeout_s=300)
+    try:
+        with Client(process.address.rstrip("/")) as opened:
+            yield opened
+    finally:
+        process.end(signal.SIGTERM)
 
-        asked = client.models.start_export(job_id, "pb")
-        wait_for(lambda: client.models.exports(job_id)[0]["state"] in ("done", "failed"), 300)
-        (made,) = client.models.exports(job_id)
-        client.models.save_export(job_id, asked["name"], tmp_path / "model.zip")
-        client.models.publish(job_id, "LeNet on digits")
 
-        assert asked["state"] == "waiting"
-        assert made["error"] is None
-        assert made["result"]["parity"]["holds"]
-        assert made["result"]["parity"]["samples"] == 100
-        with zipfile.ZipFile(tmp_path / "model.zip") as packed:
-            assert {"info.json", "model.pb", "predict.py", "MODEL_CARD.md", "parity.json"} <= set(packed.namelist())
-            assert json.loads(packed.read("info.json"))["parity"]["holds"]
-        assert [each["name"] for each in client.models.pretrained()] == ["LeNet on digits"]
-        client.models.withdraw("LeNet on digits")
+@pytest.mark.slow
+def test_a_model_is_exported_proven_and_saved(client: Client, tmp_path: Path):
+    spec = {"name": "lenet", "backend": "tensorflow", "network": "lenet", "data": "digits", "epochs": 1}
+    job_id = client.train(spec)[0]["id"]
+    client.wait(job_id, timeout_s=300)
+
+    asked = client.models.start_export(job_id, "pb")
+    wait_for(lambda: client.models.exports(job_id)[0]["state"] in ("done", "failed"), 300)
+    (made,) = client.models.exports(job_id)
+    client.models.save_export(job_id, asked["name"], tmp_path / "model.zip")
+    client.models.publish(job_id, "LeNet on digits?")
+
+    assert asked["state"] == "waiting"
+    assert made["error"] is None
+    assert made["result"]["parity"]["holds"]
+    assert made["result"]["parity"]["samples"] == 100
+    with zipfile.ZipFile(tmp_path / "model.zip") as packed:
+        assert {"info.json", "model.pb", "predict.py", "MODEL_CARD.md", "parity.json"} <= set(packed.namelist())
+        assert json.loads(packed.read("info.json"))["parity"]["holds"]
+    assert [each["name"] for each in client.models.pretrained()] == ["LeNet on digits?"]
+    with pytest.raises(JobError, match="published as LeNet on digits"):
         client.delete(job_id)
-    process.end(signal.SIGTERM)
+    client.models.withdraw("LeNet on digits?")
+    client.delete(job_id)

@@ -133,13 +133,13 @@ class Chart {
 }
 
 // What a click means in the words of the page.
-function chosen(asked, { dataIndex: number, seriesName, seriesIndex, data, value }) {
+function chosen(asked, { dataIndex: number, seriesName, seriesIndex, value }) {
   if (number === undefined) return null;
   if (asked.kind === "bar") {
     return { kind: "bar", name: asked.names[number], series: seriesName, value, number, link: asked.links?.[number] };
   }
   if (asked.kind === "heat") {
-    const [column, row] = data.value ?? data;
+    const [column, row] = value;
     const known = { row: asked.rows[row], column: asked.columns[column], row_number: row, column_number: column };
     const link = asked.link?.replace(/\{(\w+)\}/g, (whole, name) => (name in known ? encodeURIComponent(known[name]) : whole));
     return { kind: "heat", row: known.row, column: known.column, value: asked.values[row][column], number, link };

@@ -1,10 +1,13 @@
 // Sends files and folders to the studio while their progress is shown, then names them in a field of the form.
 //
-// Each file is a request of its own, a few at a time: a file that fails is named, and the others go on.
+// Small files share a request, large ones have their own, a few at a time: a file that fails is named, and the others
+// go on.
 import { droppedFiles, pickedFiles } from "./upload/files.js";
-import { sendFile } from "./upload/send.js";
+import { sendFile, sendFiles } from "./upload/send.js";
 
 const AT_ONCE = 4;
+const BATCH_FILES = 200;
+const BATCH_BYTES = 8e6;
 const SHOWN = 10;
 const GIVEN_UP_AFTER = 8;
 
@@ -96,8 +99,49 @@ export function mount(place) {
     progress(state);
   }
 
+  function nextSmall(state) {
+    const some = [];
+    let bytes = 0;
+    while (state.waiting.length && some.length < BATCH_FILES && bytes + state.waiting[0].blob.size <= BATCH_BYTES) {
+      bytes += state.waiting[0].blob.size;
+      some.push(state.waiting.shift());
+    }
+    return some;
+  }
+
+  // Where a batch is refused, each file is tried alone: then it is known which one it is, and why.
+  async function sendSmall(state, some) {
+    try {
+      state.upload = await sendFiles(place.dataset.uploads, some, state.upload.id, {
+        signal: state.stop.signal,
+        onProgress: (bytes) => {
+          state.loaded.set(some, bytes);
+          progress(state);
+        },
+      });
+    } catch (error) {
+      state.loaded.delete(some);
+      if (state.stop.signal.aborted) return;
+      if (error.isFinal) state.waiting.length = 0;
+      for (const file of some) {
+        if (state.inRow < GIVEN_UP_AFTER && !error.isFinal) await sendOne(state, file);
+        else state.failed.push({ file, reason: error.message });
+      }
+      return;
+    }
+    state.loaded.delete(some);
+    state.done += some.length;
+    state.inRow = 0;
+    for (const file of some) state.sent += file.blob.size;
+    progress(state);
+  }
+
   async function work(state) {
-    while (state.waiting.length && !state.stop.signal.aborted) await sendOne(state, state.waiting.shift());
+    while (state.waiting.length && !state.stop.signal.aborted) {
+      const some = nextSmall(state);
+      if (some.length > 1) await sendSmall(state, some);
+      else await sendOne(state, some[0] ?? state.waiting.shift());
+    }
   }
 
   async function forget(state) {

@@ -11,6 +11,8 @@ from ziggurat.errors import DataError
 
 __all__ = ["DatasetClient"]
 
+_BATCH_BYTES: Final = 8 << 20
+_BATCH_FILES: Final = 200
 _BLOCK_BYTES: Final = 1 << 20
 
 
@@ -39,9 +41,13 @@ class DatasetClient:
         if not files or not path.exists():
             raise DataError("An upload has at least one file.", received=f"`{path}`")
         upload: dict[str, Any] = {"id": "", "source": ""}
-        for file in files:
-            params = {"name": file.relative_to(root).as_posix(), "id": upload["id"]}
-            upload = self._connection.ask("POST", "/uploads", params=params, content=_blocks(file))
+        for some in _batches(files):
+            if len(some) == 1:
+                params = {"name": some[0].relative_to(root).as_posix(), "id": upload["id"]}
+                upload = self._connection.ask("POST", "/uploads", params=params, content=_blocks(some[0]))
+            else:
+                parts = [("files", (each.relative_to(root).as_posix(), each.read_bytes())) for each in some]
+                upload = self._connection.ask("POST", "/uploads/files", params={"id": upload["id"]}, files=parts)
         return upload["source"]
 
     def guess(self, source: str) -> list[dict[str, Any]]:
@@ -108,6 +114,21 @@ class DatasetClient:
         """Write a zip archive of a data set in a format of others to ``target``."""
         body = {"format": format, "options": options}
         return self._connection.save("POST", f"/datasets/{job_id}/export", target, json=body)
+
+
+def _batches(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield files in groups that are sent together: small ones, or a large one alone."""
+    some: list[Path] = []
+    size_bytes = 0
+    for file in files:
+        more_bytes = file.stat().st_size
+        if some and (size_bytes + more_bytes > _BATCH_BYTES or len(some) == _BATCH_FILES):
+            yield some
+            some, size_bytes = [], 0
+        some.append(file)
+        size_bytes += more_bytes
+    if some:
+        yield some
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from ziggurat.client.connection import Connection, given
 
@@ -109,4 +108,4 @@ class ModelClient:
 
     def withdraw(self, name: str) -> None:
         """Take a published model out of the list; its job stays."""
-        self._connection.ask("DELETE", f"/pretrained/{quote(name, safe='')}")
+        self._connection.ask("DELETE", f"/pretrained/{name}")

@@ -50,9 +50,9 @@ class BackgroundResult:
         finally:
             self._ended.set()
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, wait_s: float) -> bool:
         """Wait for the end of the search; return whether it came."""
-        return self._ended.wait(seconds)
+        return self._ended.wait(wait_s)
 
 
 class BackgroundResults:

@@ -99,7 +99,8 @@ def _charts(found: Any, explore: str) -> Iterator[DatasetChart | None]:
     if found.texts is not None:
         yield _numbers("Characters of the texts", found.texts.characters, "Characters", "Texts")
         yield _numbers("Words of the texts", found.texts.words, "Words", "Texts")
-    yield _numbers("Sizes of the files", found.source_bytes, "Size", "Samples", as_text=as_bytes)
+    if found.pictures is not None:
+        yield _numbers("Sizes of the files", found.source_bytes, "Size", "Samples", as_text=as_bytes)
 
 
 def _classes(found: Any, explore: str) -> DatasetChart | None:
@@ -117,7 +118,7 @@ def _classes(found: Any, explore: str) -> DatasetChart | None:
             "kind": "bar",
             "names": [each.name for each in classes],
             "series": [
-                {"name": SPLIT_NAMES.get(split, split), "values": [each.counts.get(split, 0) for each in classes]}
+                {"name": _split_name(split), "values": [each.counts.get(split, 0) for each in classes]}
                 for split in splits
             ],
             "stacked": True,
@@ -125,7 +126,7 @@ def _classes(found: Any, explore: str) -> DatasetChart | None:
             "y": what,
             "links": links,
         },
-        heads=("Class", *(SPLIT_NAMES.get(split, split) for split in splits), "Together"),
+        heads=("Class", *(_split_name(split) for split in splits), "Together"),
         rows=[
             (each.name, *(as_count(each.counts.get(split, 0)) for split in splits), as_count(each.total))
             for each in classes[:_MOST_ROWS]
@@ -134,6 +135,10 @@ def _classes(found: Any, explore: str) -> DatasetChart | None:
         note="" if len(classes) <= _MOST_ROWS else f"The table has the {_MOST_ROWS} largest of {len(classes)} classes.",
         wide=True,
     )
+
+
+def _split_name(split: str) -> str:
+    return SPLIT_NAMES.get(split) or split
 
 
 def _pixels(found: Any) -> DatasetChart | None:

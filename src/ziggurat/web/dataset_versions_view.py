@@ -66,12 +66,13 @@ def differences_of(older: Path, newer: Path) -> list[tuple[str, int, Sequence[st
 
 
 def _version(studio: Studio, note: Any, jobs: Mapping[str, Job]) -> DatasetVersion:
-    described = _described(studio, note.folder) if note.folder is not None else None
-    if described is None:
+    folder: Path | None = note.folder
+    described = _described(studio, folder) if folder is not None else None
+    if folder is None or described is None:
         return DatasetVersion(note=note, job=None, splits={}, classes={})
     splits = described["splits"]
     classes = {each["name"]: sum(each.get(split, 0) for split in splits) for each in described["classes"]}
-    return DatasetVersion(note=note, job=jobs.get(note.folder.name), splits=splits, classes=classes)
+    return DatasetVersion(note=note, job=jobs.get(folder.name), splits=splits, classes=classes)
 
 
 def _described(studio: Studio, folder: Path) -> dict[str, Any] | None:

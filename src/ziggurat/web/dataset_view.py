@@ -92,7 +92,7 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
         described=described,
         kind=KIND_NAMES.get(described["kind"], described["kind"]),
         size_bytes=_size_bytes(Path(job.folder)),
-        store=", ".join(_STORES.get(name, name) for name in described["stores"]),
+        store=", ".join(_STORES.get(name) or name for name in described["stores"]),
         pictures=_pictures(described["image"]),
         parents=described["parents"],
         parent=_find(studio, job.parent),

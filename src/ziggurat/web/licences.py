@@ -106,8 +106,12 @@ def _needed(
 def _licence(distribution: importlib.metadata.Distribution) -> Licence:
     about = distribution.metadata
     classifiers = [each.removeprefix(_CLASSIFIER) for each in about.get_all("Classifier") or () if _CLASSIFIER in each]
-    said = about.get("License-Expression") or ", ".join(classifiers) or (about.get("License") or "").strip()
+    said = _said(about, "License-Expression") or ", ".join(classifiers) or _said(about, "License")
     return Licence(name=about["Name"], version=distribution.version, licence=said.splitlines()[0][:100] if said else "")
+
+
+def _said(about: importlib.metadata.PackageMetadata, name: str) -> str:
+    return (about.get_all(name) or [""])[0].strip()
 
 
 def _texts(distribution: importlib.metadata.Distribution) -> Iterator[str]:

@@ -51,3 +51,27 @@ def test_an_upload_is_looked_at_and_removed(ask):
 def test_ids_of_uploads_are_no_paths(ask):
     for name in ("..", "1-2", "%2e%2e"):
         assert ask("DELETE", f"/api/v1/uploads/{name}").status_code in (404, 405)
+
+
+def test_many_small_files_come_in_one_request(ask):
+    first = ask("POST", "/api/v1/uploads?name=cat/1.png", content=_PICTURE).json()
+    parts = [("files", (f"dog/{number}.png", _PICTURE)) for number in range(120)]
+
+    found = ask("POST", f"/api/v1/uploads/files?id={first['id']}", files=parts)
+
+    assert found.status_code == 201, found.text
+    assert (found.json()["id"], found.json()["files"]) == (first["id"], 121)
+    guess = ask("POST", "/api/v1/dataset-guesses", json={"source": found.json()["source"]}).json()[0]
+    assert (guess["format"], guess["kind"]) == ("class_folders", "image-classification")
+
+
+def test_digits_94_no_name_of_many_leads_out_of_the_upload(ask, studio):
+    parts = [("files", ("good.png", _PICTURE)), ("files", ("../x.png", b"x"))]
+    answer = ask("POST", "/api/v1/uploads/files", files=parts)
+    assert answer.status_code == 422
+    assert not list(studio.root.rglob("x.png"))
+
+
+def test_files_of_no_upload_are_refused(ask):
+    answer = ask("POST", "/api/v1/uploads/files?id=1234567890-0123456789abcdef", files=[("files", ("a.png", b"x"))])
+    assert (answer.status_code, answer.json()["rule"]) == (404, "There is no such upload.")

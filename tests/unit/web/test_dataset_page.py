@@ -131,6 +131,7 @@ def test_pictures_are_kept_by_the_browser(visit: Any, pets: str) -> None:
     assert answer.headers["content-type"] == "image/png"
     assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
     picture = cv2.imdecode(np.frombuffer(answer.content, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert picture is not None
     assert picture.shape[:2] == (11, 16)
     assert visit.get(f"/datasets/{pets}/pictures/val/1?part=1").status_code == 404
     assert visit.get(f"/datasets/{pets}/pictures/val/99").status_code == 422

@@ -24,7 +24,7 @@ function bar(asked, look) {
     type: "category",
     data: asked.names,
     inverse: lies,
-    nameGap: lies ? 110 : isMany ? 58 : 28,
+    nameGap: lies ? 110 : 28,
     splitLine: { show: false },
   };
   const values = {
@@ -63,6 +63,7 @@ function heat(asked, look, width) {
       cells.push([x, y, share, value]);
     }),
   );
+  const isTilted = asked.columns.length > 8 && asked.columns.some((name) => String(name).length > 3);
   const isSmall = cells.length <= FEW_CELLS && width / Math.max(1, asked.columns.length) > 34;
   const names = (title, data, gap) => ({
     ...look.axis(title, { formatter: (text) => shortened(text, 14), hideOverlap: true }),
@@ -72,26 +73,26 @@ function heat(asked, look, width) {
     splitLine: { show: false },
     splitArea: { show: false },
   });
-  const columns = names(asked.x, asked.columns, asked.columns.length > 8 ? 78 : 30);
-  columns.axisLabel.rotate = asked.columns.length > 8 ? 60 : 0;
+  const columns = names(asked.x, asked.columns, isTilted ? 78 : 30);
+  columns.axisLabel.rotate = isTilted ? 60 : 0;
   return {
-    grid: { left: 116, right: 12, top: 12, bottom: asked.columns.length > 8 ? 98 : 50 },
+    grid: { left: 116, right: 12, top: 12, bottom: isTilted ? 98 : 50 },
     xAxis: columns,
     yAxis: { ...names(asked.y, asked.rows, 98), inverse: true },
     visualMap: { show: false, min: 0, max: asked.shares ? 1 : most || 1, dimension: 2, inRange: { color: look.ramp } },
     tooltip: {
       ...look.base.tooltip,
-      formatter: ({ data }) => `${asked.y ?? "Row"}: ${asked.rows[data[1]]}\n${asked.x ?? "Column"}: ${asked.columns[data[0]]}\n${valueText(data[3], asked.percent)}`,
+      formatter: ({ value }) => `${asked.y ?? "Row"}: ${asked.rows[value[1]]}\n${asked.x ?? "Column"}: ${asked.columns[value[0]]}\n${valueText(value[3], asked.percent)}`,
     },
     series: [
       {
         type: "heatmap",
-        data: cells,
+        data: cells.map((value) => ({ value, label: { color: value[2] > 0.55 * (asked.shares ? 1 : most) ? look.surface : look.ink } })),
         progressive: 4000,
         cursor: asked.link ? "pointer" : "default",
         itemStyle: { borderColor: look.surface, borderWidth: isSmall ? 1 : 0 },
         emphasis: { itemStyle: { borderColor: look.ink, borderWidth: 1 } },
-        label: { show: isSmall, color: look.ink, textBorderColor: look.surface, textBorderWidth: 2, formatter: ({ data }) => valueText(data[3], asked.percent) },
+        label: { show: isSmall, formatter: ({ value }) => valueText(value[3], asked.percent) },
       },
     ],
   };
@@ -138,6 +139,7 @@ function parallel(asked, look, width) {
         dim,
         nameLocation: "end",
         nameTextStyle: { color: look.ink, width: isCramped ? 70 : 130, overflow: "truncate" },
+        axisLabel: { ...drawn.axisLabel, color: look.ink, textBorderColor: look.surface, textBorderWidth: 3 },
         type: axis.categories ? "category" : axis.log ? "log" : "value",
         data: axis.categories,
         scale: true,

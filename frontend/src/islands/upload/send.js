@@ -1,4 +1,4 @@
-// Sends one file; `fetch` cannot tell how far it is, so this is an XMLHttpRequest.
+// Sends files; `fetch` cannot tell how far it is, so this is an XMLHttpRequest.
 function refused(request) {
   let reason = `the studio answered ${request.status}`;
   try {
@@ -12,10 +12,8 @@ function refused(request) {
   return error;
 }
 
-export function sendFile(address, file, uploadId, { signal, onProgress }) {
+function post(address, query, body, type, { signal, onProgress }) {
   return new Promise((resolve, reject) => {
-    const query = new URLSearchParams({ name: file.name });
-    if (uploadId) query.set("id", uploadId);
     const request = new XMLHttpRequest();
     const stop = () => request.abort();
     const end = (act, value) => {
@@ -23,7 +21,7 @@ export function sendFile(address, file, uploadId, { signal, onProgress }) {
       act(value);
     };
     request.open("POST", `${address}?${query}`);
-    request.setRequestHeader("Content-Type", "application/octet-stream");
+    if (type) request.setRequestHeader("Content-Type", type);
     request.setRequestHeader("Accept", "application/json");
     request.upload.onprogress = (event) => onProgress(event.loaded);
     request.onload = () =>
@@ -31,6 +29,19 @@ export function sendFile(address, file, uploadId, { signal, onProgress }) {
     request.onerror = () => end(reject, new Error("the studio did not answer, or the file changed or went away"));
     request.onabort = () => end(reject, new Error("cancelled"));
     signal.addEventListener("abort", stop);
-    request.send(file.blob);
+    request.send(body);
   });
+}
+
+export function sendFile(address, file, uploadId, options) {
+  const query = new URLSearchParams({ name: file.name });
+  if (uploadId) query.set("id", uploadId);
+  return post(address, query, file.blob, "application/octet-stream", options);
+}
+
+// Many small files in one request: one for each would take longer than the files do.
+export function sendFiles(address, files, uploadId, options) {
+  const form = new FormData();
+  for (const file of files) form.append("files", file.blob, file.name);
+  return post(`${address}/files`, new URLSearchParams({ id: uploadId }), form, "", options);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Form, Path, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from ziggurat.api.guard import new_router
 from ziggurat.api.refusals import status_of
@@ -28,6 +29,12 @@ _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
 _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 """A data set never changes, and an id is never used again."""
+
+
+class _Picture(BaseModel):
+    part: int = Field(0, ge=0, le=100)
+    max_side_px: int = Field(1024, ge=8, le=4096)
+    overlay: bool = False
 
 
 @router.get("/datasets/{job_id}", include_in_schema=False)
@@ -76,9 +83,7 @@ def picture(
     job_id: str,
     split: str,
     row: Annotated[int, Path(ge=0, lt=2**31)],
-    number: Annotated[int, Query(alias="part", ge=0, le=100)] = 0,
-    max_side_px: Annotated[int, Query(ge=8, le=4096)] = 1024,
-    overlay: bool = False,
+    wanted: Annotated[_Picture, Query()],
 ) -> Response:
     """Return a picture of a sample, made smaller where it is larger; a mask in the colours of its classes."""
     content, media_type = sample_picture(
@@ -86,9 +91,9 @@ def picture(
         studio.datasets.folder(job_id),
         split,
         row,
-        part=number,
-        max_side_px=max_side_px,
-        is_overlay=overlay,
+        part=wanted.part,
+        max_side_px=wanted.max_side_px,
+        is_overlay=wanted.overlay,
     )
     return Response(content, media_type=media_type, headers=_KEPT)
 

@@ -55,6 +55,24 @@ class _Correction:
     single: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Refused:
+    """What is shown of a correction that was not made.
+
+    Args:
+        typed: what was typed; None where nobody typed anything.
+        said: what is wrong with it; None for nothing.
+        status: of HTTP.
+    """
+
+    typed: _Correction | None = None
+    said: dict[str, Any] | None = None
+    status: int = 200
+
+
+_NOTHING: Final = _Refused()
+
+
 @router.get("/datasets/{job_id}/explore", include_in_schema=False)
 def explore(request: Request, studio: Held, _who: Viewer, job_id: str) -> Response:
     """Return the samples that a filter leaves, page by page."""
@@ -132,11 +150,11 @@ def _refused(
 ) -> Response:
     """Show the page again with what was typed and what is wrong with it."""
     asked, texts = sent
-    shown = {"typed": asked, "said": error.as_dict(), "status": status_of(error)}
+    refused = _Refused(typed=asked, said=error.as_dict(), status=status_of(error))
     split, _, row = asked.single.partition("/")
     if row.isascii() and row.isdigit() and len(row) < 10:
-        return _sample_page(request, studio, job_id, (split, int(row)), _within(texts), **shown)
-    return _explorer(request, studio, job_id, filter_of(texts), **shown)
+        return _sample_page(request, studio, job_id, (split, int(row)), _within(texts), refused=refused)
+    return _explorer(request, studio, job_id, filter_of(texts), refused)
 
 
 def _explorer(
@@ -144,15 +162,12 @@ def _explorer(
     studio: Studio,
     job_id: str,
     wanted: DatasetFilter,
-    *,
-    typed: _Correction | None = None,
-    said: dict[str, Any] | None = None,
-    status: int = 200,
+    refused: _Refused = _NOTHING,
 ) -> Response:
     job = studio.jobs.get(job_id)
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
-    filter_problem = None
+    filter_problem, status = None, refused.status
     try:
         found = explored(studio, job_id, wanted)
     except ZigguratError as error:
@@ -163,7 +178,7 @@ def _explorer(
         "dataset/explore.html",
         status,
         **dataset_frame(studio, job, "explore", sum(found.problem_counts.values())),
-        **_correcting(job, found.schema, typed, said),
+        **_correcting(job, found.schema, refused),
         found=found,
         wanted=wanted,
         filter_problem=filter_problem,
@@ -180,9 +195,7 @@ def _sample_page(
     wanted: DatasetFilter,
     *,
     at: int | None = None,
-    typed: _Correction | None = None,
-    said: dict[str, Any] | None = None,
-    status: int = 200,
+    refused: _Refused = _NOTHING,
 ) -> Response:
     job = studio.jobs.get(job_id)
     if not is_finished(job):
@@ -191,9 +204,9 @@ def _sample_page(
     return page(
         request,
         "dataset/sample.html",
-        status,
+        refused.status,
         **dataset_frame(studio, job, "explore"),
-        **_correcting(job, found.schema, typed, said),
+        **_correcting(job, found.schema, refused),
         sample=found.sample,
         around=found.neighbours,
         label_json=label_as_json(found.sample.entry.label),
@@ -207,7 +220,7 @@ def _within(values: Mapping[str, Any]) -> DatasetFilter:
     return filter_of({**values, "split": values.get("in_split", "")})
 
 
-def _correcting(job: Job, schema: Any, typed: _Correction | None, said: dict[str, Any] | None) -> dict[str, Any]:
+def _correcting(job: Job, schema: Any, refused: _Refused) -> dict[str, Any]:
     one_class = bool(schema.class_names) and schema.kind in ("image-classification", "text-classification", "table")
     if one_class:
         labels = [(name, name) for name in schema.class_names]
@@ -219,6 +232,6 @@ def _correcting(job: Job, schema: Any, typed: _Correction | None, said: dict[str
         "labels": labels,
         "schema": schema,
         "can_relabel": schema.kind not in ("segmentation", "image-to-image"),
-        "typed": typed or _Correction(name=next_name(job.name)),
-        "said": said,
+        "typed": refused.typed or _Correction(name=next_name(job.name)),
+        "said": refused.said,
     }

@@ -165,9 +165,10 @@ def _checkpoint_folder(job: Job, name: str) -> Path:
 
 
 def _check_name(name: str) -> None:
-    if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
+    is_path = any(part in ("", ".", "..") for part in name.split("/"))  # it is a part of addresses
+    if is_path or len(name) > _NAME_LENGTH or not name.isprintable():
         raise ConfigurationError(
-            f"The name of a published model has 1 to {_NAME_LENGTH} printable characters.",
+            f"The name of a published model has 1 to {_NAME_LENGTH} printable characters, and is no path.",
             received=repr(name[:50]),
             advice="Such as `LeNet on digits`.",
             details={"field": "name"},

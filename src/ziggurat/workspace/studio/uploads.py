@@ -147,6 +147,11 @@ class Incoming:
         self._left = most_bytes
         self._file: IO[bytes] | None = None
 
+    @property
+    def upload_id(self) -> str:
+        """The upload that the file belongs to."""
+        return self._id
+
     def write(self, block: bytes) -> None:
         """Add some bytes.
 

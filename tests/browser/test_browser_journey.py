@@ -1,0 +1,131 @@
+"""Shows the whole way in a real browser, with the real server and workers: from pictures to a model taken away."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+LONG_MS = 180_000
+"""How long a job may take on a machine that is busy."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_from_pictures_to_a_model(page: Page, server: Any, digit_folders: Path, tmp_path: Path) -> None:
+    page.set_default_timeout(60_000)
+    _make_data_set(page, server, digit_folders)
+    model = _train_in_the_editor(page)
+    _watch_the_curves(page)
+    _classify_one_picture(page, digit_folders)
+    _follow_a_cell_to_its_samples(page, server, model)
+    clone = _clone_with_another_rate(page, server, model)
+    _compare(page, server, model, clone)
+    _take_away(page, server, model, tmp_path)
+
+
+def _make_data_set(page: Page, server: Any, folders: Path) -> None:
+    page.goto(server.address + "/")
+    page.get_by_role("navigation", name="Studio").get_by_role("link", name="New data set").click()
+    page.locator("#folder").set_input_files(folders)
+    expect(page.locator("#upload")).to_contain_text("400 files sent")
+    expect(page.locator("#preview")).to_contain_text("10 classes", timeout=60_000)
+    page.get_by_label("Test share").fill("0.25")
+    page.get_by_label("Name", exact=True).fill("Journey")
+    page.get_by_role("button", name="Create the data set").click()
+    page.wait_for_url("**/datasets/2*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Journey")
+    expect(page.locator("main .badge.done").first).to_be_visible(timeout=LONG_MS)
+
+
+def _train_in_the_editor(page: Page) -> str:
+    page.get_by_role("link", name="New model").last.click()
+    expect(page.get_by_label("Data set", exact=True)).to_contain_text("Journey")
+    page.get_by_role("button", name="Customize LeNet-5").click()
+    expect(page.get_by_label("Custom", exact=True)).to_be_checked()
+    expect(page.locator(".cm-content")).to_contain_text("class UserModel(Tower)")
+    page.get_by_label("Epochs", exact=True).fill("12")
+    page.get_by_label("Batch size (samples)").fill("16")
+    page.get_by_label("Learning rate", exact=True).fill("0.02")
+    page.get_by_role("button", name="Start the training").click()
+    page.wait_for_url("**/models/2*")
+    return page.url.rpartition("/")[2]
+
+
+def _watch_the_curves(page: Page) -> None:
+    """The curves grow while the training runs, without a reload of the page."""
+    page.evaluate("window.wasHere = true")
+    expect(page.locator("main .badge.running").first).to_be_visible(timeout=LONG_MS)
+    expect(page.locator("[data-island=curves] canvas").first).to_be_visible(timeout=LONG_MS)
+    loss = page.locator("[data-island=curves]").get_by_role("table").first
+    page.locator("[data-island=curves] details summary", has_text="Values as a table").first.click()
+    expect(loss.locator("tbody tr").nth(1)).to_be_visible(timeout=LONG_MS)
+    early = loss.locator("tbody tr").count()
+    expect(page.locator("main .badge.done").first).to_be_visible(timeout=LONG_MS)
+    expect(loss.locator("tbody tr").nth(early)).to_be_attached()
+    assert page.evaluate("window.wasHere")
+    expect(page.locator("main").get_by_text("best", exact=True).first).to_be_visible()
+
+
+def _classify_one_picture(page: Page, folders: Path) -> None:
+    page.get_by_role("link", name="Test", exact=True).first.click()
+    picture = sorted((folders / "7").iterdir())[0]
+    page.locator("#picture").set_input_files(picture)
+    page.locator("#one-predict").click()
+    expect(page.locator("#test-one")).to_contain_text("7", timeout=LONG_MS)
+    expect(page.locator("#test-one img").first).to_be_visible()
+    best = page.locator("#test-one table tbody tr, #test-one ol li").first
+    expect(best).to_contain_text("7")
+
+
+def _follow_a_cell_to_its_samples(page: Page, server: Any, model: str) -> None:
+    page.goto(f"{server.address}/models/{model}/test?tab=splits")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("#evaluate-test").click()
+    page.wait_for_url("**/evaluations/2*")
+    matrix = page.locator("table.confusion")
+    expect(matrix).to_be_visible(timeout=LONG_MS)
+    cell = matrix.locator("td.right a").first
+    count = int(cell.inner_text())
+    cell.click()
+    page.wait_for_url("**/samples?*")
+    pictures = page.locator("main img")
+    expect(pictures).to_have_count(count)
+    expect(pictures.first).to_have_js_property("complete", True)
+    assert pictures.first.evaluate("each => each.naturalWidth") > 0
+
+
+def _clone_with_another_rate(page: Page, server: Any, model: str) -> str:
+    page.goto(f"{server.address}/models/{model}")
+    page.get_by_role("link", name="Clone", exact=True).click()
+    page.get_by_label("Learning rate", exact=True).fill("0.001")
+    page.get_by_label("Name", exact=True).fill("Slower")
+    page.get_by_role("button", name="Start the training").click()
+    page.wait_for_url(lambda url: "/models/2" in url and model not in url)
+    expect(page.locator("main .badge.done").first).to_be_visible(timeout=LONG_MS)
+    return page.url.rpartition("/")[2]
+
+
+def _compare(page: Page, server: Any, model: str, clone: str) -> None:
+    page.goto(f"{server.address}/compare?job={model}&job={clone}")
+    differences = page.locator("main").get_by_role("row").filter(has_text="learning_rate")
+    expect(differences.filter(has_text="0.02").filter(has_text="0.001").first).to_be_visible()
+    expect(page.locator("[data-island=curves] canvas").first).to_be_visible()
+
+
+def _take_away(page: Page, server: Any, model: str, folder: Path) -> None:
+    page.goto(f"{server.address}/models/{model}/take-away")
+    page.get_by_label("ONNX").check()
+    page.locator("#export-go").click()
+    link = page.locator("#take-exports").get_by_role("link", name="(zip)")
+    expect(link).to_be_visible(timeout=LONG_MS)
+    with page.expect_download() as downloading:
+        link.click()
+    archive = folder / "model.zip"
+    downloading.value.save_as(archive)
+    names = {name.rpartition("/")[2] for name in zipfile.ZipFile(archive).namelist()}
+    assert {"predict.py", "MODEL_CARD.md", "info.json"} <= names
+    assert any(name.endswith(".onnx") for name in names)
