@@ -38,11 +38,11 @@ def _make_data_set(page: Page, server: Any, folders: Path) -> None:
     page.get_by_role("button", name="Create the data set").click()
     page.wait_for_url("**/datasets/2*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Journey")
-    expect(page.locator("main .badge.done").first).to_be_visible(timeout=LONG_MS)
+    expect(page.get_by_role("link", name="Explore the samples")).to_be_visible(timeout=LONG_MS)
 
 
 def _train_in_the_editor(page: Page) -> str:
-    page.get_by_role("link", name="New model").last.click()
+    page.locator("main").get_by_role("link", name="New model").click()
     expect(page.get_by_label("Data set", exact=True)).to_contain_text("Journey")
     page.get_by_role("button", name="Customize LeNet-5").click()
     expect(page.get_by_label("Custom", exact=True)).to_be_checked()
