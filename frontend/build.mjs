@@ -2,7 +2,7 @@
 // page has them. `node build.mjs OUT` writes OUT anew; nothing there is in git.
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -41,16 +41,52 @@ async function licences() {
   return found;
 }
 
+// Files that a script needs, without itself, in the order in which a browser finds them.
+function needed(outputs, file) {
+  const found = [];
+  for (const { path, kind } of outputs[file].imports) {
+    if (kind === "import-statement") found.push(path, ...needed(outputs, path));
+  }
+  return [...new Set(found)];
+}
+
+// A helper of esbuild has no effect of its own, so whoever takes nothing from it need not wait for it.
+async function dropIdleImports(outputs) {
+  const helpers = Object.keys(outputs).filter((file) => Object.keys(outputs[file].inputs).every((name) => name === "<runtime>"));
+  for (const helper of helpers) {
+    const idle = new RegExp(`import"\\./(parts/)?${basename(helper)}";`, "g");
+    for (const file of Object.keys(outputs)) {
+      const text = await readFile(join(here, file), "utf8");
+      if (!idle.test(text)) continue;
+      await writeFile(join(here, file), text.replace(idle, ""));
+      outputs[file].imports = outputs[file].imports.filter(({ path }) => path !== helper);
+    }
+  }
+}
+
+// Which files an island is made of, so that a page that has it can ask for all of them at once.
+function islandFiles(outputs) {
+  const found = {};
+  for (const [file, { entryPoint }] of Object.entries(outputs)) {
+    const name = /^src\/islands\/([a-z-]+)\.js$/.exec(entryPoint ?? "")?.[1];
+    if (name) found[name] = [file, ...needed(outputs, file)].map((each) => relative(out, join(here, each)));
+  }
+  return found;
+}
+
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
-await build({
+const { metafile } = await build({
   ...shared,
   entryPoints: { studio: "src/studio.js" },
   outdir: out,
   format: "esm",
   splitting: true,
   chunkNames: "parts/[name]-[hash]",
+  metafile: true,
 });
+await dropIdleImports(metafile.outputs);
+await writeFile(join(out, "islands.json"), JSON.stringify(islandFiles(metafile.outputs)));
 // The theme is set before the first paint, so it is a plain script that the page waits for.
 await build({ ...shared, entryPoints: { theme: "src/theme.js" }, outdir: out, format: "iife" });
 await build({ ...shared, entryPoints: { "graph-worker": "src/graph-worker.js" }, outdir: out, format: "iife" });

@@ -195,4 +195,3 @@ def browser() -> Iterator[Browser]:
             yield opened
         finally:
             opened.close()
-

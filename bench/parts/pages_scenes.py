@@ -14,7 +14,9 @@ from bench.parts.studio_workspace import Workspace
 
 __all__ = ["Figures", "Scene", "measure", "scenes"]
 
-_CURVES: Final = "[...document.querySelectorAll('[data-island=curves]')].every((each) => Number(each.dataset.points) > 0)"
+_CURVES: Final = (
+    "[...document.querySelectorAll('[data-island=curves]')].every((each) => Number(each.dataset.points) > 0)"
+)
 _PICTURES: Final = (
     "[...document.images].every((each) => each.getBoundingClientRect().top > innerHeight || each.naturalWidth > 0)"
 )

@@ -1,36 +1,44 @@
 // Loads islands: parts of a page that need more than HTML. `<div data-island="curves">` is handed to islands/curves.js,
-// whose `mount(element)` may return a function that ends it.
+// whose `mount(element)` may return a function that ends it. Small ones come with the script of every page, so that they
+// are at work before the first paint; large ones are loaded by the pages that have them.
+import { mount as dialog } from "./islands/dialog.js";
+import { mount as explorer } from "./islands/explorer.js";
+import { mount as focus } from "./islands/focus.js";
+import { mount as home } from "./islands/home.js";
+import { mount as liveForm } from "./islands/live-form.js";
+import { mount as pictureDrop } from "./islands/picture-drop.js";
+import { mount as queue } from "./islands/queue.js";
+import { mount as threshold } from "./islands/threshold.js";
+
+const small = { dialog, explorer, focus, home, "live-form": liveForm, "picture-drop": pictureDrop, queue, threshold };
 const loaders = {
   charts: () => import("./islands/charts.js"),
   curves: () => import("./islands/curves.js"),
   editor: () => import("./islands/editor.js"),
-  dialog: () => import("./islands/dialog.js"),
-  focus: () => import("./islands/focus.js"),
-  explorer: () => import("./islands/explorer.js"),
   graph: () => import("./islands/graph.js"),
-  home: () => import("./islands/home.js"),
-  queue: () => import("./islands/queue.js"),
-  "live-form": () => import("./islands/live-form.js"),
   upload: () => import("./islands/upload.js"),
   "learning-rate": () => import("./islands/learning-rate.js"),
-  "picture-drop": () => import("./islands/picture-drop.js"),
-  threshold: () => import("./islands/threshold.js"),
 };
 const mounted = new Map();
+
+function begin(element, start) {
+  mounted.set(element, start(element) ?? (() => {}));
+  element.dataset.mounted = "true";
+}
 
 async function mount(element) {
   if (mounted.has(element)) return;
   const name = element.dataset.island;
+  if (small[name]) {
+    begin(element, small[name]);
+    return;
+  }
   const load = loaders[name];
   if (!load) throw new Error(`There is no island called ${name}.`);
   mounted.set(element, null);
   const module = await load();
-  if (!element.isConnected) {
-    mounted.delete(element);
-    return;
-  }
-  mounted.set(element, module.mount(element) ?? (() => {}));
-  element.dataset.mounted = "true";
+  if (element.isConnected) begin(element, module.mount);
+  else mounted.delete(element);
 }
 
 function sweep() {

@@ -42,6 +42,9 @@ PAGES = {
     "licences": "/about/licences",
     "operations": "/api/v1/docs",
 }
+TOO_WIDE = """() => [...document.querySelectorAll("body *")]
+  .filter((each) => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .slice(0, 12).map((each) => `${each.tagName}.${each.className}#${each.id}`).join(" ")"""
 BROKEN = """class UserModel(Tower):
     @model_property
     def inference(self):
@@ -90,8 +93,9 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
     assert len(answer.body()) < 20 * PAGE_BYTES
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(200)  # charts follow the width
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{width} px wide, the page is {wide} px wider"
+        assert wide <= 0, f"{width} px wide, the page is {wide} px wider: {page.evaluate(TOO_WIDE)}"
     page.set_viewport_size({"width": 1440, "height": 900})
     check_page(page)
     if PICTURES:

@@ -54,7 +54,7 @@ def _make_data_set(page: Page, keys: Keyboard, source: Path) -> None:
 
 
 def _start_training(page: Page, keys: Keyboard) -> None:
-    keys.reach("Train a model on it|Train a model|New model")
+    keys.reach("New model with it", tag="a")
     keys.press("Enter")
     page.wait_for_url("**/models/new*")
     if "dataset=" not in page.url:

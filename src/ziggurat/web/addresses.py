@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import HTTPConnection
 
-__all__ = ["address", "changed_query", "is_built", "page_of", "static_address"]
+__all__ = ["address", "changed_query", "is_built", "island_addresses", "page_of", "static_address"]
 
 _STATIC: Final = Path(__file__).parent / "static"
 _KIND_PAGES: Final = {"dataset": "datasets", "train": "models", "evaluate": "evaluations", "infer": "evaluations"}
@@ -51,6 +52,14 @@ def static_address(connection: HTTPConnection, name: str) -> str:
     return f"{address(connection, '/static/' + name)}?v={version}"
 
 
+def island_addresses(connection: HTTPConnection, *names: str) -> list[str]:
+    """Return the scripts that islands of these names are made of: a page asks for them before its own script runs."""
+    path = _STATIC / "vendor" / "islands.json"
+    found = _islands(str(path), path.stat().st_mtime_ns) if path.is_file() else {}
+    files = dict.fromkeys(file for name in names for file in found.get(name, ()))
+    return [address(connection, f"/static/vendor/{file}") for file in files]
+
+
 def is_built() -> bool:
     """Return whether the scripts of the pages were built; pages work as links and forms without them."""
     return (_STATIC / "vendor" / "studio.js").is_file()
@@ -59,3 +68,8 @@ def is_built() -> bool:
 @cache
 def _digest(path: str, _changed_ns: int) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+
+
+@cache
+def _islands(path: str, _changed_ns: int) -> dict[str, list[str]]:
+    return json.loads(Path(path).read_text(encoding="utf-8"))

@@ -12,13 +12,13 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["MOST_COMPARED", "Comparison", "EvaluatedSplit", "Metric", "chosen_runs", "compared", "found_runs"]
+__all__ = ["MOST_COMPARED", "Comparison", "CurveResult", "EvaluatedSplit", "chosen_runs", "compared", "found_runs"]
 
 MOST_COMPARED: Final = 20
 """Runs on one page: more curves than that nobody tells apart."""
 
 _FOUND: Final = 20
-_METRICS: Final = 6
+_SHOWN_RESULTS: Final = 6
 _LONG_TEXT: Final = 100
 _AXES: Final = 7
 _LONGEST_CATEGORY: Final = 24
@@ -31,7 +31,7 @@ _SMALL_IS_GOOD: Final = ("cost", "loss", "error", "distance", "mae", "mse")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class CurveResult:
     """What a curve came to in each run.
 
     Args:
@@ -76,15 +76,15 @@ class Comparison:
         runs: in the order in which they were asked for.
         labels: their names, told apart by the end of the id where several have the same.
         differences: (path of a field, its text in each run) where they differ.
-        metrics: the important ones first.
+        results: the important ones first.
         evaluations: that can be held against each other, sample by sample.
-        chart: parallel coordinates of fields and metrics, as the charts island takes them; empty where there are none.
+        chart: parallel coordinates of fields and results, as the charts island takes them; empty where there are none.
     """
 
     runs: list[Job]
     labels: list[str]
     differences: list[tuple[str, tuple[str, ...]]]
-    metrics: list[Metric]
+    results: list[CurveResult]
     evaluations: list[EvaluatedSplit]
     chart: dict[str, Any]
 
@@ -105,18 +105,18 @@ def found_runs(studio: Studio, text: str, without: Sequence[Job]) -> list[Job]:
     return [job for job in page.jobs if job.id not in taken][:_FOUND]
 
 
-def compared(studio: Studio, runs: Sequence[Job], metric: str = "") -> Comparison:
-    """Return what is shown of some runs; ``metric`` is the curve that colours the parallel coordinates."""
+def compared(studio: Studio, runs: Sequence[Job], coloured_by: str = "") -> Comparison:
+    """Return what is shown of some runs; ``coloured_by`` is the curve that colours the parallel coordinates."""
     found = studio.jobs.compare([job.id for job in runs])
     raw = {path: values for path, values in found["differences"].items() if path != "name"}
-    metrics, labels = _metrics(runs), _labels(runs)
+    results, labels = _results(runs), _labels(runs)
     return Comparison(
         runs=list(runs),
         labels=labels,
         differences=[(path, tuple(_text(value) for value in values)) for path, values in raw.items()],
-        metrics=metrics,
+        results=results,
         evaluations=_evaluations(studio, runs),
-        chart=_chart(labels, raw, metrics, metric) if len(runs) > 1 else {},
+        chart=_chart(labels, raw, results, coloured_by) if len(runs) > 1 else {},
     )
 
 
@@ -127,22 +127,22 @@ def _labels(runs: Sequence[Job]) -> list[str]:
     ]
 
 
-def _metrics(runs: Sequence[Job]) -> list[Metric]:
+def _results(runs: Sequence[Job]) -> list[CurveResult]:
     tags = {tag for job in runs for tag in job.scalars if not tag.startswith(_UNSHOWN_TAGS)}
     tags -= {f"{start}error" for start in ("", "validation_") if f"{start}accuracy" in tags}  # the same, upside down
     first = [tag for tag in _FIRST_TAGS if tag in tags]
     rest = sorted(tags - set(first), key=lambda tag: (not tag.startswith("validation"), tag))
-    return [_metric(tag, runs) for tag in (*first, *rest)[:_METRICS]]
+    return [_result(tag, runs) for tag in (*first, *rest)[:_SHOWN_RESULTS]]
 
 
-def _metric(tag: str, runs: Sequence[Job]) -> Metric:
+def _result(tag: str, runs: Sequence[Job]) -> CurveResult:
     is_small_good = any(word in tag.lower() for word in _SMALL_IS_GOOD)
     scalars = [job.scalars.get(tag) for job in runs]
     best = [None if each is None else (each.minimum if is_small_good else each.maximum) for each in scalars]
     numbers = [(value, place) for place, value in enumerate(best) if value is not None and math.isfinite(value)]
     chosen = (min if is_small_good else max)(numbers, key=lambda pair: pair[0]) if len(numbers) > 1 else None
     is_shared = chosen is not None and sum(value == chosen[0] for value, _ in numbers) > 1
-    return Metric(
+    return CurveResult(
         tag=tag,
         is_small_good=is_small_good,
         last=tuple(None if each is None else each.last for each in scalars),
@@ -151,13 +151,15 @@ def _metric(tag: str, runs: Sequence[Job]) -> Metric:
     )
 
 
-def _chart(labels: Sequence[str], raw: dict[str, list[Any]], metrics: Sequence[Metric], wanted: str) -> dict[str, Any]:
-    """Return the parallel coordinates as the charts island takes them; the wanted metric comes last and colours."""
+def _chart(
+    labels: Sequence[str], raw: dict[str, list[Any]], results: Sequence[CurveResult], wanted: str
+) -> dict[str, Any]:
+    """Return the parallel coordinates as the charts island takes them; the wanted curve comes last and colours."""
     columns = {path: axis for path, values in raw.items() if (axis := _column(values)) is not None}
-    if not columns or not metrics:
+    if not columns or not results:
         return {}
-    last = next((each for each in metrics if each.tag == wanted), metrics[0])
-    results = [*(each for each in metrics[:3] if each is not last), last]
+    last = next((each for each in results if each.tag == wanted), results[0])
+    results = [*(each for each in results[:3] if each is not last), last]
     bests = [(each.tag, [_finite(value) for value in each.best]) for each in results]
     named = [*list(columns.items())[:_AXES], *bests]
     lines = [{"name": label, "values": [values[place] for _, values in named]} for place, label in enumerate(labels)]

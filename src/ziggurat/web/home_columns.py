@@ -120,11 +120,11 @@ def column_choices(jobs: Iterable[Job], chosen: Sequence[str]) -> tuple[list[str
         for name, value in _leaves(job.spec, "", _DEPTH):
             settings.setdefault(name, set()).add(repr(value))
     differ = [name for name, values in settings.items() if len(values) > 1 and name not in _NEVER_CHOSEN]
-    metrics = sorted(set(curves) - set(settings), key=lambda tag: ("val" not in tag, tag))[:_MOST_OFFERED]
-    known = {*metrics, *differ[:_MOST_OFFERED]}
+    scalars = sorted(set(curves) - set(settings), key=lambda tag: ("val" not in tag, tag))[:_MOST_OFFERED]
+    known = {*scalars, *differ[:_MOST_OFFERED]}
     offered = [*differ[:_MOST_OFFERED], *(name for name in chosen if name not in known)]
     others = [name for name in (*_OWN, *settings, *curves) if name not in known and name not in _NEVER_CHOSEN]
-    return metrics, offered, list(dict.fromkeys(others))[:_MOST_NAMED]
+    return scalars, offered, list(dict.fromkeys(others))[:_MOST_NAMED]
 
 
 def _judges(job: Job) -> list[tuple[str, bool]]:

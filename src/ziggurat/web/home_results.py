@@ -94,7 +94,7 @@ class Results:
         rows: of the page.
         tabs: all of them.
         columns: behind that of the names.
-        metrics: curves that may become columns.
+        scalars: curves that may become columns.
         settings: fields of a spec that may become columns.
         others: further names.
         projects: names of all.
@@ -110,7 +110,7 @@ class Results:
     rows: Sequence[Row] = ()
     tabs: Sequence[Tab] = ()
     columns: Sequence[Column] = ()
-    metrics: Sequence[str] = ()
+    scalars: Sequence[str] = ()
     settings: Sequence[str] = ()
     others: Sequence[str] = ()
     projects: Sequence[str] = field(default=())
@@ -138,14 +138,14 @@ def results_of(studio: Studio, query: HomeQuery, kinds: Mapping[str, int] | None
         page = jobs.page(query.chosen())
     shown = () if page is None else page.jobs
     rows = _rows(studio, query, shown)
-    metrics, settings, others = column_choices(shown, query.columns)
+    scalars, settings, others = column_choices(shown, query.columns)
     return Results(
         query=query,
         total=0 if page is None else page.total,
         rows=rows,
         tabs=[Tab(name, title, _count(counted, each)) for name, (title, each) in TABS.items()],
         columns=_columns(query, rows),
-        metrics=metrics,
+        scalars=scalars,
         settings=settings,
         others=others,
         projects=[project.name for project, _ in studio.projects.all()],

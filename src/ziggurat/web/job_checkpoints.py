@@ -15,7 +15,7 @@ from ziggurat.workspace.checkpoint_files import list_checkpoints
 
 __all__ = ["CheckpointRow", "CheckpointTable", "checkpoint_table"]
 
-_SHOWN_METRICS: Final = 4
+_SHOWN_SCALARS: Final = 4
 _UNSHOWN: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
 _JUDGES: Final = (
     ("validation_accuracy", max),
@@ -35,7 +35,7 @@ class CheckpointRow:
     Args:
         checkpoint: it.
         names: that point at it, such as ``min-validation_error``.
-        values: of the table's metrics; None where it has none.
+        values: of the table's tags; None where it has none.
         best_by: why it is the best; empty where it is not.
     """
 
@@ -50,11 +50,11 @@ class CheckpointTable:
     """The checkpoints of a job.
 
     Args:
-        metrics: names of the curves whose values are shown.
+        tags: names of the curves whose values are shown.
         rows: the newest first.
     """
 
-    metrics: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     rows: tuple[CheckpointRow, ...] = field(default=())
 
 
@@ -67,14 +67,14 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
     """
     names = _given_names(job)
     best, why = _best(checkpoints, names)
-    metrics = _metrics(checkpoints)
+    tags = _scalar_tags(checkpoints)
     return CheckpointTable(
-        metrics=metrics,
+        tags=tags,
         rows=tuple(
             CheckpointRow(
                 checkpoint=each,
                 names=names.get(each.name, ()),
-                values=tuple(each.scalars.get(tag) for tag in metrics),
+                values=tuple(each.scalars.get(tag) for tag in tags),
                 best_by=why if each.name == best else "",
             )
             for each in reversed(checkpoints)
@@ -102,8 +102,8 @@ def _best(checkpoints: Sequence[Checkpoint], names: dict[str, tuple[str, ...]]) 
     return "", ""
 
 
-def _metrics(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+def _scalar_tags(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
     tags = {tag for each in checkpoints for tag in each.scalars if not tag.startswith(_UNSHOWN)}
     known = [tag for tag, _ in _JUDGES if tag in tags]
     further = sorted(tags - set(known), key=lambda tag: (not tag.startswith("validation"), tag))
-    return tuple([*known, *further][:_SHOWN_METRICS])
+    return tuple([*known, *further][:_SHOWN_SCALARS])

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ziggurat import __version__
 from ziggurat.web import words
-from ziggurat.web.addresses import address, changed_query, is_built, page_of, static_address
+from ziggurat.web.addresses import address, changed_query, is_built, island_addresses, page_of, static_address
 from ziggurat.web.strip import strip_of
 
 __all__ = ["is_part", "page", "part", "see_other"]
@@ -77,6 +77,7 @@ def _text(request: Request, template: str, values: dict[str, Any]) -> str:
             here=lambda **changes: changed_query(request, **changes),
             page_of=lambda job: page_of(request, job.id, job.kind),
             static=lambda name: static_address(request, name),
+            scripts_of=lambda *islands: island_addresses(request, *islands),
             **values,
         )
     )

@@ -77,7 +77,7 @@ def test_only_differences_are_shown_and_the_best_is_marked(studio, run, visit):
 
     assert view.differences == [("learning_rate", ("0.1", "0.001"))]
     assert view.labels == [f"same ({good.id[-4:]})", f"same ({bad.id[-4:]})"]
-    assert [(each.tag, each.last, each.best, each.winner) for each in view.metrics] == [
+    assert [(each.tag, each.last, each.best, each.winner) for each in view.results] == [
         ("validation_accuracy", (0.9, None), (0.9, None), None),
         ("cost", (0.7, 1.5), (0.5, 1.5), 0),
     ]

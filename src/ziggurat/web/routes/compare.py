@@ -26,7 +26,7 @@ def compare(
     job: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006 - never changed
     text: _Text = "",
     choose: _Text = "",
-    metric: _Text = "",
+    curve: _Text = "",
 ) -> Response:
     """Return the comparison of the named runs, or what helps to choose some."""
     runs, left_out = chosen_runs(studio, job)
@@ -36,4 +36,4 @@ def compare(
     if choose or not runs:
         return page(request, "compare.html", view=None, found=found_runs(studio, text, runs), **shown)
     topics = tuple(f"job:{each.id}" for each in runs if each.is_active)
-    return page(request, "compare.html", topics=topics, view=compared(studio, runs, metric), metric=metric, **shown)
+    return page(request, "compare.html", topics=topics, view=compared(studio, runs, curve), curve=curve, **shown)

@@ -78,12 +78,7 @@ def open_studio(
             )
         )
         if start:
-            uploads = Uploads(root / "uploads", time.time)
-            duties = (
-                supervisor.tidy,
-                lambda: uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S)),
-            )
-            made.enter_context(Janitor(duties))
+            made.enter_context(_janitor(supervisor, store, root))
         parts = StudioParts(
             store=store,
             supervisor=supervisor,
@@ -96,6 +91,15 @@ def open_studio(
     if start:
         supervisor.start()
     return studio
+
+
+def _janitor(supervisor: Supervisor, store: Store, root: Path) -> Janitor:
+    uploads = Uploads(root / "uploads", time.time)
+
+    def clear_uploads() -> None:
+        uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S))
+
+    return Janitor((supervisor.tidy, clear_uploads))
 
 
 @contextmanager
