@@ -32,7 +32,7 @@ $(BENCH_STAMP): $(STAMP)
 	@touch $(BENCH_STAMP)
 
 demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten digits in it
-	$(BIN)/ziggurat demo
+	$(BIN)/ziggurat demo $(DEMO_FLAGS)
 
 test: check $(SCRIPTS)  ## check, then run every test
 	$(BIN)/python -m tools.run_tests

@@ -15,7 +15,8 @@ _FOCUS = """() => {
     if (!element || element === document.body || element === document.documentElement) return null;
     const box = element.getBoundingClientRect();
     const style = getComputedStyle(element);
-    const frame = element.matches("input[type=radio], input[type=checkbox]") ? element.closest(".segment, .chip") : null;
+    const isBox = element.matches("input[type=radio], input[type=checkbox]");
+    const frame = isBox ? element.closest(".segment, .chip") : null;
     const shown = [element, frame, frame?.querySelector("label")].filter(Boolean).map((each) => getComputedStyle(each));
     const text = (nodes) => nodes.map((node) => node.textContent).join(" ");
     const named = (element.getAttribute("aria-labelledby") ?? "").split(" ").filter(Boolean);

@@ -1,4 +1,4 @@
-"""Shows that accounts hold in a real browser: the first one, roles, sessions that end, and the way back from the login."""
+"""Shows that accounts hold in a real browser: the first one, roles, sessions that end, the way back from the login."""
 
 from __future__ import annotations
 

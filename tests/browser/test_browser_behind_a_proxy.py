@@ -1,4 +1,4 @@
-"""Shows that the studio works below a prefix behind reverse proxies: pages, forms, live news, and the way to the login."""
+"""Shows that the studio works below a prefix behind reverse proxies: pages, forms, live news, the way to the login."""
 
 from __future__ import annotations
 

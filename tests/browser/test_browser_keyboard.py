@@ -50,7 +50,7 @@ def _make_data_set(page: Page, keys: Keyboard, source: Path) -> None:
     keys.press("Enter")
     page.wait_for_url(re.compile(r"/datasets/\d"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("two digits")
-    expect(page.locator("main .badge").first).to_have_text("done", timeout=SOON_MS)
+    expect(page.get_by_role("link", name="New model with it")).to_be_visible(timeout=SOON_MS)
 
 
 def _start_training(page: Page, keys: Keyboard) -> None:

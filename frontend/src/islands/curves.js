@@ -23,7 +23,7 @@ class Curves {
     this.wanted = "";
     this.isBusy = false;
     this.timer = 0;
-    this.asked = 0;
+    this.asked = -Infinity; // the first time, at once
     this.compared = el("ul", { class: "curve-runs", "aria-label": "Compared runs" });
     this.choices = el("div");
     this.more = el("details", { class: "curve-more", hidden: true }, el("summary", {}, "Choose curves"), this.choices);

@@ -27,7 +27,7 @@ _WIDE: Final = 50
 
 _UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
 _FIRST_TAGS: Final = ("validation_accuracy", "validation_cost", "accuracy", "cost", "validation_error", "error")
-_SMALL_IS_GOOD: Final = ("cost", "loss", "error", "distance", "mae", "mse")
+_SMALL_IS_GOOD: Final = ("cost", "loss", "error", "distance", "mae", "mse", "regularization")
 
 
 @dataclass(frozen=True, kw_only=True)

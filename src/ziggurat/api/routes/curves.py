@@ -16,7 +16,7 @@ __all__ = ["router"]
 router = new_router(prefix="/api/v1", tags=["curves"])
 
 _Since = Annotated[int, Query(ge=-1, lt=2**63, description="Only points after this step.")]
-_Most = Annotated[int, Query(ge=4, le=100_000, description="Points of each at most; minima and maxima stay.")]
+_Most = Annotated[int, Query(ge=5, le=100_000, description="Points of each at most; minima and maxima stay.")]
 
 
 @router.get("/jobs/{job_id}/tags", response_model=list[str])
