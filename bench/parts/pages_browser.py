@@ -189,6 +189,7 @@ def why_no_browser() -> str:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Give Chromium, without a window."""
+    assert sync_playwright is not None, why_no_browser()
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=_CHROMIUM, args=list(_FLAGS))
         try:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -12,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
-__all__ = ["bare", "main"]
+__all__ = ["bare", "floor", "main"]
 
 _COMPRESSION = 5
 
@@ -27,6 +31,19 @@ def bare(page: str) -> str:
     page = re.sub(r"<link[^>]*>", lambda found: f"<!--{'x' * (len(found[0]) - 7)}-->", page)
     page = re.sub(r"\ssrc=", " alt=", page)
     return re.sub(r"\s(hx|data)-", " xx-", page)
+
+
+@contextmanager
+def floor() -> Iterator[tuple[str, Path]]:
+    """Give the address of the floor, and the folder whose files it serves."""
+    with tempfile.TemporaryDirectory(prefix="ziggurat-bench-floor-") as place:
+        words = [sys.executable, "-m", "bench.parts.pages_floor", place]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+            assert process.stdout is not None
+            try:
+                yield process.stdout.readline().strip(), Path(place)
+            finally:
+                process.terminate()
 
 
 def main() -> None:

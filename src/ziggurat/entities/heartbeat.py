@@ -64,13 +64,14 @@ def judge_pulse(
     Args:
         heartbeat: the newest one.
         now: seconds since 1970.
-        hung_after_s: longest time for one step; twenty times the usual step is allowed where that is more.
+        hung_after_s: longest time for one step, and for the start; twenty times the usual step is allowed where that
+            is more. Saving at the end may take its time.
         silent_after_s: longest time without a heartbeat.
     """
     if now - heartbeat.time > silent_after_s:
         return Pulse.SILENT
     longest_s = max(hung_after_s, 20 * heartbeat.usual_step_s)
-    if heartbeat.phase in ("training", "creating") and now - heartbeat.step_began > longest_s:
+    if heartbeat.phase != "stopping" and now - heartbeat.step_began > longest_s:
         return Pulse.HUNG
     return Pulse.ALIVE
 

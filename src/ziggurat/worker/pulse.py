@@ -29,6 +29,9 @@ _LOOK_EVERY_S: Final = 0.5
 _PATIENCE_S: Final = 2.0
 """How long a batch may still take after a request to stop."""
 
+_AGAIN_AFTER: Final = 4
+"""How many times as long a start must have lasted to be reported again: the first stacks may be those of an import."""
+
 _GRACE_S: Final = 60.0
 """How long a step may still take when nobody is left who could end the process."""
 
@@ -100,6 +103,7 @@ class HeartbeatThread:
         self._hung_after_s = hung_after_s
         self._ended = threading.Event()
         self._reported_step = -1.0
+        self._reported_s = 0.0
         self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -144,15 +148,24 @@ class HeartbeatThread:
             pass  # a full disk ends the training where it is needed: at the events and checkpoints
 
     def _report_hung(self, heartbeat: Heartbeat) -> None:
-        if self._reported_step == heartbeat.step_began:
+        lasted_s = heartbeat.time - heartbeat.step_began
+        is_starting = heartbeat.phase == "starting"
+        is_again = self._reported_step == heartbeat.step_began
+        if is_again and not (is_starting and lasted_s >= _AGAIN_AFTER * self._reported_s):
             return
-        self._reported_step = heartbeat.step_began
-        wait = "It waits for a batch. " if self._clock.is_waiting() else ""
-        text = (
-            f"No step was completed in the last {heartbeat.time - heartbeat.step_began:.0f} s, after "
-            f"{heartbeat.global_step} steps; the usual step takes {heartbeat.usual_step_s:.3g} s. "
-            f"{wait}The stacks of all threads are in log.txt."
-        )
+        self._reported_step, self._reported_s = heartbeat.step_began, lasted_s
+        if is_starting:
+            text = (
+                f"The job has been starting for {lasted_s:.0f} s, longer than `hung_after_s` allows: a loop without an "
+                "end in the network file, or very much to load. The stacks of all threads are in log.txt."
+            )
+        else:
+            wait = "It waits for a batch. " if self._clock.is_waiting() else ""
+            text = (
+                f"No step was completed in the last {lasted_s:.0f} s, after "
+                f"{heartbeat.global_step} steps; the usual step takes {heartbeat.usual_step_s:.3g} s. "
+                f"{wait}The stacks of all threads are in log.txt."
+            )
         with self._folder.log.open("a") as log:
             faulthandler.dump_traceback(file=log, all_threads=True)
         _LOG.warning(text)

@@ -35,10 +35,15 @@ def test_a_worker_at_work_is_alive(workers, new_job):
     assert messages_of(job) == []
 
 
+def _hung_steps(job):
+    """Return what was said of steps; the start may take long as well on a machine that is busy."""
+    return [text for text in messages_of(job) if text.startswith("No step")]
+
+
 def test_a_hung_step_is_seen_and_said_with_the_stacks_of_all_threads(workers, new_job):
     job = new_job(hung_after_s=0.5, backend="test_hangs_at_step_4")
     worker = workers.start(job)
-    (message,) = wait_for(lambda: messages_of(job), "the message")
+    (message,) = wait_for(lambda: _hung_steps(job), "the message")
     assert message.startswith("No step was completed in the last ")
     assert " s, after 3 steps; the usual step takes 0." in message
     assert message.endswith(" s. The stacks of all threads are in log.txt.")
@@ -51,7 +56,7 @@ def test_a_hung_step_is_seen_and_said_with_the_stacks_of_all_threads(workers, ne
     assert message in worker.said
     assert "worker_plugins.py" not in worker.said  # what people watch is no heap of stacks
     time.sleep(1.0)
-    assert messages_of(job) == [message]  # once a step
+    assert _hung_steps(job) == [message]  # once a step
     worker.signal(signal.SIGKILL)
     worker.wait()
     assert job_status(job, time.time()).health == "lost"
@@ -61,7 +66,7 @@ def test_a_step_that_waits_for_its_batch_says_so(workers, new_job, tmp_path):
     options = {"before_step": STEPS, "file": str(tmp_path / "stalled")}
     job = new_job(hung_after_s=0.5, callbacks=[{"name": "test_stalled_data", "options": options}])
     worker = workers.start(job)
-    (message,) = wait_for(lambda: messages_of(job), "the message")
+    (message,) = wait_for(lambda: _hung_steps(job), "the message")
     assert f" s, after {STEPS - 1} steps; the usual step takes " in message
     assert " s. It waits for a batch. The stacks of all threads are in log.txt." in message
     worker.signal(signal.SIGKILL)

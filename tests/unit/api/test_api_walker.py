@@ -10,8 +10,9 @@ from ziggurat.api.app import ROUTERS
 from ziggurat.api.guard import requirements
 from ziggurat.api.hosts import SAFE_METHODS
 from ziggurat.errors import PluginError
+from ziggurat.web.routes import ROUTERS as PAGE_ROUTERS
 
-ALL = (*ROUTERS, "api_planted_routes:good")
+ALL = (*ROUTERS, *PAGE_ROUTERS, "api_planted_routes:good")
 
 
 def every_route(app):
@@ -47,6 +48,21 @@ def check_all(found, status):
 def test_nobody_comes_in_without_logging_in(site, run):
     site.add("ann")
     check_all(run(answers(site, site.app(routers=ALL), is_closed)), 401)
+
+
+def test_people_are_led_to_the_login_from_every_page(site, run):
+    site.add("ann")
+    app = site.app(routers=PAGE_ROUTERS)
+    closed = [path for method, path, needed in every_route(app) if method == "GET" and needed.role]
+
+    async def ask():
+        async with site.client(app) as client:
+            return {path: await client.get(path, headers={"Accept": "text/html"}) for path in closed}
+
+    answers = run(ask())
+    assert len(answers) >= 50
+    assert {path for path, answer in answers.items() if answer.status_code != 303} == set()
+    assert all(answer.headers["location"].startswith("/login?next=") for answer in answers.values())
 
 
 def test_nobody_else_comes_in_where_there_are_no_accounts(site, run):

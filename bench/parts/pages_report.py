@@ -1,0 +1,60 @@
+"""Owns what the benchmark of pages says: one row a page, beside the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.parts.pages_scenes import Figures
+
+__all__ = ["PagesReport"]
+
+_HEAD = (
+    "| page | kB | cold: usable ms | shown | kB over the network | floor ms | times floor"
+    " | warm: usable ms | p95 | shown | kB | floor ms | times floor |"
+)
+
+
+@dataclass
+class PagesReport:
+    """The whole benchmark.
+
+    Args:
+        title: what was measured.
+        notes: what one must know to judge.
+        pages: the figures of each page or act.
+        left_out: why nothing was measured; empty where it was.
+    """
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    pages: list[Figures] = field(default_factory=list)
+    left_out: str = ""
+
+    def text(self) -> str:
+        """Return the report for people; its table is Markdown."""
+        lines = [self.title, *(f"- {note}" for note in self.notes)]
+        if self.left_out:
+            return "\n".join([*lines, f"Left out: all pages ({self.left_out})"])
+        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 12}|", *(_line(each.as_dict()) for each in self.pages)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        pages = [each.as_dict() for each in self.pages]
+        return {"title": self.title, "notes": self.notes, "pages": pages, "left_out": self.left_out}
+
+
+def _line(page: Mapping[str, Any]) -> str:
+    warm, warm_floor = page["warm"], page["floor_warm"]
+    cells = [page["name"], f"{page['page_bytes'] / 1e3:.0f}"]
+    cells += _side(page["cold"], page["floor_cold"]) if "cold" in page else ["–"] * 5
+    shown = _side(warm, warm_floor)
+    cells += [shown[0], f"{warm['p95_interactive_ms']:.0f}", *shown[1:]]
+    return f"| {' | '.join(cells)} |"
+
+
+def _side(page: Mapping[str, Any], floor: Mapping[str, Any]) -> list[str]:
+    ratio = page["median_interactive_ms"] / floor["median_interactive_ms"]
+    figures = (page["median_interactive_ms"], page["median_shown_ms"], page["median_transferred_bytes"] / 1e3)
+    return [*(f"{figure:.0f}" for figure in (*figures, floor["median_interactive_ms"])), f"{ratio:.1f}"]
