@@ -77,11 +77,13 @@ def test_it_fails_and_says_where(address: str, change: tuple[str, str], line: in
 def test_a_loop_without_an_end_is_seen_and_ended(address: str) -> None:
     endless = LENET.replace("        net = self.x", "        while True:\n            pass\n        net = self.x", 1)
     job_id = _start(address, endless, heartbeat_s=0.2, hung_after_s=1)
-    wait_for(lambda: _job(address, job_id)["health"] == "hung", 200)
-    assert httpx.get(address, headers={"Accept": "text/html"}, timeout=10).status_code == 200
-    assert "The worker hangs." in _page(address, job_id)
-    stacks = wait_for(lambda: _stacks(address, job_id), 120)
-    assert re.search(r'network\.py", line (8|9|10) in inference', stacks), stacks
-    gone = httpx.delete(f"{address}api/v1/jobs/{job_id}?force=true", timeout=60)
+    try:
+        wait_for(lambda: _job(address, job_id)["health"] == "hung", 200)
+        assert httpx.get(address, headers={"Accept": "text/html"}, timeout=10).status_code == 200
+        assert "The worker hangs." in _page(address, job_id)
+        stacks = wait_for(lambda: _stacks(address, job_id), 120)
+        assert re.search(r'network\.py", line (8|9|10) in inference', stacks), stacks
+    finally:
+        gone = httpx.delete(f"{address}api/v1/jobs/{job_id}?force=true", timeout=60)
     assert gone.status_code == 204
     assert httpx.get(f"{address}api/v1/jobs/{job_id}", timeout=30).status_code == 404

@@ -51,7 +51,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 IDS = {"job_id", "other_id"}
-MANY, FEW = 10, 2
+MANY, FEW = 5, 2
 STARTS_PROCESSES = ("/describe", "/debug", "/predict", "/activations", "/evaluate", "/export", "/tensorboard")
 OPERATIONS = [each.ok() for each in SCHEMA.get_all_operations() if each.ok().path != ENDLESS]
 REQUEST = ("method", "url", "headers", "files", "data", "params", "auth", "cookies", "hooks", "json")

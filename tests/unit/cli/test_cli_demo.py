@@ -26,6 +26,7 @@ def test_the_pictures_are_class_folders(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
     with open_studio(Settings(workspace=tmp_path / "demo"), start=False) as studio:
         if not any(each.backend == "tensorflow" and each.works for each in studio.machine.frameworks.find()):
@@ -38,6 +39,7 @@ def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_demo_serves_a_studio_whose_model_is_shown(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
