@@ -115,3 +115,7 @@ def _looked_at(server: Server, workspace: Workspace, explored: str, options: Pag
                 kept = figures[scene.name] if number else Figures(name=scene.name)
                 measure(opened, server.address, beside, scene, kept, options.warm if number else 1)
     return list(figures.values())
+
+
+if __name__ == "__main__":
+    main()

@@ -131,10 +131,10 @@ class Streams:
             stream.wake()
 
     def recheck(self) -> None:
-        """Make every stream ask at once whether its reader may still read; call it in the event loop."""
-        for stream in self._open:
+        """Make every stream ask at once whether its reader may still read; any thread may call it."""
+        for stream in tuple(self._open):
             stream.must_recheck = True
-            stream.wake()
+            stream.wake_from_any_thread()
 
     def close(self) -> None:
         """End all streams and take no more: the server is ending; call it in the event loop."""
@@ -165,7 +165,7 @@ class _Stream:
 
     async def parts(self) -> AsyncIterator[bytes]:
         number = self._hub.number  # before subscribing: a notice may come twice then, but none is lost
-        subscription = self._hub.subscribe(self._topics, since=self._since, ready=self._wake_from_any_thread)
+        subscription = self._hub.subscribe(self._topics, since=self._since, ready=self.wake_from_any_thread)
         self._streams.add(self)
         try:
             yield self._hello(number if self._since is None else None)
@@ -210,7 +210,7 @@ class _Stream:
             return False
         return True
 
-    def _wake_from_any_thread(self) -> None:
+    def wake_from_any_thread(self) -> None:
         self._streams.wake_from_any_thread(self._loop, self)
 
 

@@ -102,6 +102,7 @@ def users(request: Request) -> list[UserShape]:
 def create_user(request: Request, sent: NewUser, identity: Annotated[Identity, needs("admin", "admin")]) -> UserShape:
     """Make a user. The first one must be an admin; from then on everybody must log in, at this machine too."""
     made = people_of(request).create_user(sent.name, sent.password, role=sent.role, by=identity)
+    request.app.state.streams.recheck()
     return user_shape(made)
 
 

@@ -141,8 +141,8 @@ def test_the_live_parts_come_alone(visit, begun):
 
     targets = re.findall(r'<hx-partial hx-target="#(job-[a-z-]+)"', answer.text)
     assert targets == [
-        "job-said", "job-state", "job-failure", "job-metrics", "job-checkpoints", "job-messages", "job-attempts",
-        "job-rate-now", "job-delete-form",
+        "job-name", "job-said", "job-state", "job-failure", "job-metrics", "job-checkpoints", "job-messages",
+        "job-attempts", "job-rate-now", "job-delete-form",
     ]  # fmt: skip
     for target in targets:
         assert f'id="{target}"' in answer.text

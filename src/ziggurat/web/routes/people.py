@@ -46,6 +46,7 @@ def add_user(
         studio.people.create_user(name.strip(), password or None, role=role, by=who)
     except ZigguratError as error:
         return _users(request, studio, status_of(error), error=error.as_dict(), name=name, role=role)
+    request.app.state.streams.recheck()  # the first account: from now on, pages that are open need one too
     return see_other(request, "/settings/users")
 
 
