@@ -6,7 +6,7 @@ import sys
 FRAMEWORKS = ["tensorflow", "tf_keras", "torch", "datasets", "pyarrow", "sklearn", "ray"]
 SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
-    *("ziggurat.api", "ziggurat.store", "ziggurat.workspace.studio"),
+    *("ziggurat.api", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
     *("ziggurat.workspace.people", "ziggurat.workspace.sessions", "ziggurat.workspace.binding"),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )

@@ -71,7 +71,8 @@ def judge_pulse(
     if now - heartbeat.time > silent_after_s:
         return Pulse.SILENT
     longest_s = max(hung_after_s, 20 * heartbeat.usual_step_s)
-    if heartbeat.phase != "stopping" and now - heartbeat.step_began > longest_s:
+    is_known = heartbeat.step_began > 0
+    if is_known and heartbeat.phase != "stopping" and now - heartbeat.step_began > longest_s:
         return Pulse.HUNG
     return Pulse.ALIVE
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from detection_sources import box, dataset, scan
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ziggurat.datasets.exporters.coco import export_coco
@@ -100,6 +100,7 @@ def test_voc_gives_back_classes_boxes_and_marks(content):
 
 
 @ANY
+@example((["0"], {"train": {"a.png": ((1, 1), []), "b.png": ((9, 9), [box(0, 0.0, 0.0, 4.0, 4.0)])}}))
 @given(datasets())
 def test_kitti_gives_back_classes_and_boxes_and_regions_without_class(content):
     given_objects, found, _ = there_and_back(export_kitti, KittiImporter(), *content)

@@ -69,7 +69,7 @@ def start(tmp_path):
 
 def ask(address, path="/"):
     host, port = address.removeprefix("http://").rstrip("/").split(":")
-    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection = socket.create_connection((host, int(port)), timeout=60)
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     answer = b""
     while b"hello" not in answer:
@@ -84,7 +84,7 @@ def test_a_signal_ends_it_in_order(start, number):
     assert "server:" not in answer.lower()
     connection.close()
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=90)
     assert out.splitlines() == ["streams closed", "shut down", f"ended by {number.name}"], err
     assert process.returncode == 0
 
@@ -93,7 +93,7 @@ def test_an_endless_answer_does_not_keep_it(start):
     process, address = start()
     connection, _ = ask(address, "/endless")
     process.terminate()
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=90)
     assert "ended by SIGTERM" in out
     connection.close()
 
@@ -102,14 +102,14 @@ def test_requests_stand_in_the_access_log(start, tmp_path):
     process, address = start()
     ask(address, "/some/path")[0].close()
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert '"GET /some/path HTTP/1.1" 200' in (tmp_path / "logs" / "access.log").read_text()
     assert "Finished server process" in (tmp_path / "logs" / "server.log").read_text()
 
 
 def test_an_application_that_does_not_start_says_where_the_cause_is(start, tmp_path):
     process, _ = start("fails")
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=90)
     assert "ZigguratError: The application must start." in err
     assert "the cause" in (tmp_path / "logs" / "server.log").read_text()
 
@@ -129,4 +129,4 @@ def test_under_nohup_a_closed_terminal_means_nothing(start):
     process.send_signal(signal.SIGHUP)
     ask(address)[0].close()
     process.terminate()
-    assert "ended by SIGTERM" in process.communicate(timeout=30)[0]
+    assert "ended by SIGTERM" in process.communicate(timeout=90)[0]

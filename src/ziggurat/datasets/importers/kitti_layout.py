@@ -64,7 +64,7 @@ def kitti_folders(root: Path, labels: str = "", images: str = "") -> list[KittiF
     for path in every:
         folder, name = posixpath.split(path)
         fits = name == labels or path == labels if labels else name.lower().startswith("label")
-        lines_fit = _has_kitti_lines(root / path) if path and fits else False
+        lines_fit = _has_kitti_lines(root / path, any_class=name == "label_2") if path and fits else False
         if not (lines_fit or (lines_fit is None and name == "label_2")):
             continue
         pictures = _pictures_beside(every, folder, images)
@@ -114,23 +114,27 @@ def parse_line(line: str) -> KittiLine:
     return KittiLine(type=words[0], box=(left, top, right, bottom), details=details)
 
 
-def _has_kitti_lines(folder: Path) -> bool | None:
-    """Look into some label files for a line that fits; None where all are empty."""
+def _has_kitti_lines(folder: Path, *, any_class: bool) -> bool | None:
+    """Look into some label files for a line that fits; None where all are empty.
+
+    A class may be called `7` where the folder's own name says what it is; elsewhere such a line may be one of YOLO's.
+    """
     empty = True
     for path in some_files(folder, ".txt"):
         try:
             lines = [line for line in text_lines(path) if line.strip()]
         except DataError:
             continue
-        if any(map(_is_kitti, lines[:100])):
+        if any(_is_kitti(line, any_class=any_class) for line in lines[:100]):
             return True
         empty = empty and not lines
     return None if empty else False
 
 
-def _is_kitti(line: str) -> bool:
+def _is_kitti(line: str, *, any_class: bool) -> bool:
     words = line.split()
-    return len(words) >= _COLUMNS and not _is_number(words[0]) and all(map(_is_number, words[1:_COLUMNS]))
+    has_name = len(words) >= _COLUMNS and (any_class or not _is_number(words[0]))
+    return has_name and all(map(_is_number, words[1:_COLUMNS]))
 
 
 def _is_number(word: str) -> bool:
