@@ -17,7 +17,7 @@ SESSIONS = {
     "no framework": ("not tensorflow and not torch", "tests/tensorflow", "tests/torch", "tests/browser"),
     "TensorFlow": ("tensorflow and not torch", "tests/torch", "tests/browser"),
     "PyTorch": ("torch and not tensorflow", "tests/tensorflow", "tests/browser"),
-    "browser": ("browser", "tests/unit", "tests/tensorflow", "tests/torch"),
+    "browser": ("browser", "tests/unit", "tests/integration", "tests/tensorflow", "tests/torch"),
 }
 """Name of a session → which marks its tests have, and folders whose modules would import another framework.
 

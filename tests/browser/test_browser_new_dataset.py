@@ -98,6 +98,8 @@ def test_a_file_that_cannot_be_sent_is_named_and_sent_again(page: Page, server: 
         (tmp_path / f"{number}.txt").write_text("a text", encoding="utf-8")
     page.goto(server.address + "/datasets/new")
     page.expected.append("500")  # type: ignore[attr-defined]
+    # The batch is refused, so each file is tried alone: then it is known which one it is.
+    page.route("**/api/v1/uploads/files?*", lambda route: route.fulfill(status=500, json={"rule": "One of them."}))
     page.route("**/api/v1/uploads?*3.txt*", lambda route: route.fulfill(status=500, json={"rule": "No room here."}))
     page.locator("#files").set_input_files([tmp_path / f"{number}.txt" for number in range(6)])
     expect(page.locator("#upload")).to_contain_text("5 files sent")
