@@ -20,10 +20,11 @@ from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec
 from ziggurat.worker.build import BuiltJob, build_job
-from ziggurat.worker.dataset_job import run_creation
-from ziggurat.worker.evaluate_job import run_evaluation
+from ziggurat.worker.dataset_job import make_dataset
+from ziggurat.worker.evaluate_job import evaluate
+from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.failures import report_failure
-from ziggurat.worker.infer_job import run_inference
+from ziggurat.worker.infer_job import predict_many
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
 from ziggurat.worker.stopping import ParentWatch, StopRequest
 
@@ -77,10 +78,19 @@ class _Attempt:
         return self._end()
 
     def _go_through_samples(self, spec: Spec, clock: StepClock, settings: Settings) -> int:
-        attempt = 1 + _attempts(self._folder)
-        return _RUNNERS[type(spec)](
-            spec, self._folder, self._request, self._events, clock, attempt=attempt, progress=settings.progress
-        )
+        phase, work = _RUNNERS[type(spec)]
+        say_start(self._events, 1 + _attempts(self._folder))
+        watch = EventWatch(self._request, self._events, clock, settings.progress)
+        clock.phase = phase
+        try:
+            said = work(spec, self._folder, watch)
+        finally:
+            watch.close()
+            clock.phase = "stopping"
+        if said is None:
+            reason = self._request.reason or "asked to stop"
+            return say_end(self._events, watch.done, "stopped", EXIT_STOPPED, reason)
+        return say_end(self._events, watch.done, "done", EXIT_DONE, said)
 
     def _heartbeat(self, spec: Spec, clock: StepClock) -> HeartbeatThread:
         return HeartbeatThread(
@@ -154,10 +164,10 @@ class _Attempt:
         return code
 
 
-_RUNNERS: Final[dict[type[Any], Callable[..., int]]] = {
-    DatasetSpec: run_creation,
-    EvaluateSpec: run_evaluation,
-    InferSpec: run_inference,
+_RUNNERS: Final[dict[type[Any], tuple[str, Callable[[Any, JobFolder, EventWatch], str | None]]]] = {
+    DatasetSpec: ("creating", make_dataset),
+    EvaluateSpec: ("evaluating", evaluate),
+    InferSpec: ("predicting", predict_many),
 }
 """Kind of spec → what executes a job that trains nothing."""
 

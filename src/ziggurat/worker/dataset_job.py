@@ -4,53 +4,29 @@ from __future__ import annotations
 
 from ziggurat.datasets.creation import CreationRequest, CreationStopped, create_dataset
 from ziggurat.datasets.splitting.rule import SplitRule
-from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.events import EventFile
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import ImageForm, Manifest
 from ziggurat.specs import DatasetSpec
-from ziggurat.worker.event_watch import EventWatch, say_end, say_start
-from ziggurat.worker.pulse import StepClock
-from ziggurat.worker.stopping import StopRequest
+from ziggurat.worker.event_watch import EventWatch
 
-__all__ = ["creation_request", "run_creation"]
+__all__ = ["creation_request", "make_dataset"]
 
 
-def run_creation(
-    spec: DatasetSpec,
-    folder: JobFolder,
-    request: StopRequest,
-    events: EventFile,
-    clock: StepClock,
-    *,
-    attempt: int,
-    progress: str,
-) -> int:
-    """Make the data set, or go on with it; return the exit code.
+def make_dataset(spec: DatasetSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Make the data set, or go on with it; return what is to be said, None where somebody asked for the end.
 
     Args:
         spec: what was asked.
         folder: the job folder, which becomes the data set.
-        request: to stop.
-        events: are told of start, progress, warnings and end.
-        clock: is told that it goes on.
-        attempt: number of this attempt, from 1.
-        progress: how people are shown it: ``bar``, ``lines``, ``none``, or ``auto``.
+        watch: is told of progress and warnings, and asked whether to stop.
 
     Raises:
         ZigguratError: where it cannot be made.
     """
-    say_start(events, attempt)
-    watch = EventWatch(request, events, clock, progress)
-    clock.phase = "creating"
     try:
-        manifest = create_dataset(creation_request(spec), folder.path, watch)
+        return _summary(create_dataset(creation_request(spec), folder.path, watch))
     except CreationStopped:
-        return say_end(events, watch.done, "stopped", EXIT_STOPPED, request.reason or "asked to stop")
-    finally:
-        watch.close()
-        clock.phase = "stopping"
-    return say_end(events, watch.done, "done", EXIT_DONE, _summary(manifest))
+        return None
 
 
 def creation_request(spec: DatasetSpec) -> CreationRequest:

@@ -7,62 +7,32 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.events import EventFile
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
-from ziggurat.worker.event_watch import EventWatch, say_end, say_start
-from ziggurat.worker.pulse import StepClock
+from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import SampleResults, write_results
-from ziggurat.worker.stopping import StopRequest
 from ziggurat.worker.tasks.evaluation import Evaluation
 from ziggurat.worker.tasks.trained import TrainedJob, open_trained_job
 
-__all__ = ["run_evaluation"]
+__all__ = ["evaluate"]
 
 _TOP: Final = 5
 _NAMED_FILES: Final = 1000
 
 
-def run_evaluation(
-    spec: EvaluateSpec,
-    folder: JobFolder,
-    request: StopRequest,
-    events: EventFile,
-    clock: StepClock,
-    *,
-    attempt: int,
-    progress: str,
-) -> int:
-    """Evaluate, from the beginning in each attempt; return the exit code.
+def evaluate(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Evaluate, from the beginning in each attempt; return what is to be said.
+
+    None stands for an end that somebody asked for.
 
     Args:
         spec: what was asked.
         folder: the job folder, which gets the results.
-        request: to stop.
-        events: are told of start, progress and end.
-        clock: is told that it goes on.
-        attempt: number of this attempt, from 1.
-        progress: how people are shown it: ``bar``, ``lines``, ``none``, or ``auto``.
+        watch: is told of progress, and asked whether to stop.
 
     Raises:
         ZigguratError: where model or data cannot be used.
     """
-    say_start(events, attempt)
-    watch = EventWatch(request, events, clock, progress)
-    clock.phase = "evaluating"
-    try:
-        said = _evaluate(spec, folder, watch)
-    finally:
-        watch.close()
-        clock.phase = "stopping"
-    if said is None:
-        return say_end(events, watch.done, "stopped", EXIT_STOPPED, request.reason or "asked to stop")
-    return say_end(events, watch.done, "done", EXIT_DONE, said)
-
-
-def _evaluate(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> str | None:
-    """Write the results and return what is to be said of them; None where somebody asked for the end."""
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
     evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=_NAMED_FILES)

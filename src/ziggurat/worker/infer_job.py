@@ -7,64 +7,34 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.errors import DataError
-from ziggurat.events import EventFile
 from ziggurat.layout import JobFolder
 from ziggurat.specs import InferSpec
-from ziggurat.worker.event_watch import EventWatch, say_end, say_start
+from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.picture_list import PictureList, list_pictures
-from ziggurat.worker.pulse import StepClock
 from ziggurat.worker.results import SampleResults
-from ziggurat.worker.stopping import StopRequest
 from ziggurat.worker.tasks.prediction import predict_files
 from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
 
-__all__ = ["run_inference"]
+__all__ = ["predict_many"]
 
 _NAMED_FILES: Final = 1000
 """How many of the files that cannot be read are named; all are counted."""
 
 
-def run_inference(
-    spec: InferSpec,
-    folder: JobFolder,
-    request: StopRequest,
-    events: EventFile,
-    clock: StepClock,
-    *,
-    attempt: int,
-    progress: str,
-) -> int:
-    """Predict, from the beginning in each attempt; return the exit code.
+def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Predict for many pictures, from the beginning in each attempt; return what is to be said.
+
+    None stands for an end that somebody asked for.
 
     Args:
         spec: what was asked.
         folder: the job folder, which gets the results.
-        request: to stop.
-        events: are told of start, progress and end.
-        clock: is told that it goes on.
-        attempt: number of this attempt, from 1.
-        progress: how people are shown it: ``bar``, ``lines``, ``none``, or ``auto``.
+        watch: is told of progress, and asked whether to stop.
 
     Raises:
         ZigguratError: where model or pictures cannot be used.
     """
-    say_start(events, attempt)
-    watch = EventWatch(request, events, clock, progress)
-    clock.phase = "predicting"
-    try:
-        said = _predict(spec, folder, watch)
-    finally:
-        watch.close()
-        clock.phase = "stopping"
-    if said is None:
-        return say_end(events, watch.done, "stopped", EXIT_STOPPED, request.reason or "asked to stop")
-    return say_end(events, watch.done, "done", EXIT_DONE, said)
-
-
-def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
-    """Write the results and return what is to be said of them; None where somebody asked for the end."""
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
     pictures = list_pictures(spec.source, spec.image_folder, job.class_names, spec.limit)
