@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.ancestry import names_behind
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
 
@@ -93,7 +94,7 @@ def describe_graph(built: JobGraph) -> GraphDescription:
     """Describe the validation tower of a built graph: the network as it predicts, with its loss."""
     operations = [each for each in built.graph.get_operations() if each.name.startswith(_SCOPE)]
     shown = [each for each in operations if each.type not in _PLUMBING]
-    forward = _behind(built.validation.outputs)
+    forward = names_behind(built.validation.outputs)
     trainable = {each.op.name for each in built.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
     slots = built.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)
     variables = [
@@ -110,17 +111,6 @@ def describe_graph(built: JobGraph) -> GraphDescription:
         outputs=[_shape(tensor) for tensor in built.validation.outputs],
         scalars=sorted(built.validation.scalars),
     )
-
-
-def _behind(outputs: Iterable[Any]) -> set[str]:
-    """Return the names of all operations that the outputs are made of: neither loss nor summaries."""
-    waiting, names = [tensor.op for tensor in outputs], set[str]()
-    while waiting:
-        operation = waiting.pop()
-        if operation.name not in names:
-            names.add(operation.name)
-            waiting.extend(source.op for source in operation.inputs)
-    return names
 
 
 def _row(operation: Any) -> OperationRow:

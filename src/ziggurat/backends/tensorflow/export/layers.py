@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ziggurat.backends.tensorflow.ancestry import names_behind
+
 __all__ = ["layers_behind"]
 
 
@@ -16,7 +18,7 @@ def layers_behind(outputs: Sequence[Any], scope: str) -> dict[str, Any]:
         scope: of the tower's operations; the first name behind it is that of a layer. An operation of the network
             without a scope of its own is a layer by itself.
     """
-    behind = _behind(outputs)
+    behind = names_behind(outputs)
     layers: dict[str, Any] = {}
     for operation in outputs[0].graph.get_operations():
         if operation.name in behind and operation.name.startswith(scope) and _is_batch(operation):
@@ -32,14 +34,3 @@ def _is_batch(operation: Any) -> bool:
     if not tensor.dtype.is_floating or (tensor.shape.rank or 0) < 2:
         return False
     return tensor.shape.as_list()[0] is None
-
-
-def _behind(outputs: Sequence[Any]) -> set[str]:
-    """Return the names of all operations that the outputs are made of."""
-    waiting, names = [tensor.op for tensor in outputs], set[str]()
-    while waiting:
-        operation = waiting.pop()
-        if operation.name not in names:
-            names.add(operation.name)
-            waiting.extend(source.op for source in operation.inputs)
-    return names
