@@ -53,8 +53,9 @@ def run_pages(options: PagesOptions) -> PagesReport:
         f"Pages of a studio with {size.jobs:,} jobs, {size.points:,} points, a data set of {options.samples:,}",
         [
             f"{options.rounds} interleaved rounds: one visit with an empty cache, {options.warm} with a full one",
+            "the browser is at rest before each visit: a new window makes parts of its own",
             "usable: from the start of the navigation until htmx and all islands are at work;"
-            " for an act, from the key until the answer stands on the page",
+            " for an act, from the key until the answer stands on the page; painted: the first of its contents",
             "the floor is a bare file of the same size in the same browser: no scripts, no style sheets, no pictures",
         ],
     )

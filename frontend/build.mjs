@@ -1,14 +1,17 @@
 // Builds what the studio's pages need in a browser: one small module on every page, and islands that it loads when a
 // page has them. `node build.mjs OUT` writes OUT anew; nothing there is in git.
 import { build } from "esbuild";
-import { copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = process.argv[2] ?? join(here, "..", "src", "ziggurat", "web", "static", "vendor");
 const out = `${target}.new`; // takes the place of the old one when it is whole
 const modules = join(here, "node_modules");
+const WORTH_PACKING = 400; // bytes
 
 const shared = {
   absWorkingDir: here,
@@ -17,6 +20,7 @@ const shared = {
   sourcemap: false,
   target: ["chrome111", "firefox115", "safari16.4"],
   legalComments: "none",
+  loader: { ".css": "text" },
   logLevel: "warning",
 };
 
@@ -41,57 +45,57 @@ async function licences() {
   return found;
 }
 
-// Files that a script needs, without itself, in the order in which a browser finds them.
-function needed(outputs, file) {
-  const found = [];
-  for (const { path, kind } of outputs[file].imports) {
-    if (kind === "import-statement") found.push(path, ...needed(outputs, path));
-  }
-  return [...new Set(found)];
-}
-
-// A helper of esbuild has no effect of its own, so whoever takes nothing from it need not wait for it.
-async function dropIdleImports(outputs) {
-  const helpers = Object.keys(outputs).filter((file) => Object.keys(outputs[file].inputs).every((name) => name === "<runtime>"));
-  for (const helper of helpers) {
-    const idle = new RegExp(`import"\\./(parts/)?${basename(helper)}";`, "g");
-    for (const file of Object.keys(outputs)) {
-      const text = await readFile(join(here, file), "utf8");
-      if (!idle.test(text)) continue;
-      await writeFile(join(here, file), text.replace(idle, ""));
-      outputs[file].imports = outputs[file].imports.filter(({ path }) => path !== helper);
-    }
-  }
-}
-
-// Which files an island is made of, so that a page that has it can ask for all of them at once.
-function islandFiles(outputs) {
+// Each island is one file: what it begins later (the library that draws curves) waits in it, not in a further request.
+// Small modules that two islands share are in both; a page seldom has both.
+async function buildIslands() {
+  const names = [...(await readFile(join(here, "src/islands.js"), "utf8")).matchAll(/import\("\.\/islands\/([a-z-]+)\.js"\)/g)];
+  const { metafile } = await build({
+    ...shared,
+    entryPoints: [...new Set(names.map(([, name]) => `src/islands/${name}.js`))],
+    outdir: out,
+    format: "esm",
+    entryNames: "parts/[name]-[hash]",
+    metafile: true,
+  });
   const found = {};
-  for (const [file, { entryPoint }] of Object.entries(outputs)) {
-    const name = /^src\/islands\/([a-z-]+)\.js$/.exec(entryPoint ?? "")?.[1];
-    if (name) found[name] = [file, ...needed(outputs, file)].map((each) => relative(out, join(here, each)));
+  for (const [file, { entryPoint }] of Object.entries(metafile.outputs)) {
+    found[basename(entryPoint, ".js")] = relative(out, join(here, file));
   }
   return found;
 }
 
+// The script of every page asks for islands by the names that they were built under.
+function builtIslands(files) {
+  return {
+    name: "built islands",
+    setup({ onResolve }) {
+      onResolve({ filter: /^\.\/islands\// }, ({ path, kind }) => {
+        if (kind === "dynamic-import") return { path: `./${files[basename(path, ".js")]}`, external: true };
+      });
+    },
+  };
+}
+
+// Each script is compressed once, as small as it gets; the server would do it again for every browser, and less well.
+async function pack() {
+  for (const name of await readdir(out, { recursive: true })) {
+    if (!/\.(js|css)$/.test(name)) continue;
+    const text = await readFile(join(out, name));
+    if (text.length < WORTH_PACKING) continue;
+    const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length } };
+    await writeFile(join(out, `${name}.br`), await promisify(brotliCompress)(text, quality));
+    await writeFile(join(out, `${name}.gz`), await promisify(gzip)(text, { level: 9 }));
+  }
+}
+
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
-const { metafile } = await build({
-  ...shared,
-  entryPoints: { studio: "src/studio.js" },
-  outdir: out,
-  format: "esm",
-  splitting: true,
-  chunkNames: "parts/[name]-[hash]",
-  metafile: true,
-});
-await dropIdleImports(metafile.outputs);
-await writeFile(join(out, "islands.json"), JSON.stringify(islandFiles(metafile.outputs)));
-// The theme is set before the first paint, so it is a plain script that the page waits for.
-await build({ ...shared, entryPoints: { theme: "src/theme.js" }, outdir: out, format: "iife" });
+const islands = await buildIslands();
+await build({ ...shared, entryPoints: { studio: "src/studio.js" }, outdir: out, format: "esm", plugins: [builtIslands(islands)] });
+await writeFile(join(out, "islands.json"), JSON.stringify(islands));
 await build({ ...shared, entryPoints: { "graph-worker": "src/graph-worker.js" }, outdir: out, format: "iife" });
-await copyFile(join(modules, "uplot", "dist", "uPlot.min.css"), join(out, "uplot.css"));
 await writeFile(join(out, "licences.json"), JSON.stringify(await licences()));
+await pack();
 await rm(`${target}.old`, { recursive: true, force: true });
 await rename(target, `${target}.old`).catch(() => {});
 await rename(out, target);

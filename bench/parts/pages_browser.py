@@ -28,6 +28,9 @@ _FLAGS: Final = (
 _WITHIN_MS: Final = 60_000
 _QUIET_MS: Final = 250
 """After so long without a further answer, all that a page asks for by itself has come."""
+_IDLE_SHARE: Final = 0.05
+"""A browser that needs less of one core is at rest."""
+_IDLE_LOOKS: Final = 40
 
 _WATCH: Final = """(() => {
   const found = { interactive: 0, shown: 0 };
@@ -54,6 +57,8 @@ _AWAIT: Final = """() => new Promise((resolve, reject) => {
   look();
   setTimeout(() => reject(new Error(`not shown yet: ${JSON.stringify(window.measured)}`)), 30000);
 })"""
+
+_PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 
 _ACT: Final = """([act, gone]) => new Promise((resolve, reject) => {
   const before = document.querySelector(gone)?.textContent;
@@ -87,11 +92,13 @@ class Visit:
     Args:
         interactive_ms: until it could be used: the document is there, htmx and all islands are at work.
         shown_ms: until all that it shows at first was there too.
+        painted_ms: until the first of its contents was painted; of an act the same as ``interactive_ms``.
         transferred_bytes: of everything that it asked for, headers included, as the network carried it.
     """
 
     interactive_ms: float
     shown_ms: float
+    painted_ms: float
     transferred_bytes: int
 
 
@@ -111,6 +118,7 @@ class Tab:
         self._page.on("response", self._note)
         self._answer: Response | None = None
         self._bytes = 0
+        self._browser = opened.new_browser_cdp_session()
         network = self._context.new_cdp_session(self._page)
         network.send("Network.enable")
         network.on("Network.loadingFinished", self._count)
@@ -122,13 +130,15 @@ class Tab:
             RuntimeError: where the answer is no page.
         """
         self._page.goto("about:blank")
+        self._rest()
         self._begin()
         self._page.goto(address, wait_until="domcontentloaded")
         if self._answer is None or not self._answer.ok:
             raise RuntimeError(f"{address} was answered by {self._answer.status if self._answer else 'nothing'}")
         measured = self._page.evaluate(_AWAIT)
         self._settle()
-        return Visit(measured["interactive"], measured["shown"], self._bytes)
+        painted_ms = self._page.evaluate(_PAINTED)
+        return Visit(measured["interactive"], measured["shown"], painted_ms, self._bytes)
 
     def act(self, selector: str, value: str | None, changes: str) -> Visit:
         """Press something on the page, or send the form of a field, and wait until the page has changed.
@@ -143,14 +153,14 @@ class Tab:
         asked: dict[str, Any] = {"selector": selector, **({} if value is None else {"value": value})}
         took_ms = self._page.evaluate(_ACT, [asked, changes])
         self._settle()
-        return Visit(took_ms, took_ms, self._bytes)
+        return Visit(took_ms, took_ms, took_ms, self._bytes)
 
     def fetch(self, address: str) -> Visit:
         """Let the page fetch an address and show it, with nothing else: the floor of what an act takes."""
         self._begin()
         took_ms = self._page.evaluate(_FETCH, address)
         self._settle()
-        return Visit(took_ms, took_ms, self._bytes)
+        return Visit(took_ms, took_ms, took_ms, self._bytes)
 
     def content(self) -> str:
         """Return what the last visit or act was answered by."""
@@ -160,6 +170,7 @@ class Tab:
 
     def close(self) -> None:
         """Forget the tab and its cache."""
+        self._browser.detach()
         self._context.close()
 
     def _begin(self) -> None:
@@ -171,6 +182,19 @@ class Tab:
 
     def _count(self, event: dict[str, Any]) -> None:
         self._bytes += int(event["encodedDataLength"])
+
+    def _rest(self) -> None:
+        """Wait until the browser is at rest: a new window makes parts of its own, which are no part of our pages."""
+        used = self._used_s()
+        for _ in range(_IDLE_LOOKS):
+            self._page.wait_for_timeout(_QUIET_MS)
+            before, used = used, self._used_s()
+            if used - before < _IDLE_SHARE * _QUIET_MS / 1000:
+                return
+
+    def _used_s(self) -> float:
+        """Return the CPU time of all processes of the browser."""
+        return sum(each["cpuTime"] for each in self._browser.send("SystemInfo.getProcessInfo")["processInfo"])
 
     def _settle(self) -> None:
         counted = -1

@@ -11,8 +11,8 @@ from bench.parts.pages_scenes import Figures
 __all__ = ["PagesReport"]
 
 _HEAD = (
-    "| page | kB | cold: usable ms | shown | kB over the network | floor ms | times floor"
-    " | warm: usable ms | p95 | shown | kB | floor ms | times floor |"
+    "| page | kB | cold: usable ms | painted | shown | kB over the network | floor ms | times floor"
+    " | warm: usable ms | p95 | painted | shown | kB | floor ms | times floor |"
 )
 
 
@@ -37,7 +37,7 @@ class PagesReport:
         lines = [self.title, *(f"- {note}" for note in self.notes)]
         if self.left_out:
             return "\n".join([*lines, f"Left out: all pages ({self.left_out})"])
-        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 12}|", *(_line(each.as_dict()) for each in self.pages)])
+        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 14}|", *(_line(each.as_dict()) for each in self.pages)])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -48,7 +48,7 @@ class PagesReport:
 def _line(page: Mapping[str, Any]) -> str:
     warm, warm_floor = page["warm"], page["floor_warm"]
     cells = [page["name"], f"{page['page_bytes'] / 1e3:.0f}"]
-    cells += _side(page["cold"], page["floor_cold"]) if "cold" in page else ["–"] * 5
+    cells += _side(page["cold"], page["floor_cold"]) if "cold" in page else ["–"] * 6
     shown = _side(warm, warm_floor)
     cells += [shown[0], f"{warm['p95_interactive_ms']:.0f}", *shown[1:]]
     return f"| {' | '.join(cells)} |"
@@ -56,5 +56,6 @@ def _line(page: Mapping[str, Any]) -> str:
 
 def _side(page: Mapping[str, Any], floor: Mapping[str, Any]) -> list[str]:
     ratio = page["median_interactive_ms"] / floor["median_interactive_ms"]
-    figures = (page["median_interactive_ms"], page["median_shown_ms"], page["median_transferred_bytes"] / 1e3)
-    return [*(f"{figure:.0f}" for figure in (*figures, floor["median_interactive_ms"])), f"{ratio:.1f}"]
+    times_ms = (page[f"median_{name}_ms"] for name in ("interactive", "painted", "shown"))
+    figures = (*times_ms, page["median_transferred_bytes"] / 1e3, floor["median_interactive_ms"])
+    return [*(f"{figure:.0f}" for figure in figures), f"{ratio:.1f}"]

@@ -147,6 +147,7 @@ def _summary(visits: Sequence[Visit]) -> dict[str, Any]:
         "interactive_ms": interactive,
         "p95_interactive_ms": interactive[min(len(interactive) - 1, int(0.95 * len(interactive)))],
         "median_interactive_ms": statistics.median(interactive),
+        "median_painted_ms": statistics.median(each.painted_ms for each in visits),
         "median_shown_ms": statistics.median(each.shown_ms for each in visits),
         "median_transferred_bytes": statistics.median(each.transferred_bytes for each in visits),
     }

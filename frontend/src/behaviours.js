@@ -1,5 +1,6 @@
 // Small behaviours by attribute; without them a page still works as links and forms.
 const THEMES = ["auto", "light", "dark"];
+const YEAR_S = 365 * 24 * 3600;
 
 function chosenTheme() {
   return document.documentElement.dataset.theme ?? "auto";
@@ -13,12 +14,9 @@ function nextTheme(button) {
   const theme = THEMES[(THEMES.indexOf(chosenTheme()) + 1) % THEMES.length];
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  try {
-    if (theme === "auto") localStorage.removeItem("ziggurat.theme");
-    else localStorage.setItem("ziggurat.theme", theme);
-  } catch {
-    // Then it holds for this page alone.
-  }
+  // A cookie, so that the server writes the theme into the page: no script need run before the first paint.
+  const kept = theme === "auto" ? 0 : YEAR_S;
+  document.cookie = `ziggurat_theme=${theme}; Path=${document.body.dataset.root}; Max-Age=${kept}; SameSite=Lax`;
   document.dispatchEvent(new CustomEvent("ziggurat:theme"));
   showTheme(button);
 }

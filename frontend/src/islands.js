@@ -17,7 +17,7 @@ const loaders = {
   editor: () => import("./islands/editor.js"),
   graph: () => import("./islands/graph.js"),
   upload: () => import("./islands/upload.js"),
-  "learning-rate": () => import("./islands/learning-rate.js"),
+  "learning-rate": async () => ({ mount: (await import("./islands/curves.js")).mountLearningRate }), // always beside curves
 };
 const mounted = new Map();
 

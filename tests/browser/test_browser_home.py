@@ -93,7 +93,7 @@ def test_news_come_by_themselves_and_leave_what_a_person_is_at(
     page.get_by_text("Tags and project").click()
     page.get_by_label("Add tags").fill("half a wo")
     page.locator(f"#menu-{queue[2]}").click()
-    menu = page.locator(f"#pop-{queue[2]}")
+    menu = page.locator("#row-menu")
     expect(menu.get_by_role("link", name="Open")).to_be_visible()
 
     new = _train(server, "came later")
@@ -195,6 +195,10 @@ def test_without_a_script_it_is_links_and_forms(browser: Any, server: Any, queue
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(server.address + "/?kind=train")
+    actions = page.get_by_role("link", name="Actions for third", exact=True)
+    assert actions.get_attribute("href") == page.get_by_role("link", name="third", exact=True).last.get_attribute(
+        "href"
+    )
     page.get_by_role("button", name="Move third to the front").click()
     expect(page.locator("#home-said")).to_have_text("third is number 1 of the queue.")
     page.get_by_label("Find").fill("second")

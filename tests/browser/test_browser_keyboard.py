@@ -114,8 +114,9 @@ def test_a_dialog_holds_the_focus_and_gives_it_back(page: Page, server: RunningS
 def test_what_the_server_sends_as_a_dialog_does_so_too(page: Page, server: RunningStudio, tiny_model: str) -> None:
     keys = Keyboard(page)
     page.goto(f"{server.address}/?kind=train")
-    menu = keys.reach("Actions for tiny", tag="button")
+    menu = keys.reach("Actions for tiny", tag="a")
     keys.press("Enter")
+    expect(page.locator("#row-menu").get_by_role("link", name="Open")).to_be_focused()
     keys.reach("Notes, tags, project…", tag="a")
     keys.press("Enter")
     dialog = page.get_by_role("dialog")

@@ -1,11 +1,14 @@
 // The live curves of a job: charts by metric, in step with the notices of the page. `data-job` names the one whose page
 // it is; `data-runs`, instead, several that are equals: each curve gets its own chart, with a line for each run.
-import { Chart } from "./curves/chart.js";
+//
+// The library that draws comes while the points are asked for: its beginning takes longer than all the rest, and the
+// page can be used meanwhile.
 import { el } from "./curves/dom.js";
 import { groupsOf } from "./curves/groups.js";
 import { readPinned, readSettings, writePinned, writeSettings } from "./curves/memory.js";
 import { Run } from "./curves/run.js";
 import { MOST_COMPARED, chooserOf, comparerOf, toolsOf } from "./curves/tools.js";
+export { mountLearningRate } from "./learning-rate.js";
 
 const EVERY_MS = 1000;
 const RETRY_MS = 3000;
@@ -20,6 +23,7 @@ class Curves {
     this.settings = readSettings();
     this.pinned = readPinned();
     this.charts = new Map();
+    this.Chart = null;
     this.wanted = "";
     this.isBusy = false;
     this.timer = 0;
@@ -66,7 +70,8 @@ class Curves {
     let retry = "";
     try {
       const asked = this.runs.filter((run, number) => number === 0 || run.isActive || isWhole);
-      const others = await Promise.all(asked.map((run) => run.update({ isWhole })));
+      const [{ Chart }, ...others] = await Promise.all([import("./curves/chart.js"), ...asked.map((run) => run.update({ isWhole }))]);
+      this.Chart = Chart;
       if (others.some(Boolean)) this.draw();
     } catch {
       retry = isWhole ? "all" : "new"; // the server is away, or a curve was cut at this moment
@@ -118,6 +123,7 @@ class Curves {
   }
 
   draw() {
+    if (!this.Chart) return; // it is drawn when the library is here
     const groups = groupsOf(new Set(this.runs.flatMap((run) => [...run.curves.keys()])), { isApart: this.isEqual });
     const shown = groups.filter((group) => this.isShown(group));
     shown.sort((a, b) => Number(this.pinned.has(b.key)) - Number(this.pinned.has(a.key)));
@@ -131,7 +137,7 @@ class Curves {
     shown.forEach((group, number) => {
       let chart = this.charts.get(group.key);
       if (!chart) {
-        chart = new Chart(group, { isPinned: this.pinned.has(group.key), pin: (key) => this.pin(key) });
+        chart = new this.Chart(group, { isPinned: this.pinned.has(group.key), pin: (key) => this.pin(key) });
         this.charts.set(group.key, chart);
       }
       if (this.place.children[number] !== chart.element) this.place.insertBefore(chart.element, this.place.children[number] ?? null);

@@ -3,7 +3,8 @@
 // The focus goes back to where it was. What was pressed in a menu is out of sight by then: its button stands for it.
 function placeOf(element) {
   const menu = element?.closest("[popover]");
-  return menu ? document.querySelector(`[popovertarget="${menu.id}"]`) : element;
+  if (!menu) return element;
+  return document.getElementById(menu.dataset.opener) ?? document.querySelector(`[popovertarget="${menu.id}"]`);
 }
 
 export function mount(dialog) {

@@ -1,4 +1,9 @@
 // The table of jobs: it is asked for again when a job on it has news, and says how many jobs are chosen.
+//
+// Its links and menus are listened to in one place: htmx would prepare hundreds of them before the page can be used.
+import htmx from "../htmx-setup.js";
+import { openMenu, prepareMenu } from "./row-menu.js";
+
 const ALWAYS = ["added", "deleted", "state", "changed", "reload"];
 
 function boxes() {
@@ -19,9 +24,24 @@ function showCount() {
   }
 }
 
+function isPlain(event) {
+  return event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+}
+
+function followed(event) {
+  const link = event.target.closest("a[data-go], a[data-menu]");
+  if (!link || !isPlain(event)) return;
+  event.preventDefault();
+  if (link.dataset.menu) openMenu(document.getElementById("row-menu"), link);
+  // The element around the table says where the answer goes, and that a newer question takes the place of an older one.
+  else htmx.ajax("GET", link.getAttribute("href"), { source: "#results > div", target: "#results", swap: "outerMorph" });
+}
+
 export function mount(element) {
+  const menu = document.getElementById("row-menu");
   let last = null;
   const clicked = (event) => {
+    followed(event);
     const box = event.target;
     if (box.name !== "ids") return;
     const all = boxes();
@@ -50,6 +70,10 @@ export function mount(element) {
     if (another && shown.includes(another.value.trim())) another.value = "";
     showCount();
   };
+  if (menu && !menu.dataset.isReady) {
+    menu.dataset.isReady = "true";
+    prepareMenu(menu);
+  }
   element.addEventListener("click", clicked);
   element.addEventListener("change", changed);
   document.addEventListener("htmx:after:swap", swapped);

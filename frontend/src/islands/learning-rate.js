@@ -4,7 +4,7 @@ import { el, numberText } from "./curves/dom.js";
 const DECADES = 2;
 const SETTLE_MS = 400;
 
-export function mount(form) {
+export function mountLearningRate(form) {
   const field = form.querySelector("#rate-value");
   const place = form.querySelector("#rate-slider-place");
   let centre = Math.log10(Number(field.value) || 0.01);

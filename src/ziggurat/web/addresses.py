@@ -53,11 +53,10 @@ def static_address(connection: HTTPConnection, name: str) -> str:
 
 
 def island_addresses(connection: HTTPConnection, *names: str) -> list[str]:
-    """Return the scripts that islands of these names are made of: a page asks for them before its own script runs."""
+    """Return the scripts of islands: a page asks for them before its own script runs."""
     path = _STATIC / "vendor" / "islands.json"
     found = _islands(str(path), path.stat().st_mtime_ns) if path.is_file() else {}
-    files = dict.fromkeys(file for name in names for file in found.get(name, ()))
-    return [address(connection, f"/static/vendor/{file}") for file in files]
+    return [address(connection, f"/static/vendor/{found[name]}") for name in names if name in found]
 
 
 def is_built() -> bool:
@@ -71,5 +70,5 @@ def _digest(path: str, _changed_ns: int) -> str:
 
 
 @cache
-def _islands(path: str, _changed_ns: int) -> dict[str, list[str]]:
+def _islands(path: str, _changed_ns: int) -> dict[str, str]:
     return json.loads(Path(path).read_text(encoding="utf-8"))

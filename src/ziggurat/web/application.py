@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mimetypes
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.types import Scope
 
 from ziggurat.api.app import ROUTERS, create_app
 from ziggurat.api.guard import OpenFiles
+from ziggurat.api.middleware import CONTENT_POLICY
 from ziggurat.web.errors import error_page
 from ziggurat.web.routes import ROUTERS as PAGE_ROUTERS
 from ziggurat.workspace.studio import Studio
@@ -19,18 +22,43 @@ from ziggurat.workspace.studio import Studio
 __all__ = ["create_studio"]
 
 _STATIC: Final = Path(__file__).parent / "static"
-_COMPRESSION: Final = 5
+_COMPRESSION: Final = 6
 """zlib's level: higher ones cost the server more than they save the network."""
+
+
+_PACKED: Final = (("br", ".br"), ("gzip", ".gz"))
+"""Encodings in which the scripts were built beside themselves, the smallest first, and how their names end."""
 
 
 class _StaticFiles(OpenFiles):
     """Files whose addresses change with their content: a browser keeps them for a year."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
+        response = await self._packed(path, scope) or await super().get_response(path, scope)
         is_named = b"v=" in scope.get("query_string", b"") or path.startswith("vendor/parts/")
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if is_named else "no-cache"
+        if is_named:  # nobody asks whether it has changed
+            for name in ("etag", "last-modified", "accept-ranges"):
+                del response.headers[name]
+        if path.endswith("-worker.js"):  # a worker takes its policy from its own script
+            response.headers["Content-Security-Policy"] = CONTENT_POLICY
         return response
+
+    async def _packed(self, path: str, scope: Scope) -> Response | None:
+        """Return the file as it was compressed when it was built, where it was and the browser takes it."""
+        accepted = Headers(scope=scope).get("accept-encoding", "").lower()
+        offered = {
+            name.strip() for name, _, weight in (part.partition(";") for part in accepted.split(",")) if not weight
+        }
+        for encoding, ending in _PACKED:
+            if encoding in offered and self.lookup_path(path + ending)[1] is not None:
+                response = await super().get_response(path + ending, scope)
+                media = mimetypes.guess_type(path)[0] or "application/octet-stream"
+                response.headers["Content-Type"] = f"{media}; charset=utf-8"
+                response.headers["Content-Encoding"] = encoding
+                response.headers["Vary"] = "Accept-Encoding"
+                return response
+        return None
 
 
 def create_studio(studio: Studio, **options: Any) -> FastAPI:

@@ -54,13 +54,14 @@ class Queue:
     is_whole: bool
 
 
-def queue_of(studio: Studio, limit: int, *, is_whole: bool = False) -> Queue:
+def queue_of(studio: Studio, limit: int, *, is_whole: bool = False, running: Sequence[Job] | None = None) -> Queue:
     """Return what runs and what waits.
 
     Args:
         studio: that is held.
         limit: how many waiting jobs are shown.
         is_whole: whether more than the first few were asked for.
+        running: jobs that a worker is at, where somebody asked for them already.
     """
     jobs = studio.jobs
     found = jobs.queue(limit + 1)
@@ -69,10 +70,10 @@ def queue_of(studio: Studio, limit: int, *, is_whole: bool = False) -> Queue:
         for place, job in enumerate(found[:limit], start=1)
     ]
     total = len(found) if len(found) <= limit else jobs.counts()["queued"]
-    running = [(job, actions_of(job)) for job in jobs.running()]
     following = found[limit].id if len(found) > limit else ""
     total = max(total, len(found))  # some may have come meanwhile
-    return Queue(running=running, waiting=waiting, following=following, total=total, is_whole=is_whole)
+    at_work = [(job, actions_of(job)) for job in (jobs.running() if running is None else running)]
+    return Queue(running=at_work, waiting=waiting, following=following, total=total, is_whole=is_whole)
 
 
 def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.web.home_columns import Best, Column, best_of, column_choices, columns_of, value_of
 from ziggurat.web.home_query import PAGE_SIZE, TABS, HomeQuery
-from ziggurat.web.job_actions import JobAction, actions_of
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["Results", "Row", "Sweep", "Tab", "results_of"]
@@ -32,7 +31,6 @@ class Row:
         best: that it came to; None for nothing.
         elapsed_s: that its newest attempt took, or takes; None before the first.
         chosen: values of the columns that people chose.
-        actions: what can be done with it now.
     """
 
     job: Job
@@ -43,7 +41,6 @@ class Row:
     best: Best | None
     elapsed_s: float | None
     chosen: Mapping[str, Any]
-    actions: Sequence[JobAction]
 
     @property
     def samples(self) -> int | None:
@@ -121,13 +118,19 @@ class Results:
     name_problem: str = ""
 
 
-def results_of(studio: Studio, query: HomeQuery, kinds: Mapping[str, int] | None = None) -> Results:
+def results_of(
+    studio: Studio,
+    query: HomeQuery,
+    kinds: Mapping[str, int] | None = None,
+    states: Mapping[str, int] | None = None,
+) -> Results:
     """Return what the part with the table shows; the number of questions to the store does not grow with the rows.
 
     Args:
         studio: that is held.
         query: what was asked for.
         kinds: kind → jobs, where somebody counted them already.
+        states: state → jobs, in the same way.
     """
     jobs, counted = studio.jobs, studio.jobs.kind_counts() if kinds is None else kinds
     problem = query.where_problem()
@@ -151,7 +154,7 @@ def results_of(studio: Studio, query: HomeQuery, kinds: Mapping[str, int] | None
         projects=[project.name for project, _ in studio.projects.all()],
         sweep=_sweep(studio, query.group) if query.group else None,
         where_problem=problem,
-        states=jobs.counts(),
+        states=jobs.counts() if states is None else states,
     )
 
 
@@ -177,7 +180,6 @@ def _rows(studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> list[Row]:
             best=best_of(job),
             elapsed_s=_elapsed_s(job, now),
             chosen={name: value_of(job, name, facts.get(job.id, {})) for name in query.columns},
-            actions=actions_of(job),
         )
         for job, heading in zip(shown, headings, strict=True)
     ]

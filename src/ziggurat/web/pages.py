@@ -18,6 +18,7 @@ from ziggurat.web.strip import strip_of
 
 __all__ = ["is_part", "page", "part", "see_other"]
 
+_THEMES: Final = ("light", "dark")
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
@@ -33,7 +34,9 @@ def page(
         topics: of notices that the page listens to besides those of the strip (``jobs``, ``queue``, ``devices``).
         values: that the template uses.
     """
-    shown = {"strip": strip_of(request), "topics": sorted({"jobs", "queue", "devices", *topics}), **values}
+    if "strip" not in values:
+        values["strip"] = strip_of(request)
+    shown = {"topics": sorted({"jobs", "queue", "devices", *topics}), **values}
     return HTMLResponse(_text(request, template, shown), status, {"Vary": "HX-Request"})
 
 
@@ -73,6 +76,7 @@ def _text(request: Request, template: str, values: dict[str, Any]) -> str:
             may_admin=identity is not None and identity.may("admin", "admin"),
             version=__version__,
             is_built=is_built(),
+            theme=theme if (theme := request.cookies.get("ziggurat_theme")) in _THEMES else "",
             url=lambda path, **query: address(request, path, query),
             here=lambda **changes: changed_query(request, **changes),
             page_of=lambda job: page_of(request, job.id, job.kind),

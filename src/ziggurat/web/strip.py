@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,13 @@ class Strip:
     Args:
         machine: as ``ziggurat.workspace.studio.machine.Machine.strip`` gives it.
         running: jobs that a worker is at, the oldest first.
-        waiting: how many jobs wait.
+        states: state → how many jobs are in it.
         owners: index of an accelerator → the job that has it.
     """
 
     machine: dict[str, Any]
     running: list[Job]
-    waiting: int
+    states: Mapping[str, int]
     owners: dict[int, Job]
 
 
@@ -36,6 +37,6 @@ def strip_of(request: Request) -> Strip:
     return Strip(
         machine=studio.machine.strip(),
         running=running,
-        waiting=studio.jobs.counts()["queued"],
+        states=studio.jobs.counts(),
         owners={index: job for job in running for index in job.devices},
     )

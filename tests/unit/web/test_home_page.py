@@ -251,6 +251,21 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(
 # ---- the strip
 
 
+def test_a_row_asks_for_its_menu_when_it_is_opened(visit: Any, train: Callable[..., Any], visit_as: Any) -> None:
+    job = train("waits")
+    assert f'href="/models/{job.id}" data-menu="{job.id}"' in visit.get("/").text
+    shown = {"HX-Request": "true", "HX-Current-URL": "http://127.0.0.1:5000/?kind=train&sort=name"}
+    menu = visit.get(f"/parts/menu/{job.id}", headers=shown).text
+    assert f'<button form="act" name="act" value="stop:{job.id}"' in menu
+    assert f'href="/models/new?clone={job.id}"' in menu
+    assert f'hx-get="/jobs/{job.id}/edit?back=kind%3Dtrain%26sort%3Dname"' in menu
+    assert f'value="delete:{job.id}" class="bad"' in menu
+    assert visit.get("/parts/menu/nothing").status_code == 404
+    viewer = visit_as("viewer")
+    assert viewer.get(f"/parts/menu/{job.id}").status_code == 403
+    assert "data-menu" not in viewer.get("/").text
+
+
 def test_the_strip_counts(visit: Any, store: Store, train: Callable[..., Any]) -> None:
     first, _ = train(), train()
     store.jobs.move(first.id, ("queued",), "running", started=10.0)

@@ -1,5 +1,5 @@
 // The points of one job, kept up to date: all at first, then only what is new. A step comes once, and never too late.
-const MOST_POINTS = 2000;
+const MOST_POINTS = 1000; // more than a chart has pixels; what is lowest and highest stays
 
 export class Run {
   // `label` is the name where it stands among others; it tells runs of one name apart.

@@ -8,13 +8,15 @@ from urllib.parse import urlsplit
 from fastapi import Query, Request, Response
 
 from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Viewer
+from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.web.addresses import address
 from ziggurat.web.home_query import HomeQuery, query_of, query_of_text
 from ziggurat.web.home_queue import queue_of
 from ziggurat.web.home_results import Results, results_of
+from ziggurat.web.job_actions import actions_of
 from ziggurat.web.kept_outcomes import kept_outcomes
 from ziggurat.web.pages import is_part, page, part
+from ziggurat.web.strip import strip_of
 
 __all__ = ["home_values", "results_part", "router", "shown_query"]
 
@@ -26,12 +28,22 @@ def home(request: Request, studio: Held, _who: Viewer, said: Annotated[str, Quer
     """Return the first page, or the part of it with the table."""
     kinds = studio.jobs.kind_counts()
     query = query_of(request.query_params, kinds)
-    results = results_of(studio, query, kinds)
     if is_part(request, "results"):
-        return results_part(request, results)
+        return results_part(request, results_of(studio, query, kinds))
+    strip = strip_of(request)
+    results = results_of(studio, query, kinds, strip.states)
     outcome = kept_outcomes(request).take(said) if said else None
-    values = home_values(request, results, queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting)))
-    return page(request, "home.html", 400 if results.where_problem else 200, outcome=outcome, kinds=kinds, **values)
+    found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting), running=strip.running)
+    status = 400 if results.where_problem else 200
+    values = {"strip": strip, "outcome": outcome, "kinds": kinds, **home_values(request, results, found)}
+    return page(request, "home.html", status, **values)
+
+
+@router.get("/parts/menu/{job_id}", include_in_schema=False)
+def menu(request: Request, studio: Held, _who: Trainer, job_id: str) -> Response:
+    """Return what can be done with a job of the table."""
+    job = studio.jobs.get(job_id)
+    return part(request, "home/menu.html", job=job, actions=actions_of(job), back=shown_query(request, "").text_form)
 
 
 @router.get("/parts/queue", include_in_schema=False)
@@ -77,8 +89,18 @@ def home_values(request: Request, results: Results, queue: Any = None) -> dict[s
 
 
 def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:
-    def link(**changes: Any) -> str:
-        return address(request, "/", query.values(**changes))
+    made: dict[str, str] = {}  # rows share most of their addresses
 
-    again = link(offset=query.offset, rename=query.rename)
-    return {"query": query, "link": link, "again": again, "back": query.text_form}
+    def link(**changes: Any) -> str:
+        wanted = repr(changes)
+        if wanted not in made:
+            made[wanted] = address(request, "/", query.values(**changes))
+        return made[wanted]
+
+    return {
+        "query": query,
+        "link": link,
+        "again": link(offset=query.offset, rename=query.rename),
+        "renaming": f"{link(offset=query.offset)}&rename=",  # the id of a job comes behind it
+        "back": query.text_form,
+    }
