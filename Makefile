@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard hatch_build.py src/ziggurat/
 	$(PIP) -e ".[$(EXTRAS)]"
 	@touch $(STAMP)
 
-$(SCRIPTS): $(STAMP) $(wildcard frontend/*.json frontend/build.* frontend/src/*.js frontend/src/*/*.js frontend/src/*/*/*.js)
+$(SCRIPTS): $(STAMP) $(wildcard frontend/*.json frontend/build.* frontend/src/*.js frontend/src/*/*.js frontend/src/*/*/*.js src/ziggurat/web/static/*.css src/ziggurat/web/static/pages/*.css)
 	@$(BIN)/python frontend/build.py
 
 $(BENCH_STAMP): $(STAMP)

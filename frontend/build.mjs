@@ -1,6 +1,7 @@
 // Builds what the studio's pages need in a browser: one small module on every page, and islands that it loads when a
 // page has them. `node build.mjs OUT` writes OUT anew; nothing there is in git.
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
+import { createHash } from "node:crypto";
 import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +12,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const target = process.argv[2] ?? join(here, "..", "src", "ziggurat", "web", "static", "vendor");
 const out = `${target}.new`; // takes the place of the old one when it is whole
 const modules = join(here, "node_modules");
+const styles = join(here, "..", "src", "ziggurat", "web", "static");
 const WORTH_PACKING = 400; // bytes
 
 const shared = {
@@ -76,15 +78,30 @@ function builtIslands(files) {
   };
 }
 
-// Each script is compressed once, as small as it gets; the server would do it again for every browser, and less well.
-async function pack() {
+// What a browser asks for is compressed once, as small as it gets; the server would do it each time, and less well.
+async function packed(text, path) {
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length } };
+  await writeFile(`${path}.br`, await promisify(brotliCompress)(text, quality));
+  await writeFile(`${path}.gz`, await promisify(gzip)(text, { level: 9 }));
+}
+
+async function packScripts() {
   for (const name of await readdir(out, { recursive: true })) {
-    if (!/\.(js|css)$/.test(name)) continue;
-    const text = await readFile(join(out, name));
-    if (text.length < WORTH_PACKING) continue;
-    const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length } };
-    await writeFile(join(out, `${name}.br`), await promisify(brotliCompress)(text, quality));
-    await writeFile(join(out, `${name}.gz`), await promisify(gzip)(text, { level: 9 }));
+    const text = name.endsWith(".js") ? await readFile(join(out, name)) : "";
+    if (text.length >= WORTH_PACKING) await packed(text, join(out, name));
+  }
+}
+
+// Style sheets are served as they are written, or from here, small, under the digest of what is written there: it stands
+// in their address, so that a sheet which was changed since is never mistaken.
+async function packStyles() {
+  await mkdir(join(out, "styles"));
+  for (const name of await readdir(styles, { recursive: true })) {
+    if (!name.endsWith(".css") || name.startsWith("vendor")) continue;
+    const text = await readFile(join(styles, name));
+    const digest = createHash("sha256").update(text).digest("hex").slice(0, 12);
+    const { code } = await transform(text, { loader: "css", minify: true, target: shared.target });
+    await packed(Buffer.from(code), join(out, "styles", digest));
   }
 }
 
@@ -95,7 +112,8 @@ await build({ ...shared, entryPoints: { studio: "src/studio.js" }, outdir: out, 
 await writeFile(join(out, "islands.json"), JSON.stringify(islands));
 await build({ ...shared, entryPoints: { "graph-worker": "src/graph-worker.js" }, outdir: out, format: "iife" });
 await writeFile(join(out, "licences.json"), JSON.stringify(await licences()));
-await pack();
+await packScripts();
+await packStyles();
 await rm(`${target}.old`, { recursive: true, force: true });
 await rename(target, `${target}.old`).catch(() => {});
 await rename(out, target);

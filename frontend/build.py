@@ -57,8 +57,10 @@ def build(target: Path = TARGET) -> str:
 
 def _digest() -> str:
     made = hashlib.sha256()
-    for path in sorted([*HERE.glob("*.json"), HERE / "build.mjs", *HERE.glob("src/**/*.js")]):
-        made.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes())
+    scripts = [*HERE.glob("*.json"), HERE / "build.mjs", *HERE.glob("src/**/*.js")]
+    styles = [*TARGET.parent.glob("*.css"), *TARGET.parent.glob("pages/*.css")]
+    for path in sorted([*scripts, *styles]):
+        made.update(path.relative_to(HERE.parent).as_posix().encode() + b"\0" + path.read_bytes())
     return made.hexdigest()
 
 

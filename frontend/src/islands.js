@@ -21,6 +21,20 @@ const loaders = {
 };
 const mounted = new Map();
 
+// The largest come only when they are about to be seen: behind a tab that nobody opens, they would cost for nothing.
+const NEAR = "400px";
+const LARGE = ["charts", "editor", "graph"];
+const near = new IntersectionObserver(
+  (seen) => {
+    for (const { target, isIntersecting } of seen) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      load(target);
+    }
+  },
+  { rootMargin: NEAR },
+);
+
 function begin(element, start) {
   mounted.set(element, start(element) ?? (() => {}));
   element.dataset.mounted = "true";
@@ -33,10 +47,14 @@ async function mount(element) {
     begin(element, small[name]);
     return;
   }
-  const load = loaders[name];
-  if (!load) throw new Error(`There is no island called ${name}.`);
+  if (!loaders[name]) throw new Error(`There is no island called ${name}.`);
   mounted.set(element, null);
-  const module = await load();
+  if (LARGE.includes(name)) near.observe(element);
+  else await load(element);
+}
+
+async function load(element) {
+  const module = await loaders[element.dataset.island]();
   if (element.isConnected) begin(element, module.mount);
   else mounted.delete(element);
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -50,15 +52,23 @@ class _StaticFiles(OpenFiles):
         offered = {
             name.strip() for name, _, weight in (part.partition(";") for part in accepted.split(",")) if not weight
         }
+        built = _built_as(path, scope)
         for encoding, ending in _PACKED:
-            if encoding in offered and self.lookup_path(path + ending)[1] is not None:
-                response = await super().get_response(path + ending, scope)
+            if encoding in offered and self.lookup_path(built + ending)[1] is not None:
+                response = await super().get_response(built + ending, scope)
                 media = mimetypes.guess_type(path)[0] or "application/octet-stream"
                 response.headers["Content-Type"] = f"{media}; charset=utf-8"
                 response.headers["Content-Encoding"] = encoding
                 response.headers["Vary"] = "Accept-Encoding"
                 return response
         return None
+
+
+def _built_as(path: str, scope: Scope) -> str:
+    """Return what the compressed files of a file are called before their endings: style sheets by their digest."""
+    version = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("v", [""])[0]
+    is_sheet = path.endswith(".css") and re.fullmatch("[0-9a-f]{12}", version)
+    return f"vendor/styles/{version}" if is_sheet else path
 
 
 def create_studio(studio: Studio, **options: Any) -> FastAPI:

@@ -135,14 +135,14 @@ def test_models_are_listed_with_what_they_came_to(
         assert words in said
     assert "a &lt;b&gt;note" in answer.text
     assert f'href="/models/{job.id}"' in answer.text
-    assert f'href="/models/new?clone={job.id}"' in answer.text
+    assert f'href="/models/new?clone={job.id}"' in visit.part(f"/parts/menu/{job.id}").text
 
 
 def test_data_sets_are_listed_with_their_counts(visit: Any, pets: str, train: Callable[..., Any]) -> None:
     train(dataset=pets)
     answer = visit.get("/?kind=dataset")
     assert rows_of(answer) == [pets]
-    assert f'href="/datasets/new?clone={pets}"' in answer.text
+    assert f'href="/datasets/new?clone={pets}"' in visit.part(f"/parts/menu/{pets}").text
     cells = re.findall(r'<td class="number">(.*?)</td>', answer.text, re.S)
     assert "1" in cells  # one training needs it
 
@@ -252,7 +252,7 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(
 
 
 def test_a_row_asks_for_its_menu_when_it_is_opened(visit: Any, train: Callable[..., Any], visit_as: Any) -> None:
-    job = train("waits")
+    job = train()
     assert f'href="/models/{job.id}" data-menu="{job.id}"' in visit.get("/").text
     shown = {"HX-Request": "true", "HX-Current-URL": "http://127.0.0.1:5000/?kind=train&sort=name"}
     menu = visit.get(f"/parts/menu/{job.id}", headers=shown).text
@@ -286,7 +286,7 @@ def test_the_strip_names_owners_and_what_is_disabled(studio: Studio, train: Call
         ],
     }
     request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
-    strip = Strip(machine=machine, running=[job], waiting=1200, owners={0: job})
+    strip = Strip(machine=machine, running=[job], states={"queued": 1200}, owners={0: job})
     shown = html.unescape(bytes(part(request, "parts/strip.html", strip=strip).body).decode())
     assert f'<a href="/models/{job.id}">tiny</a> <span>10 min 00 s left</span>' in shown
     assert "60.0 GB of 80.0 GB" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def test_a_script_comes_as_it_was_compressed_when_it_was_built(
     assert int(answer.headers["content-length"]) == (STATIC / "vendor" / f"studio.js{ending}").stat().st_size
     if encoding != "br":  # the client of the tests cannot unpack that
         assert answer.content == (STATIC / "vendor" / "studio.js").read_bytes()
+
+
+@needs_scripts
+def test_a_style_sheet_comes_small_under_the_digest_of_what_is_written(visit: Any) -> None:
+    address = re.search(r'href="(/static/studio\.css\?v=[0-9a-f]{12})"', visit.get("/about").text)
+    assert address is not None
+    small = visit.get(address[1], headers={"Accept-Encoding": "gzip"})
+    assert small.headers["content-encoding"] == "gzip"
+    assert small.headers["content-type"] == "text/css; charset=utf-8"
+    assert "--accent" in small.text
+    assert len(small.text) < 0.95 * len((STATIC / "studio.css").read_text(encoding="utf-8"))
+    changed = visit.get("/static/studio.css?v=000000000000", headers={"Accept-Encoding": "gzip"})
+    assert changed.text == (STATIC / "studio.css").read_text(encoding="utf-8")
 
 
 @needs_scripts
