@@ -169,7 +169,8 @@ class ResultFiles:
 
 def best_given_name(given: Iterable[str]) -> str | None:
     """Return which given name marks the best checkpoint; None where none does."""
-    return next((name for start in _BEST for name in sorted(given) if name.startswith(start)), None)
+    names = sorted(given)
+    return next((name for start in _BEST for name in names if name.startswith(start)), None)
 
 
 def checkpoint_name(global_step: int) -> str:

@@ -109,6 +109,16 @@ class Settings:
             verb="up",
         ),
     )
+    picture_urls: bool = field(
+        default=True,
+        metadata=_about("Whether pictures to try a model with are fetched by their address.", kind=bool, verb="up"),
+    )
+    picture_hosts: str = field(
+        default="",
+        metadata=_about(
+            "Hosts in local networks from which they may be fetched: NAME or NAME:PORT, with commas between.", verb="up"
+        ),
+    )
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def token_for(self, server: str) -> str:

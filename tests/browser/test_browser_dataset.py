@@ -52,6 +52,40 @@ def test_samples_are_looked_through_with_the_keyboard_and_corrected(
     expect(page.locator("#dataset-differences")).to_contain_text("With another label: 2")
 
 
+def test_the_explorer_turns_its_pages_without_loading_the_page_again(
+    page: Page, server: Any, digits: str, check_page: Callable[[Page], None]
+) -> None:
+    page.goto(f"{server.address}/datasets/{digits}/explore?split=train")
+    expect(page.locator("#samples-form")).to_have_attribute("data-mounted", "true")
+    page.get_by_label("Name of the new version").fill("kept")
+    page.locator('input[name="samples"]').first.check()
+    expect(page.locator("#chosen-count")).to_have_text("1 chosen")
+    page.evaluate("window.isSamePage = true")
+    page.get_by_role("link", name="Next").press("Enter")
+    page.wait_for_url("**/explore?split=train&offset=48")
+    expect(page.locator(".pager")).to_contain_text("49 to 96 of")
+    expect(page.locator("#found-title")).to_be_focused()
+    expect(page.locator("#chosen-count")).to_have_text("none is chosen")
+    expect(page.get_by_label("Name of the new version")).to_have_value("kept")
+    assert page.evaluate("window.isSamePage") is True
+    assert page.locator('input[name="samples"]').first.get_attribute("value") == "train/48"
+    assert page.locator('#samples-form input[name="offset"]').get_attribute("value") == "48"
+    check_page(page)
+    page.locator("[data-step]").first.focus()
+    page.keyboard.press("x")
+    expect(page.locator("#chosen-count")).to_have_text("1 chosen")
+    page.get_by_role("link", name="Previous").click()
+    page.wait_for_url("**/explore?split=train")
+    expect(page.locator(".pager")).to_contain_text("1 to 48 of")
+    page.go_back()
+    page.wait_for_url("**/explore?split=train&offset=48")
+    expect(page.locator(".pager")).to_contain_text("49 to 96 of")
+    page.go_back()
+    expect(page.locator(".pager")).to_contain_text("1 to 48 of")
+    page.locator('input[name="samples"]').first.check()
+    expect(page.locator("#chosen-count")).to_have_text("1 chosen")
+
+
 def test_one_sample_leads_to_the_next_by_arrow_keys(
     page: Page, server: Any, digits: str, check_page: Callable[[Page], None]
 ) -> None:
@@ -60,7 +94,7 @@ def test_one_sample_leads_to_the_next_by_arrow_keys(
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**/samples/train/4?at=4")
     expect(page.get_by_text("5 of 400")).to_be_visible()
-    assert page.locator(".large img").evaluate("image => image.naturalWidth") == 28
+    expect(page.locator(".large img")).to_have_js_property("naturalWidth", 28)
     check_page(page)
 
 

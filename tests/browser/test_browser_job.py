@@ -84,6 +84,13 @@ def test_the_learning_rate_acts_while_it_trains(server: Any, page: Any, running:
     expect(page.get_by_text("The worker confirmed it at step")).to_be_visible()
     assert server.client.job(running)["scalars"]["learning_rate"]["last"] == pytest.approx(0.00794, rel=1e-5)
 
+    page.get_by_role("button", name="Follow the schedule again").click()
+
+    expect(page.get_by_text("The schedule sets the rate.")).to_be_visible()
+    expect(page.get_by_role("button", name="Follow the schedule again")).to_have_count(0)
+    expect(page.locator("#rate-value")).to_have_value("0.01")
+    assert server.client.job(running)["scalars"]["learning_rate"]["last"] == pytest.approx(0.01, rel=1e-5)
+
 
 def test_what_a_person_opened_typed_and_focused_stays(server: Any, page: Any, running: str) -> None:
     page.goto(f"{server.address}/models/{running}")

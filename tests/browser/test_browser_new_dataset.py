@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -46,6 +48,26 @@ def test_a_folder_is_sent_and_made_into_a_data_set(
     job_id = page.url.rpartition("/")[2]
     job = server.client.job(job_id)
     assert (job["name"], job["kind"]) == ("two digits", "dataset")
+
+
+def test_boxes_lie_where_the_objects_of_the_picture_are(page: Page, server: Any, check_page: Any) -> None:
+    place = server.workspace / "uploads" / "boxes"
+    for name in ("images", "labels"):
+        (place / name / "train").mkdir(parents=True)
+    assert cv2.imwrite(str(place / "images" / "train" / "1.png"), np.full((200, 400, 3), 90, np.uint8))
+    (place / "labels" / "train" / "1.txt").write_text("0 0.75 0.5 0.5 1\n")
+    (place / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/train\nnames: [cat]\n")
+    page.goto(f"{server.address}/datasets/new?source={place}")
+    box = page.locator("#preview .marks rect").first
+    expect(box).to_be_visible(timeout=LOOKED_MS)
+    expect(page.locator("#preview img").first).to_have_js_property("naturalWidth", 160)
+    drawn, picture = box.bounding_box(), page.locator("#preview img").first.bounding_box()
+    assert drawn is not None
+    assert picture is not None
+    assert abs(drawn["x"] - (picture["x"] + picture["width"] / 2)) < 3  # the right half of the picture, all its height
+    assert abs(drawn["width"] - picture["width"] / 2) < 4
+    assert abs(drawn["height"] - drawn["width"]) < 4
+    check_page(page)
 
 
 def test_the_form_is_checked_while_it_is_typed(page: Page, server: Any, source: Path, check_page: Any) -> None:

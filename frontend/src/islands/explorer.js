@@ -1,4 +1,6 @@
-// The explorer of a data set: strength of masks, boxes on and off, arrow keys, and how many samples are chosen.
+// The explorer of a data set: strength of masks, boxes on and off, arrow keys, how many samples are chosen, and its pages.
+import htmx from "../htmx-setup.js";
+
 const STRENGTH = "ziggurat.mask-strength";
 
 function remembered() {
@@ -18,34 +20,51 @@ function remember(value) {
 }
 
 // A slider that acts on every mask of the page; without a script they have the usual strength.
-function startMasks(place) {
+function showMasks(place) {
   const slider = place.querySelector("#mask-strength");
   if (!slider) return;
   slider.parentElement.hidden = false;
   slider.value = remembered();
-  const show = () => place.style.setProperty("--mask-strength", String(slider.value / 100));
-  slider.addEventListener("input", show);
-  slider.addEventListener("change", () => remember(slider.value));
-  show();
+  place.style.setProperty("--mask-strength", String(slider.value / 100));
 }
 
-function startMarks(place) {
-  const box = place.querySelector("#show-marks");
-  if (!box) return;
-  box.parentElement.hidden = false;
-  box.addEventListener("change", () => place.classList.toggle("hide-marks", !box.checked));
-}
-
-function startCount(place) {
+function showCount(place) {
   const said = place.querySelector("#chosen-count");
   if (!said) return;
-  const count = () => {
-    const all = place.querySelector("#everything")?.checked;
-    const chosen = place.querySelectorAll('input[name="samples"]:checked').length;
-    said.textContent = all ? "all" : chosen ? `${chosen} chosen` : "none is chosen";
-  };
-  place.addEventListener("change", count);
-  count();
+  const all = place.querySelector("#everything")?.checked;
+  const chosen = place.querySelectorAll('input[name="samples"]:checked').length;
+  said.textContent = all ? "all" : chosen ? `${chosen} chosen` : "none is chosen";
+}
+
+function show(place) {
+  showMasks(place);
+  const marks = place.querySelector("#show-marks");
+  if (marks) marks.parentElement.hidden = false;
+  showCount(place);
+}
+
+function moved(place, { target }) {
+  if (target.id === "mask-strength") place.style.setProperty("--mask-strength", String(target.value / 100));
+}
+
+function changed(place, { target }) {
+  if (target.id === "mask-strength") remember(target.value);
+  if (target.id === "show-marks") place.classList.toggle("hide-marks", !target.checked);
+  showCount(place);
+}
+
+// Another page of the list comes in the place of this one; what is typed beside it stays.
+function followed(event) {
+  const link = event.target.closest("a[data-go]");
+  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  htmx.ajax("GET", link.getAttribute("href"), { source: "#found", target: "#found", swap: "innerHTML" });
+}
+
+// The list begins at its heading: there the eye and the keyboard go on.
+function swapped(place, { detail }) {
+  show(place);
+  if (detail?.ctx?.target?.id === "found") document.getElementById("found-title")?.focus();
 }
 
 // Arrows go from picture to picture, x chooses; on the page of one sample, left and right go to its neighbours.
@@ -73,10 +92,16 @@ function pressed(place, event) {
 }
 
 export function mount(place) {
-  startMasks(place);
-  startMarks(place);
-  startCount(place);
-  const listener = (event) => pressed(place, event);
-  document.addEventListener("keydown", listener);
-  return () => document.removeEventListener("keydown", listener);
+  const pressing = (event) => pressed(place, event);
+  const swapping = (event) => swapped(place, event);
+  place.addEventListener("input", (event) => moved(place, event));
+  place.addEventListener("change", (event) => changed(place, event));
+  place.addEventListener("click", followed);
+  document.addEventListener("keydown", pressing);
+  document.addEventListener("htmx:after:swap", swapping);
+  show(place);
+  return () => {
+    document.removeEventListener("keydown", pressing);
+    document.removeEventListener("htmx:after:swap", swapping);
+  };
 }

@@ -1,7 +1,7 @@
-// Takes a picture that is dropped or pasted anywhere on the form, and asks at once; a path and a file exclude each other.
+// Takes a picture that is dropped or pasted anywhere on the form, and asks at once; a file, a path and an address exclude each other.
 export function mount(form) {
   const picker = form.querySelector('input[type="file"]');
-  const path = form.querySelector("#path");
+  const names = [...form.querySelectorAll("#path, #url")];
   const zone = form.querySelector(".drop");
 
   const take = (files) => {
@@ -14,7 +14,7 @@ export function mount(form) {
     return true;
   };
   const ask = () => {
-    path.value = "";
+    for (const name of names) name.value = "";
     form.requestSubmit(document.getElementById("one-predict"));
   };
   const over = (event) => {
@@ -34,14 +34,15 @@ export function mount(form) {
     if (take(event.clipboardData?.files ?? [])) event.preventDefault();
   };
   const chosen = () => picker.files.length && ask();
-  const typed = () => {
+  const typed = (event) => {
     picker.value = "";
+    for (const name of names) if (name !== event.target) name.value = "";
   };
   form.addEventListener("dragover", over);
   form.addEventListener("dragleave", leave);
   form.addEventListener("drop", dropped);
   document.addEventListener("paste", pasted);
   picker.addEventListener("change", chosen);
-  path.addEventListener("input", typed);
+  for (const name of names) name.addEventListener("input", typed);
   return () => document.removeEventListener("paste", pasted);
 }

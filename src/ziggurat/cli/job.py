@@ -14,6 +14,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.job_create import job_dataset, job_train
+from ziggurat.cli.job_rate import job_rate
 from ziggurat.cli.job_reach import JobId, known_better, reaches_studio, studio_client
 from ziggurat.cli.job_take import job_checkpoints, job_download
 from ziggurat.cli.job_use import job_evaluate, job_infer
@@ -39,7 +40,7 @@ def job() -> None:
     """Make, list, show, stop, resume and delete the jobs of a studio, and ask their models."""
 
 
-for _command in (job_dataset, job_train, job_evaluate, job_infer, job_checkpoints, job_download):
+for _command in (job_dataset, job_train, job_evaluate, job_infer, job_checkpoints, job_download, job_rate):
     job.add_command(_command)
 
 
@@ -180,20 +181,23 @@ def job_curve(
 
 @job.command("predict")
 @click.argument("job_id", metavar="ID", type=JobId())
-@click.argument("images", nargs=-1, required=True, metavar="IMAGE...", type=click.Path(path_type=Path))
+@click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
+@click.option("--url", metavar="ADDRESS", default="", help="A picture that the studio fetches: http:// or https://.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
 @click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
 @reaches_studio
 @click.pass_obj
 def job_predict(
-    application: Application, job_id: str, images: tuple[Path, ...], top: int, checkpoint: str, **studio: Any
+    application: Application, job_id: str, images: tuple[Path, ...], url: str, top: int, checkpoint: str, **studio: Any
 ) -> int:
     """Send IMAGEs of this machine to the model of the job ID; exit code 4 where one cannot be read there."""
+    if not images and not url:
+        raise UsageError("A picture is named: IMAGE, or --url with its address.", received="none")
     missing = next((image for image in images if not image.is_file()), None)
     if missing is not None:
         raise UsageError("A picture to send is a file of this machine.", received=str(missing))
     with studio_client(application, studio) as client:
-        found = client.models.predict(job_id, images, top=top, checkpoint=checkpoint)
+        found = client.models.predict(job_id, images, url=url, top=top, checkpoint=checkpoint)
     lines = [_prediction_text(each) for each in found["predictions"]]
     lines += [f"Not read: {each['message']}" for each in found["failures"]]
     application.output.document(found, "\n".join(lines))

@@ -81,6 +81,8 @@ class Place:
     prefix: str
     hosts: tuple[str, ...]
     database: str | None
+    picture_urls: bool | None = None
+    picture_hosts: str | None = None
 
     def words(self) -> list[str]:
         """Return the words that say it again."""
@@ -90,11 +92,19 @@ class Place:
         return words
 
     def settings(self, settings: Settings) -> Settings:
-        """Return the settings with the database: a password stands in no list of processes."""
+        """Return the settings with the database as well: a password stands in no list of processes."""
+        settings = self.with_pictures(settings)
         if self.database is None:
             return settings
         origins = {**settings.origins, "database": "--database"}
         return dataclasses.replace(settings, database=Secret(self.database), origins=origins)
+
+    def with_pictures(self, settings: Settings) -> Settings:
+        """Return the settings with what the flags say of pictures that are fetched."""
+        asked = {"picture_urls": self.picture_urls, "picture_hosts": self.picture_hosts}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        flags = {name: f"--{name.replace('_', '-')}" for name in given}
+        return dataclasses.replace(settings, **given, origins={**settings.origins, **flags})
 
 
 @click.command(cls=Command)
@@ -104,6 +114,8 @@ class Place:
 @click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Name that it answers to; repeatable.")
 @_workspace_option
 @database_option
+@click.option("--picture-urls/--no-picture-urls", default=None, help="Fetch pictures by their address; else as set.")
+@click.option("--picture-hosts", metavar="HOSTS", help="Local hosts they may come from: NAME or NAME:PORT, by commas.")
 @click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
 @click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
 @click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")
@@ -201,8 +213,9 @@ def serve_studio(
     prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
     opening, workspace = studio_module(f"{_STUDIO}.opening"), application.settings.workspace
+    settings = place.with_pictures(application.settings)
 
-    with opening.open_studio(application.settings, url=place.database, prefix=prefix) as studio:
+    with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
         server = studio_module("ziggurat.web.application").create_studio(
             studio, prefix=prefix, hosts=place.hosts, public_bind=is_public
         )

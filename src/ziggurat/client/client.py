@@ -165,8 +165,12 @@ class Client:
         self._connection.ask("DELETE", f"/jobs/{job_id}/checkpoints/{name}")
 
     def set_hyperparameter(self, job_id: str, name: str, value: float) -> dict[str, Any]:
-        """Set a hyperparameter of a running training."""
+        """Set a hyperparameter of a running training; it holds until another value is set, or it is unset."""
         return self._connection.ask("POST", f"/jobs/{job_id}/hyperparameters", json={"name": name, "value": value})
+
+    def unset_hyperparameter(self, job_id: str, name: str) -> dict[str, Any]:
+        """Give a hyperparameter of a running training that was set by hand back to its schedule."""
+        return self._connection.ask("DELETE", f"/jobs/{job_id}/hyperparameters/{name}")
 
     def act(self, action: str, *, ids: Sequence[str] | None = None, **body: Any) -> list[dict[str, Any]]:
         """Do the same with many jobs, by ``ids`` or ``filter``; return ``id``, ``done`` and ``error`` of each."""

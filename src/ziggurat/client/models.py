@@ -39,7 +39,7 @@ class ModelClient:
         return self._connection.ask("POST", "/networks/debug", json={"network": network, **given(options)})
 
     def predict(
-        self, job_id: str, files: Sequence[Path] = (), *, paths: Sequence[str] = (), **options: Any
+        self, job_id: str, files: Sequence[Path] = (), *, paths: Sequence[str] = (), url: str = "", **options: Any
     ) -> dict[str, Any]:
         """Predict for pictures.
 
@@ -47,6 +47,7 @@ class ModelClient:
             job_id: of a training.
             files: pictures of this machine, which are sent.
             paths: pictures of the studio's machine.
+            url: address of a picture, which the studio fetches.
             options: ``top``, ``checkpoint``, ``device``.
 
         Returns:
@@ -54,7 +55,7 @@ class ModelClient:
         """
         with ExitStack() as opened:
             sent = [("files", (str(file), opened.enter_context(file.open("rb")))) for file in files]
-            data = {"paths": list(paths), **given(options)}
+            data = {"paths": list(paths), "url": url, **given(options)}
             return self._connection.ask("POST", f"/models/{job_id}/predict", files=sent or None, data=data)
 
     def activations(self, job_id: str, file: Path, *, checkpoint: str = "") -> dict[str, Any]:

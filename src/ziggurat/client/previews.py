@@ -48,7 +48,7 @@ class PreviewClient:
         return self._connection.ask("POST", "/trainings/text", json={"spec": _whole(spec), **given(request)})
 
     def dataset(self, spec: Mapping[str, Any], **limits: Any) -> dict[str, Any]:
-        """Return what is in a source; limits: ``samples``, ``time_limit_s``."""
+        """Return what is in a source, boxes and masks too; limits: ``samples``, ``time_limit_s``."""
         return self._connection.ask("POST", "/datasets/preview", json={"spec": dict(spec), **given(limits)})
 
 

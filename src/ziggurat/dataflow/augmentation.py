@@ -11,7 +11,7 @@ from ziggurat.dataflow.imgaug.colour import Hue, Saturation
 from ziggurat.dataflow.imgaug.flip import Flip, Rotation90
 from ziggurat.dataflow.imgaug.noise import GaussianNoise
 from ziggurat.dataflow.imgaug.tone import BrightnessScale, Contrast
-from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 
 __all__ = ["Augmentation"]
 
@@ -66,6 +66,22 @@ class Augmentation:
                     received=getattr(self, name),
                     advice="Choose a number in between; 0 leaves it out.",
                 )
+
+    def check_size(self, size: tuple[int, int]) -> None:
+        """Refuse pictures that quarter turns would bring into several shapes, of which no batch can be made.
+
+        Args:
+            size: (height, width) in pixels of what is varied.
+
+        Raises:
+            DataError: where it is no square and quarters are turned.
+        """
+        if size[0] != size[1] and any(turns % 2 for turns in _QUARTER_TURNS[self.quad_rotation]):
+            raise DataError(
+                "Quarter turns need square pictures: else those of a batch have several shapes.",
+                received=" x ".join(str(side) for side in size),
+                advice="Set `preprocessing.size` to a square, or turn by `rot180`.",
+            )
 
     def augmentors(self, channels: int) -> list[ImageAugmentor]:
         """Return the augmentors, geometry first; those that need colours are left out for grey pictures.

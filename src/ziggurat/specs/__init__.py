@@ -1,5 +1,6 @@
 """Owns what was asked: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
 
+from ziggurat.specs.assigning import assign
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
@@ -21,6 +22,7 @@ __all__ = [
     "Spec",
     "TrainSpec",
     "ZooNetwork",
+    "assign",
     "dataset_spec_from_flags",
     "describe_fields",
     "load_spec",

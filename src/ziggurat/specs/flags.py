@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ziggurat.errors import SpecError
+from ziggurat.specs.assigning import assign
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.files import Spec, parse_spec
@@ -64,7 +65,7 @@ def _from_flags(
             raise SpecError(
                 "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
             )
-        _assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())), fields)
+        assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())), fields)
     return parse_spec(content, source="flags")
 
 
@@ -86,26 +87,3 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _assign(content: dict[str, Any], path: str, value: Any, fields: Mapping[str, FieldDescription]) -> None:
-    first, *rest = path.split(".")
-    if not rest:
-        content[first] = value
-        return
-    content[first] = target = _as_object(fields.get(first), content.get(first))
-    for name in rest[:-1]:
-        below = target.get(name)
-        target[name] = target = dict(below) if isinstance(below, dict) else {}
-    target[rest[-1]] = value
-
-
-def _as_object(whole: FieldDescription | None, value: Any) -> dict[str, Any]:
-    """Return a compound field as an object that parts can be set in: short forms spelt out, defaults filled in."""
-    if isinstance(value, dict):
-        return dict(value)
-    if whole is None or whole.kind != "object":
-        return {}
-    if value is None:
-        return dict(whole.default or {})
-    return {whole.short_form: value} if whole.short_form else {}

@@ -96,3 +96,8 @@ class Augmentation(SpecModel):
     hue: float = _share(0.5, "Hue", "Hue varies by up to this share of the circle; 0.02 is usual.")
     saturation: float = _share(0.5, "Saturation", "Saturation varies by up to this share; 0.04 is usual.")
     value: float = _share(0.5, "Brightness", "Brightness varies by up to this share; 0.06 is usual.")
+
+    @property
+    def swaps_sides(self) -> bool:
+        """Whether some pictures change height for width, so that only square ones stay of one shape."""
+        return self.quad_rotation in ("rot90", "rotall")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import cv2
 import numpy as np
@@ -14,7 +15,7 @@ from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.settings import Settings
 from ziggurat.workspace.datasets import Datasets
 
-__all__ = ["MASK_PALETTE", "mean_picture", "sample_picture"]
+__all__ = ["MASK_PALETTE", "mask_png", "mean_picture", "sample_picture"]
 
 MASK_PALETTE: Final = tuple(
     tuple(int(text[place : place + 2], 16) for place in (0, 2, 4))
@@ -54,7 +55,9 @@ def sample_picture(
             raise MissingEntryError("A sample has the parts of its kind.", received=f"part {part} of {len(parts)}")
         picture = dataset.picture(split, row, part)
         if parts[part] == "mask":
-            return _mask_png(_smaller(picture, max_side_px, is_exact=True), dataset.schema, is_clear=is_overlay)
+            small = _smaller(picture, max_side_px, is_exact=True)
+            schema = dataset.schema
+            return mask_png(small, schema.colours, schema.ignore_class, is_clear=is_overlay), "image/png"
     pixels = _as_pixels(picture)
     small = _smaller(pixels, max_side_px)
     is_lossless = small is pixels or max(small.shape[:2]) <= _LARGEST_LOSSLESS
@@ -72,6 +75,27 @@ def mean_picture(settings: Settings, folder: Path) -> bytes:
     if mean is None:
         raise MissingEntryError("The data set was made without a mean picture.")
     return _encoded(np.clip(np.rint(mean), 0, 255).astype(np.uint8), ".png")
+
+
+def mask_png(mask: np.ndarray, colours: Sequence[Sequence[int]], ignore_class: int | None, *, is_clear: bool) -> bytes:
+    """Return a mask as PNG with a palette; numbers above 255 share the colours of the others.
+
+    Args:
+        mask: (H, W) of class numbers.
+        colours: (R, G, B) by class number; empty where nobody said.
+        ignore_class: number that counts for nothing; None for none.
+        is_clear: whether it is to lie on its picture: class 0 and what counts for nothing are clear.
+    """
+    wide = mask.astype(np.int32)
+    numbers = wide % _COLOURS if ignore_class is None else np.where(wide == ignore_class, 255, wide % (_COLOURS - 1))
+    picture = Image.fromarray(numbers.astype(np.uint8))
+    picture.putpalette(_palette(colours, ignore_class))
+    clear = bytes(
+        0 if number == 0 or (ignore_class is not None and number == 255) else 255 for number in range(_COLOURS)
+    )
+    sink = io.BytesIO()
+    picture.save(sink, "PNG", **({"transparency": clear} if is_clear else {}))
+    return sink.getvalue()
 
 
 def _as_pixels(picture: np.ndarray) -> np.ndarray:
@@ -104,24 +128,11 @@ def _encoded(pixels: np.ndarray, ending: str) -> bytes:
     return content.tobytes()
 
 
-def _mask_png(mask: np.ndarray, schema: Any, *, is_clear: bool) -> tuple[bytes, str]:
-    """Return a mask as PNG with a palette; numbers above 255 share the colours of the others."""
-    ignored = schema.ignore_class
-    wide = mask.astype(np.int32)
-    numbers = wide % _COLOURS if ignored is None else np.where(wide == ignored, 255, wide % (_COLOURS - 1))
-    picture = Image.fromarray(numbers.astype(np.uint8))
-    picture.putpalette(_palette(schema))
-    clear = bytes(0 if number == 0 or (ignored is not None and number == 255) else 255 for number in range(_COLOURS))
-    sink = io.BytesIO()
-    picture.save(sink, "PNG", **({"transparency": clear} if is_clear else {}))
-    return sink.getvalue(), "image/png"
-
-
-def _palette(schema: Any) -> bytes:
+def _palette(given: Sequence[Sequence[int]], ignore_class: int | None) -> bytes:
     colours = [(0, 0, 0)] + [MASK_PALETTE[number % len(MASK_PALETTE)] for number in range(_COLOURS - 1)]
-    if len(set(schema.colours)) > 1:
-        for number, colour in enumerate(schema.colours[:_COLOURS]):
+    if len({tuple(colour) for colour in given}) > 1:
+        for number, colour in enumerate(given[:_COLOURS]):
             colours[number] = tuple(colour)
-    if schema.ignore_class is not None:
+    if ignore_class is not None:
         colours[255] = (128, 128, 128)
     return bytes(value for colour in colours for value in colour)

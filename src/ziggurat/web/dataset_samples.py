@@ -12,7 +12,7 @@ import numpy as np
 
 from ziggurat.errors import ZigguratError
 
-__all__ = ["SampleView", "Shape", "label_as_json", "label_in_words", "view_sample"]
+__all__ = ["SampleView", "Shape", "label_as_json", "label_in_words", "shape_of", "view_sample"]
 
 _PICTURES: Final = ("image", "image2", "target", "mask")
 _TEXT_CHARACTERS: Final = 300
@@ -101,7 +101,8 @@ def view_sample(
     shown: dict[str, Any] = {}
     if schema.kind == "detection" and isinstance(entry.label, list):
         shown["shapes"] = tuple(
-            _shape(number, each, schema.class_names) for number, each in enumerate(entry.label[:most_shapes], 1)
+            shape_of(number, each, _class_name(each["class"], schema.class_names))
+            for number, each in enumerate(entry.label[:most_shapes], 1)
         )
         shown["more_shapes"] = max(0, len(entry.label) - most_shapes)
     elif image is None:
@@ -144,6 +145,30 @@ def label_as_json(label: Any) -> str:
     return "" if label is None else json.dumps(label, ensure_ascii=False)
 
 
+def shape_of(number: int, content: Mapping[str, Any], name: str) -> Shape:
+    """Return how an object is drawn.
+
+    Args:
+        number: of the object, from 1.
+        content: as a label writes it, in pixels of the stored picture.
+        name: of its class.
+    """
+    left, top, right, bottom = content["box"]
+    outlines = tuple(
+        " ".join(f"{x:g},{y:g}" for x, y in zip(points[::2], points[1::2], strict=False))
+        for points in content.get("polygons", ())
+    )
+    known = content["class"]
+    return Shape(
+        number=number,
+        name=name,
+        colour=known % _COLOURS if known >= 0 else -1,
+        box=(left, top, max(0.0, right - left), max(0.0, bottom - top)),
+        outlines=outlines,
+        notes=tuple(each for each in ("crowd", "difficult", "mask") if content.get(each)),
+    )
+
+
 def _class_name(number: int, names: Sequence[str]) -> str:
     if number < 0:
         return "ignored"
@@ -154,23 +179,6 @@ def _stored_size(entry: Any, image: Any) -> tuple[int, int] | None:
     if image is not None and image.width_px and image.height_px:
         return image.width_px, image.height_px
     return (entry.width_px, entry.height_px) if entry.width_px and entry.height_px else None
-
-
-def _shape(number: int, content: Mapping[str, Any], names: Sequence[str]) -> Shape:
-    left, top, right, bottom = content["box"]
-    outlines = tuple(
-        " ".join(f"{x:g},{y:g}" for x, y in zip(points[::2], points[1::2], strict=False))
-        for points in content.get("polygons", ())
-    )
-    known = content["class"]
-    return Shape(
-        number=number,
-        name=_class_name(known, names),
-        colour=known % _COLOURS if known >= 0 else -1,
-        box=(left, top, max(0.0, right - left), max(0.0, bottom - top)),
-        outlines=outlines,
-        notes=tuple(name for name in ("crowd", "difficult", "mask") if content.get(name)),
-    )
 
 
 def _content(dataset: Any, entry: Any, *, is_whole: bool) -> dict[str, Any]:

@@ -10,12 +10,17 @@ import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+import cv2
+import numpy as np
+
 from ziggurat.errors import DataError, MissingEntryError
+from ziggurat.web.dataset_pictures import mask_png
+from ziggurat.web.dataset_samples import Shape, shape_of
 
 __all__ = ["Preview", "Previews", "SupersededError"]
 
@@ -42,12 +47,16 @@ class Preview:
         found: as the studio's ``datasets.preview`` returns it, without the pictures.
         pictures: PNG of each sample; None where it has none.
         made: seconds of the clock.
+        masks: PNG of each sample's mask, to lie on its picture; None where it has none.
+        shapes: of each sample: the objects in its picture.
     """
 
     token: str
     found: Mapping[str, Any]
     pictures: tuple[bytes | None, ...]
     made: float
+    masks: tuple[bytes | None, ...] = ()
+    shapes: tuple[tuple[Shape, ...], ...] = ()
 
     @property
     def most(self) -> int:
@@ -123,15 +132,21 @@ class Previews:
             self._room.release()
         return found
 
-    def picture(self, token: str, number: int) -> bytes:
+    def picture(self, token: str, number: int, *, is_mask: bool = False) -> bytes:
         """Return a picture of a preview that is still kept.
+
+        Args:
+            token: of the preview.
+            number: of the sample, from 0.
+            is_mask: whether the mask that lies on it is wanted.
 
         Raises:
             MissingEntryError: where it is not.
         """
         with self._lock:
             found = next((each for each in self._made.values() if secrets.compare_digest(each.token, token)), None)
-        picture = found.pictures[number] if found is not None and number < len(found.pictures) else None
+        pictures = () if found is None else found.masks if is_mask else found.pictures
+        picture = pictures[number] if number < len(pictures) else None
         if picture is None:
             raise MissingEntryError("There is no such picture any more.", advice="Look at the source again.")
         return picture
@@ -155,12 +170,15 @@ class Previews:
 
     def _kept(self, key: str, found: Mapping[str, Any]) -> Preview:
         pictures = tuple(base64.b64decode(each["png"]) if each["png"] else None for each in found["samples"])
-        samples = [{name: value for name, value in each.items() if name != "png"} for each in found["samples"]]
+        seen = ("png", "mask_png", "objects")
+        samples = [{name: value for name, value in each.items() if name not in seen} for each in found["samples"]]
         made = Preview(
             token=secrets.token_urlsafe(16),
             found={**found, "samples": samples},
             pictures=pictures,
             made=self._clock(),
+            masks=_masks(found),
+            shapes=tuple(_shapes(each["objects"] or ()) for each in found["samples"]),
         )
         with self._lock:
             self._made[key] = made
@@ -168,3 +186,23 @@ class Previews:
             while len(self._made) > _MOST:
                 self._made.popitem(last=False)
         return made
+
+
+def _masks(found: Mapping[str, Any]) -> tuple[bytes | None, ...]:
+    """Return the masks of the samples in colours."""
+    return tuple(
+        mask_png(_decoded(each["mask_png"]), found["colours"], found["ignore_class"], is_clear=True)
+        if each["mask_png"]
+        else None
+        for each in found["samples"]
+    )
+
+
+def _decoded(text: str) -> np.ndarray:
+    pixels = cv2.imdecode(np.frombuffer(base64.b64decode(text), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert pixels is not None
+    return pixels
+
+
+def _shapes(objects: Sequence[Mapping[str, Any]]) -> tuple[Shape, ...]:
+    return tuple(shape_of(number, each, each["name"]) for number, each in enumerate(objects, 1))

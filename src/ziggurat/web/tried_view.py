@@ -47,6 +47,7 @@ class ModelTest:
         splits: of its data.
         earlier: jobs that used it, the newest first.
         earlier_left: so many more are not shown.
+        takes_address: whether a picture may be named by its address.
     """
 
     job: Job
@@ -56,6 +57,7 @@ class ModelTest:
     splits: list[SplitChoice]
     earlier: list[Job]
     earlier_left: int
+    takes_address: bool
 
     @property
     def is_ready(self) -> bool:
@@ -83,6 +85,7 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
         splits=_splits(studio, dataset) if is_about_splits else [],
         earlier=earlier[:_EARLIER],
         earlier_left=max(0, len(earlier) - _EARLIER),
+        takes_address=studio.web_pictures.is_on,
     )
 
 

@@ -90,7 +90,7 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
         preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
 
     Raises:
-        DataError: where a batch is larger than the training split.
+        DataError: where a batch is larger than the training split, or quarter turns meet pictures that are no squares.
     """
     train = source.splits["train"]
     if len(train) < options.batch_size:
@@ -99,6 +99,7 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
             received=f"`batch_size` {options.batch_size} for {len(train)} samples",
             advice="Make `batch_size` smaller.",
         )
+    options.augmentation.check_size(preprocessing.size if preprocessing else options.size or source.size)
     chosen = preprocessing or fitted_preprocessing(source, options)
     fitted = {split: fitted_flow(flow, source, chosen) for split, flow in source.splits.items() if split != "train"}
     return JobData(

@@ -13,7 +13,6 @@ import numpy as np
 
 from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.indexed import IndexedFlow
-from ziggurat.errors import DataError
 from ziggurat.worker.data import DataOptions, FinishAtRandom, fitted_preprocessing, training_flow
 from ziggurat.worker.image_source import ImageSource
 
@@ -38,6 +37,7 @@ class TrainingRows:
         plain = replace(options, mean="none")
         self.preprocessing = fitted_preprocessing(source, plain)
         self._batch_size = options.batch_size
+        self._augmentation = options.augmentation
         finish: Any = training_flow(source, self.preprocessing, plain, by_row=True).seed(options.seed)
         batches: BatchData = finish.ds
         below: Any = batches.ds
@@ -80,11 +80,7 @@ class TrainingRows:
         if self._vary is not None:
             point = self._vary.func(point, rng=self._vary.stream("map").seek(epoch, place))
         if point[0].shape[:2] != self.preprocessing.size:
-            raise DataError(
-                "Quarter turns need square pictures: else those of a batch have several shapes.",
-                received=" x ".join(str(side) for side in self.preprocessing.size),
-                advice="Set `preprocessing.size` to a square, or turn by `rot180`.",
-            )
+            self._augmentation.check_size(self.preprocessing.size)
         return self._cropped(point[0], batch, inside, epoch)
 
     def _cropped(self, picture: np.ndarray, batch: int, inside: int, epoch: int) -> np.ndarray:

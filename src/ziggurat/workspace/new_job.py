@@ -9,6 +9,7 @@ from pathlib import Path
 from ziggurat.errors import JobError, NetworkCodeError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork, Spec, TrainSpec, save_spec
+from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
 
 __all__ = ["create_job", "new_job_path"]
 
@@ -35,6 +36,7 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
 
     Raises:
         JobError: where a job is there already.
+        SpecError: where pictures that are no squares would be turned by quarters.
         NetworkCodeError: where the network file cannot be read.
         StorageError: where the folder cannot be made.
     """
@@ -45,6 +47,8 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
             received=f"{path}, which holds a job",
             advice=f"Go on with that one by: ziggurat resume {path}. Or choose another folder.",
         )
+    if isinstance(spec, TrainSpec):
+        refuse_turned_oblongs(spec)
     complete = _with_network_text(spec) if isinstance(spec, TrainSpec) else spec
     try:
         path.mkdir(parents=True, exist_ok=True)

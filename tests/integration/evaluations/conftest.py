@@ -41,7 +41,8 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     (place / "workspace").mkdir()
     with Store.open(place / "workspace" / "studio.db") as store:
         store.settings.set("cpu_slots", 1)
-    with open_studio(Settings(workspace=place / "workspace")) as opened:
+    settings = Settings(workspace=place / "workspace", picture_hosts="127.0.0.1")
+    with open_studio(settings) as opened:
         opened.paths.choose([str(place)])
         yield opened
 

@@ -90,7 +90,7 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        ({}, "A picture is chosen, or named by its path."),
+        ({}, "A picture is chosen, or named by its path or address."),
         ({"kept": "gone"}, "one that is not kept any more"),
         ({"path": "/etc/passwd"}, "A path lies below one of the folders"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),

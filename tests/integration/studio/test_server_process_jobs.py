@@ -78,6 +78,47 @@ def test_a_job_is_stopped_resumed_and_deleted(ziggurat, studio):
     assert (code, json.loads(out)["error"]) == (10, "job")
 
 
+def test_the_rate_of_a_training_is_set_and_follows_its_schedule_again(ziggurat, studio):
+    with Client(studio.address) as client:
+        (job,) = client.train(tiny_training(100_000) | {"learning_rate": 0.03125})
+        place = job["id"]
+
+        def is_used(rate):
+            curve = client.job(place)["scalars"].get("learning_rate")
+            return curve is not None and curve["last"] == rate
+
+        wait_for(lambda: is_used(0.03125))
+        told = f"The learning rate of {place} is 0.0625, within a tenth of an epoch.\n"
+        assert ziggurat("job", "rate", place, "0.0625")[:2] == (0, told)
+        wait_for(lambda: is_used(0.0625))
+        told = f"The learning rate of {place} follows its schedule again, within a tenth of an epoch.\n"
+        assert ziggurat("job", "rate", place, "--schedule")[:2] == (0, told)
+        wait_for(lambda: is_used(0.03125))
+        code, out, _ = ziggurat("job", "rate", place, "--schedule", "--json")
+        assert (code, json.loads(out)["rule"]) == (
+            10,
+            "Only a hyperparameter that was set by hand goes back to its schedule.",
+        )
+        assert client.set_hyperparameter(place, "learning_rate", 0.5)["id"] == place
+        assert client.unset_hyperparameter(place, "learning_rate")["id"] == place
+        client.delete(place, force=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "The learning rate is set to RATE, or follows its schedule. Received: neither."),
+        (("0.1", "--schedule"), "The learning rate is set to RATE, or follows its schedule. Received: both."),
+        (("nan",), "A learning rate is a number that is not negative. Received: nan."),
+        (("fast",), "'fast' is not a valid float"),
+    ],
+)
+def test_a_rate_is_a_number_or_the_schedule(ziggurat, studio, words, text):
+    code, _, said = ziggurat("job", "rate", studio.done["id"], *words)
+    assert code == 2
+    assert text in said
+
+
 def test_one_job_that_cannot_does_not_keep_the_others(ziggurat, studio):
     with Client(studio.address) as client:
         (job,) = client.train(tiny_training(100_000))

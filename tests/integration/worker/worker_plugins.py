@@ -16,7 +16,9 @@ import numpy as np
 
 from ziggurat.backends.null import NullBackend
 from ziggurat.callbacks import Callback
+from ziggurat.engine.monitors.placing import NeedsFolder
 from ziggurat.errors import DataError, TrainingError
+from ziggurat.layout import JobFolder
 
 ENTRY_POINTS = """
 [ziggurat.backends]
@@ -29,6 +31,7 @@ test_strike = worker_plugins:Strike
 test_draws = worker_plugins:Draws
 test_pause = worker_plugins:Pause
 test_stalled_data = worker_plugins:StalledData
+test_hand = worker_plugins:Hand
 """
 
 
@@ -86,6 +89,24 @@ class Pause(Callback):
 
     def trigger_step(self) -> None:
         time.sleep(self.for_s if self.global_step == self.at_step else self.each_s)
+
+
+class Hand(Callback, NeedsFolder):
+    """Sets the learning rate by hand after a step, and lets go of it after another, as the studio does."""
+
+    def __init__(self, rate: float, from_step: int, to_step: int) -> None:
+        self.rate = rate
+        self.from_step = from_step
+        self.to_step = to_step
+
+    def use_folder(self, folder: JobFolder) -> None:
+        self.file = folder.hyperparameters
+
+    def trigger_step(self) -> None:
+        if self.global_step == self.from_step:
+            self.file.write_text(f"learning_rate: {self.rate}\n")
+        elif self.global_step == self.to_step:
+            self.file.write_text("")
 
 
 class StalledData(Callback):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ziggurat.store import Store
+
 
 def test_an_empty_studio_has_no_jobs(ask):
     assert ask("GET", "/api/v1/jobs").json() == {"total": 0, "jobs": []}
@@ -88,6 +92,41 @@ def test_hyperparameters_are_those_of_a_running_training(ask, train):
 
     assert answer.status_code == 409
     assert "queued" in answer.json()["message"]
+
+
+def test_a_hyperparameter_set_by_hand_goes_back_to_its_schedule(ask, studio, train):
+    job_id = train()["id"]
+    place = f"/api/v1/jobs/{job_id}/hyperparameters"
+    refused = ask("DELETE", f"{place}/learning_rate")
+    assert (refused.status_code, refused.json()["rule"], refused.json()["received"]) == (
+        409,
+        "A hyperparameter goes back to its schedule while a training runs.",
+        f"{job_id} is queued",
+    )
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job_id, ("queued",), "running", started=10.0, health="alive")
+        for name, value in (("learning_rate", 0.1), ("momentum", 0.5)):
+            assert ask("POST", place, json={"name": name, "value": value}).status_code == 200
+
+        assert ask("DELETE", f"{place}/learning_rate").json()["id"] == job_id
+
+        assert studio.jobs.hyperparameters(job_id) == {"momentum": 0.5}
+        assert (Path(studio.jobs.get(job_id).folder) / "hyper.txt").read_text() == "momentum: 0.5\n"
+        noted = studio.people.audit(limit=1).entries[0]
+        assert (noted.action, noted.details) == ("job.hyperparameter", {"name": "learning_rate", "value": None})
+    again = ask("DELETE", f"{place}/learning_rate")
+    assert again.status_code == 409
+    assert again.json()["rule"] == "Only a hyperparameter that was set by hand goes back to its schedule."
+    assert again.json()["received"] == f"`learning_rate` of {job_id}, which nobody set"
+    assert again.json()["advice"] == "Set by hand are: momentum."
+    assert ask("DELETE", "/api/v1/jobs/20200101-000000-abcd/hyperparameters/learning_rate").status_code == 404
+
+
+def test_a_line_with_a_comment_is_a_rate_set_by_hand(studio, train):
+    job_id = train()["id"]
+    (Path(studio.jobs.get(job_id).folder) / "hyper.txt").write_text("learning_rate: 0.25 # slower\n")
+
+    assert studio.jobs.hyperparameters(job_id) == {"learning_rate": 0.25}
 
 
 def test_many_jobs_by_their_ids(ask, train):

@@ -140,6 +140,14 @@ def test_what_cannot_work_is_found(studio, pets):
     assert wrong.value.details["field"] == "epochs"
 
 
+def test_quarter_turns_of_pictures_that_are_no_squares_are_found(studio, pets):
+    turned = {**_SPEC, "augmentation": {"quad_rotation": "rot90"}}
+    found = studio.training.preflight(JobRequest(spec=turned, dataset=pets))
+
+    assert ("data", "error") in levels(found)
+    assert sentences(found, "data").count("need square pictures") == 1
+
+
 def test_a_sweep_counts_all_its_jobs(studio, pets):
     request = JobRequest(spec=_SPEC, dataset=pets, sweep={"learning_rate": [0.1, 0.2], "batch_size": [2, 4]})
 
@@ -234,6 +242,11 @@ def test_a_source_is_looked_at(ask, studio, tmp_path):
     assert found.status_code == 200, found.text
     assert found.json()["counts"]["total"] == 6
     assert len(found.json()["samples"]) == 2
+    assert [(each["objects"], each["more_objects"], each["mask_png"]) for each in found.json()["samples"]] == [
+        (None, 0, None),
+        (None, 0, None),
+    ]
+    assert (found.json()["colours"], found.json()["ignore_class"]) == ([], None)
     wrong = {"source": str(source), "format": "class_folders", "options": {"nothing": 1}}
     answer = ask("POST", "/api/v1/datasets/preview", json={"spec": wrong})
     assert (answer.status_code, answer.json()["details"]["field"]) == (422, "options.nothing")

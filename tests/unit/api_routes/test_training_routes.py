@@ -24,6 +24,47 @@ def test_digits_63_a_sweep_makes_a_job_of_each_combination(ask):
     assert ask("GET", f"/api/v1/jobs?group={jobs[0]['group']}").json()["total"] == 4
 
 
+@pytest.mark.parametrize(
+    ("spec", "path", "values"),
+    [
+        ({}, "optimizer.momentum", [0.8, 0.95]),
+        ({"optimizer": "adam"}, "optimizer.beta_1", [0.8, 0.85]),
+        ({}, "schedule.gamma", [0.2, 0.5]),
+        ({}, "augmentation.scale", [0.0, 0.1]),
+        ({}, "checkpoints.keep_last", [1, 2]),
+        ({"checkpoints": {"keep_best": "validation_error"}}, "checkpoints.keep_last", [3, 4]),
+    ],
+)
+def test_a_sweep_over_a_part_fills_in_the_rest_of_its_field(studio, ask, spec, path, values):
+    answer = ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, **spec}, "sweep": {path: values}})
+
+    assert answer.status_code == 201, answer.text
+    whole, part = path.split(".")
+    specs = [studio.jobs.get(each["id"]).spec for each in answer.json()["jobs"]]
+    assert [each[whole][part] for each in specs] == values
+    kinds = {"optimizer": ("name", spec.get("optimizer", "momentum")), "schedule": ("policy", "step")}
+    if whole in kinds:
+        tag, kind = kinds[whole]
+        assert [each[whole][tag] for each in specs] == [kind, kind]
+
+
+def test_a_sweep_over_optimizers_and_their_parts_has_no_order(studio, ask):
+    sweep = {"optimizer.epsilon": [1e-8], "optimizer.name": ["adam", "rmsprop"]}
+
+    jobs = ask("POST", "/api/v1/trainings", json={"spec": _SPEC, "sweep": sweep}).json()["jobs"]
+
+    assert [studio.jobs.get(each["id"]).spec["optimizer"]["name"] for each in jobs] == ["adam", "rmsprop"]
+
+
+def test_a_sweep_over_a_part_that_a_field_does_not_have_names_it(ask):
+    body = {"spec": _SPEC, "sweep": {"optimizer.momentun": [0.8]}}
+
+    answer = ask("POST", "/api/v1/trainings", json=body).json()
+
+    assert answer["rule"] == "`optimizer.momentun` is not a field of this spec."
+    assert answer["advice"] == "Did you mean `momentum`?"
+
+
 def test_digits_17_no_job_is_left_where_its_data_set_is_gone(ask):
     answer = ask("POST", "/api/v1/trainings", json={"spec": _SPEC, "dataset": "20200101-000000-abcd"})
 
@@ -41,6 +82,17 @@ def test_digits_16_18_19_a_training_needs_its_data_set(ask, pets, train):
 
     ask("DELETE", f"/api/v1/jobs/{job['id']}")
     assert ask("DELETE", f"/api/v1/jobs/{pets}").status_code == 204
+
+
+@pytest.mark.parametrize("data", [lambda pets: pets, lambda pets: {"source": pets}])
+def test_the_id_of_a_data_set_is_no_folder(ask, pets, data):
+    answer = ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "data": data(pets)}})
+
+    assert answer.status_code == 409
+    refused = answer.json()
+    assert refused["rule"] == "`data` is a folder or `digits`; a data set of the studio is named apart from it."
+    assert refused["received"] == f"the id {pets} as `data`"
+    assert f"`--dataset {pets}` in the shell" in refused["advice"]
 
 
 def test_a_wrong_field_is_named(ask):
@@ -146,3 +198,27 @@ def test_the_openapi_document_names_every_answer(app, ask):
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             assert operation.get("description"), f"{method} {path}"
+
+
+@pytest.mark.parametrize("turns", ["rot90", "rotall"])
+def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, turns):
+    turned = {**_SPEC, "augmentation": {"quad_rotation": turns}}
+    answer = ask("POST", "/api/v1/trainings", json={"spec": turned, "dataset": pets})
+
+    assert answer.status_code == 422
+    assert answer.json()["rule"] == "Quarter turns by `rot90` or `rotall` need square pictures."
+    assert answer.json()["received"] == "20 x 30 px"
+    assert answer.json()["details"]["field"] == "augmentation.quad_rotation"
+    swept = {"augmentation.quad_rotation": ["none", turns]}
+    assert ask("POST", "/api/v1/trainings", json={"spec": _SPEC, "dataset": pets, "sweep": swept}).status_code == 422
+    cropped = {**turned, "preprocessing": {"size": [16, 24], "crop": 12}}
+    assert ask("POST", "/api/v1/trainings", json={"spec": cropped}).json()["received"] == "16 x 24 px"
+    assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 0
+
+
+def test_quarter_turns_of_squares_and_half_turns_of_all_are_taken(ask, pets, train):
+    train(dataset=pets, spec={"augmentation": {"quad_rotation": "rot90"}, "preprocessing": {"size": [16, 16]}})
+    train(dataset=pets, spec={"augmentation": {"quad_rotation": "rot180"}})
+    train(spec={"augmentation": {"quad_rotation": "rotall"}})
+
+    assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 3

@@ -47,6 +47,15 @@ def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):
     assert not (tmp_path / "job").exists()
 
 
+def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ziggurat, tmp_path):
+    oblong = ("--set", "preprocessing.size=[8,10]", "--set", "augmentation.quad_rotation=rot90")
+    answer = ziggurat("train", *FLAGS, *oblong, "--out", tmp_path / "job")
+    assert answer.code == 3
+    assert "need square pictures" in answer.err
+    assert "8 x 10 px" in answer.err
+    assert not (tmp_path / "job").exists()
+
+
 def test_flags_change_a_spec_file(ziggurat, job):
     answer = ziggurat("train", job / "spec.json", "--epochs", "9", "--dry-run")
     assert (answer.content["epochs"], answer.content["name"]) == (9, "mine")

@@ -91,3 +91,13 @@ def test_defaults_are_those_that_digits_users_know():
     }
     assert spec.optimizer.model_dump() == {"name": "momentum", "momentum": 0.9, "nesterov": False}
     assert [use.name for use in spec.monitors] == ["events", "tensorboard", "stats", "printer", "progress"]
+
+
+def test_the_tag_of_a_default_says_all_of_it():
+    """What is filled in where only a part of a field is set is no more than the tag."""
+    plain = {"kind": "train", "version": 1, "network": "mlp", "data": "digits"}
+    whole = parse_spec(plain).model_dump(mode="json")
+    for field in describe_fields(TrainSpec):
+        if field.is_top and field.kind == "object" and field.default is not None:
+            tagged = {**plain, field.path: {field.tag: field.default[field.tag]} if field.tag else {}}
+            assert parse_spec(tagged).model_dump(mode="json") == whole, field.path

@@ -1,7 +1,7 @@
 """Hyperparameters that change while it trains: by a list, a function, a plateau, a person, a schedule."""
 
 import pytest
-from engine_fakes import FakeProgram, PutEachEpoch, make_trainer, train
+from engine_fakes import FakeProgram, Memory, PutEachEpoch, make_trainer, train
 
 from ziggurat.callbacks import (
     Cosine,
@@ -177,7 +177,9 @@ class Edit(PutEachEpoch):
         self.path, self.texts = path, texts
 
     def trigger(self):
-        text = self.texts[self.epoch_num - 1]
+        self.write(self.texts[self.epoch_num - 1])
+
+    def write(self, text):
         if text is None:
             self.path.unlink(missing_ok=True)
         else:
@@ -247,7 +249,116 @@ def test_a_schedule_by_step_rests_while_a_person_holds_the_rate(tmp_path):
     edit = Edit(path, ["learning_rate: 7", "learning_rate: 7", None, None])
     schedule = LearningRateSchedule(Step(step_percent=50, gamma=0.5), base=1.0)
     used = rates(edit, HumanHyperParamSetter(RATE, path), schedule, epochs=4, per_epoch=2)
-    assert used == [1, 1, 7, 7, 7, 7, 7, 0.5]  # it takes over at the first step after the person has let go
+    assert used == [1, 1, 7, 7, 7, 7, 0.5, 0.5]  # it takes over at the first step after the person has let go
+
+
+HAND_TEXTS = {2: "learning_rate: 7", 7: None}
+"""After which step the file gets a text; at its end a person has let go."""
+
+
+class EditAtSteps(Edit):
+    """Writes a text into a file after some steps."""
+
+    def __init__(self, path, texts, stop_at=None):
+        self.path, self.texts, self.stop_at = path, texts, stop_at
+
+    def hooks(self):
+        return frozenset({"trigger_step"})
+
+    def trigger_step(self):
+        if self.global_step in self.texts:
+            self.write(self.texts[self.global_step])
+        if self.global_step == self.stop_at:
+            self.trainer.request_stop()
+
+
+def held_by_hand(path, program, kind, human_first, stop_at=None, texts=HAND_TEXTS):
+    """Return the trainer of twelve steps that a schedule and a file set the rate of."""
+    schedule = {
+        "cosine": lambda: LearningRateSchedule("cosine", 0.3),
+        "fixed": lambda: LearningRateSchedule("fixed", 0.3),
+        "epoch": lambda: LearningRateSchedule("cosine", 0.3, every="epoch"),
+    }[kind]()
+    both = [schedule, HumanHyperParamSetter(RATE, path, every_k_steps=1)]
+    edit = EditAtSteps(path, texts, stop_at)
+    return make_trainer(edit, *(both[::-1] if human_first else both), program=program, steps_per_epoch=4)
+
+
+def expected_rates(path, kind):
+    """Return the rates of twelve steps by the schedule alone, and with the third to seventh set by hand."""
+    program = FakeProgram()
+    held_by_hand(path, program, kind, False, texts={}).train(3)
+    plain = program.rates_used
+    return plain, [*plain[:2], *[7.0] * 5, *plain[7:]]
+
+
+@pytest.mark.parametrize("kind", ["cosine", "fixed", "epoch"])
+@pytest.mark.parametrize("human_first", [False, True])
+def test_the_schedule_has_the_next_step_once_a_person_lets_go(tmp_path, kind, human_first):
+    _, expected = expected_rates(tmp_path / "none.txt", kind)
+    program = FakeProgram()
+    trainer = held_by_hand(tmp_path / "hyper.txt", program, kind, human_first)
+    trainer.train(3)
+    assert program.rates_used == expected
+
+
+@pytest.mark.parametrize("kind", ["cosine", "fixed", "epoch"])
+@pytest.mark.parametrize("human_first", [False, True])
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_what_held_goes_on_to_hold_when_a_training_is_resumed(tmp_path, kind, human_first, stop):
+    path = tmp_path / "hyper.txt"
+    _, expected = expected_rates(tmp_path / "none.txt", kind)
+    one, two = FakeProgram(), FakeProgram()
+    first = held_by_hand(path, one, kind, human_first, stop)
+    first.train(3)
+    second = held_by_hand(path, two, kind, human_first)
+    second.load_state(first.state())
+    second.train(3)
+    assert one.rates_used + two.rates_used == expected
+
+
+@pytest.mark.parametrize("kind", ["cosine", "fixed", "epoch"])
+@pytest.mark.parametrize("human_first", [False, True])
+def test_let_go_behind_the_newest_checkpoint_the_schedule_holds_from_there_on(tmp_path, kind, human_first):
+    path = tmp_path / "hyper.txt"
+    plain, expected = expected_rates(tmp_path / "none.txt", kind)
+    one, two = FakeProgram(), FakeProgram()
+    first = held_by_hand(path, one, kind, human_first, stop_at=5)
+    first.train(3)
+    path.unlink()  # the worker was killed after this, and before it had saved again
+    second = held_by_hand(path, two, kind, human_first)
+    second.load_state(first.state())
+    second.train(3)
+    assert one.rates_used + two.rates_used == [*expected[:5], *plain[5:]]
+
+
+def test_setting_by_hand_and_letting_go_are_one_event_each_also_where_it_is_resumed(tmp_path):
+    path = tmp_path / "hyper.txt"
+    told = []
+    state = None
+    for stop_at in (5, None):
+        schedule, human = LearningRateSchedule("fixed", 0.25), HumanHyperParamSetter(RATE, path, every_k_steps=1)
+        memory = Memory()
+        edit = EditAtSteps(path, HAND_TEXTS, stop_at)
+        trainer = make_trainer(edit, schedule, human, monitors=[memory], steps_per_epoch=4)
+        if state is not None:
+            trainer.load_state(state)
+        trainer.train(3)
+        state = trainer.state()
+        told += changes(memory)
+    assert told == [
+        (0, RATE, 0.5, 0.25, "schedule"),
+        (2, RATE, 0.25, 7.0, "person"),
+        (7, RATE, 7.0, 0.25, "schedule"),
+    ]
+
+
+def test_a_checkpoint_that_only_has_the_value_is_taken_back(tmp_path):
+    program = FakeProgram()
+    setter = HumanHyperParamSetter(RATE, tmp_path / "hyper.txt")
+    setter.load_state({"value": 0.125})
+    make_trainer(setter, program=program, steps_per_epoch=1).train(1)
+    assert program.rates_used == [0.125]
 
 
 # ---- by a schedule

@@ -199,3 +199,80 @@ def test_a_request_for_creation_is_checked_as_one(look, pets):
     with pytest.raises(SpecError) as wrong:
         look(pets, splits={"val_share": 2})
     assert wrong.value.details["field"] == "splits.val_share"
+
+
+def _coco(root, boxes, size=(40, 60)):
+    """Write a COCO source of one picture, (height, width), with boxes of (class number, left, top, width, height)."""
+    (root / "images").mkdir(parents=True)
+    cv2.imwrite(str(root / "images" / "1.png"), np.full((*size, 3), 90, np.uint8))
+    content = {
+        "images": [{"id": 1, "file_name": "1.png", "height": size[0], "width": size[1]}],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+        "annotations": [
+            {"id": number, "image_id": 1, "category_id": name, "bbox": box, "area": 1, "iscrowd": 0}
+            for number, (name, *box) in enumerate(boxes, 1)
+        ],
+    }
+    (root / "annotations.json").write_text(json.dumps(content))
+    return root
+
+
+def test_boxes_are_shown_in_pixels_of_the_stored_picture(look, tmp_path):
+    source = _coco(tmp_path / "coco", [(1, 10, 5, 20, 30), (2, 0, 0, 60, 40)])
+
+    (plain,) = look(source)["samples"]
+    (fitted,) = look(source, size=[20, 30], resize_mode="squash")["samples"]
+
+    seen = [(each["class"], each["name"], each["box"]) for each in plain["objects"]]
+    assert seen == [(0, "cat", [10, 5, 30, 35]), (1, "dog", [0, 0, 60, 40])]
+    assert (plain["width_px"], plain["height_px"], plain["more_objects"], plain["mask_png"]) == (60, 40, 0, None)
+    assert [each["box"] for each in fitted["objects"]] == [[5, 2.5, 15, 17.5], [0, 0, 30, 20]]
+    assert (fitted["width_px"], fitted["height_px"]) == (30, 20)
+
+
+def test_of_very_many_boxes_the_first_are_shown(look, tmp_path):
+    (sample,) = look(_coco(tmp_path / "coco", [(1, 1, 1, 5, 5)] * 203))["samples"]
+
+    assert (len(sample["objects"]), sample["more_objects"], sample["label"]) == (200, 3, "203 × cat")
+
+
+def test_boxes_of_yolo_are_shown(look, tmp_path):
+    source = tmp_path / "yolo"
+    for name in ("images", "labels"):
+        (source / name / "train").mkdir(parents=True)
+    cv2.imwrite(str(source / "images" / "train" / "1.png"), np.full((40, 60, 3), 90, np.uint8))
+    (source / "labels" / "train" / "1.txt").write_text("1 0.5 0.5 0.5 0.25\n")
+    (source / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/train\nnames: [cat, dog]\n")
+
+    sample = look(source)["samples"][0]
+
+    assert [(each["name"], each["box"]) for each in sample["objects"]] == [("dog", [15, 15, 45, 25])]
+
+
+def test_masks_are_shown_as_class_numbers_as_large_as_the_picture(look, tmp_path):
+    source = tmp_path / "masks"
+    mask = np.zeros((200, 400), np.uint8)
+    mask[:, 200:] = 2
+    for name, content in (("images", np.full((200, 400, 3), 90, np.uint8)), ("masks", mask)):
+        (source / name).mkdir(parents=True)
+        cv2.imwrite(str(source / name / "1.png"), content)
+
+    found = look(source, format="masks")
+    (sample,) = found["samples"]
+
+    assert (found["kind"], found["colours"], found["ignore_class"]) == ("segmentation", [], None)
+    shown = cv2.imdecode(np.frombuffer(base64.b64decode(sample["mask_png"]), np.uint8), cv2.IMREAD_UNCHANGED)
+    picture = cv2.imdecode(np.frombuffer(base64.b64decode(sample["png"]), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert shown.shape == picture.shape[:2] == (80, 160)
+    assert (shown[:, :79].max(), shown[:, 81:].min(), shown.max(), sample["objects"]) == (0, 2, 2, None)
+
+
+def test_a_mask_that_cannot_be_read_leaves_its_picture(look, tmp_path):
+    source = tmp_path / "masks"
+    for name, content in (("images", np.zeros((8, 8, 3), np.uint8)), ("masks", np.zeros((4, 4), np.uint8))):
+        (source / name).mkdir(parents=True)
+        cv2.imwrite(str(source / name / "1.png"), content)
+
+    (sample,) = look(source, format="masks")["samples"]
+
+    assert (sample["png"] is not None, sample["mask_png"]) == (True, None)

@@ -193,6 +193,9 @@ def test_nothing_is_rebuilt_while_a_studio_is_open(settings):
 def test_the_summary_counts_jobs_and_makes_nothing(settings, tmp_path):
     assert studio_summary(settings)["jobs"] == {"queued": 2}
     assert studio_summary(settings_of(tmp_path / "none"))["jobs"] == {}
+    with open_studio(settings, start=False) as studio:
+        studio.limits.choose({"disk_reserve_bytes": 12345})
+    assert studio_summary(settings)["machine"]["disk"]["reserve_bytes"] == 12345
     assert not (tmp_path / "none").exists()
 
 

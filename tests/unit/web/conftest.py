@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import cv2
 import httpx
-import numpy as np
 import pytest
 
-from ziggurat.datasets.creation import CreationRequest, create_dataset
-from ziggurat.datasets.splitting import SplitRule
-from ziggurat.entities import NewJob
-from ziggurat.settings import Settings
-from ziggurat.specs import DatasetSpec, save_spec
+from tests.unit.studio_samples import add_pets, make_empty_workspace, studio_in_copy
 from ziggurat.web.application import create_studio
 from ziggurat.workspace.people import LOCAL
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
-from ziggurat.workspace.studio.opening import open_studio
 
 
 class Visitor:
@@ -60,15 +52,12 @@ class Visitor:
 @pytest.fixture(scope="session")
 def empty_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a workspace that was opened once; a copy of it is opened sooner than a new one is made."""
-    place = tmp_path_factory.mktemp("empty") / "workspace"
-    open_studio(Settings(workspace=place), start=False).close()
-    return place
+    return make_empty_workspace(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture
 def studio(tmp_path: Path, empty_workspace: Path) -> Iterator[Studio]:
-    shutil.copytree(empty_workspace, tmp_path / "workspace")
-    with open_studio(Settings(workspace=tmp_path / "workspace"), start=False) as opened:
+    with studio_in_copy(empty_workspace, tmp_path) as opened:
         opened.paths.choose([str(tmp_path)])
         yield opened
 
@@ -116,18 +105,4 @@ def train(studio: Studio) -> Callable[..., Any]:
 @pytest.fixture
 def pets(studio: Studio, tmp_path: Path) -> str:
     """Return the id of a data set of ten coloured pictures of two classes, 8 for training and 2 for validation."""
-    source = tmp_path / "pets"
-    for number in range(10):
-        name = source / ("cat", "dog")[number % 2] / f"{number}.png"
-        name.parent.mkdir(parents=True, exist_ok=True)
-        picture = np.full((20, 30, 3), 25 * number, np.uint8)
-        name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
-    folder = studio.root / "datasets" / "20260101-000000-0001"
-    spec = DatasetSpec(source=str(source), name="pets")
-    asked = CreationRequest(source=str(source), name="pets", rule=SplitRule(val_share=0.2), workers=0)
-    create_dataset(asked, folder)
-    save_spec(spec, folder / "spec.json")
-    new = NewJob(
-        id=folder.name, kind="dataset", name="pets", folder=str(folder), spec=spec.model_dump(mode="json"), created=1.0
-    )
-    return studio.jobs.take_in(new, {}).id
+    return add_pets(studio, tmp_path / "pets")

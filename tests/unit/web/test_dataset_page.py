@@ -153,6 +153,21 @@ def test_the_explorer_filters_and_pages(visit: Any, pets: str) -> None:
     assert "No sample fits the filter." in html
 
 
+def test_another_page_of_the_explorer_comes_as_a_part(visit: Any, pets: str) -> None:
+    place = f"/datasets/{pets}/explore?split=train&limit=3&offset=3"
+    answer = visit.part(place, "found")
+    assert answer.headers["HX-Push-Url"] == place
+    assert "<html" not in answer.text
+    assert "4 to 6 of 8" in answer.text
+    assert answer.text.count('name="samples"') == 3
+    assert '<input type="hidden" name="offset" value="3">' in answer.text
+    assert f'rel="next" href="/datasets/{pets}/explore?split=train&amp;limit=3&amp;offset=6"' in answer.text
+    whole = visit.get(place)
+    assert "HX-Push-Url" not in whole.headers
+    assert '<div id="found" hx-sync="this:replace">' in whole.text
+    assert "No sample fits the filter." in visit.part(f"/datasets/{pets}/explore?text=NO%20SUCH", "found").text
+
+
 def test_a_filter_that_cannot_be_is_said_and_kept(visit: Any, pets: str) -> None:
     answer = visit.get(f"/datasets/{pets}/explore?class_name=bird")
     assert answer.status_code == 422

@@ -242,6 +242,56 @@ def test_the_learning_rate_of_a_job_that_waits_is_not_set(visit, train):
     assert "Hyperparameters are set while a training runs." in _text(page)
 
 
+def test_the_button_gives_a_rate_that_was_set_by_hand_back_to_its_schedule(visit, store, studio, begun):
+    job = begun()
+    place, button = f"/jobs/{job.id}/learning-rate", "Follow the schedule again"
+    before = visit.get(f"/models/{job.id}")
+    assert "The schedule sets the rate." in _text(before)
+    assert button not in before.text
+    visit.post(place, data={"value": "0.002"})
+    by_hand = visit.get(f"/models/{job.id}")
+    assert f'action="{place}/schedule"' in by_hand.text
+    assert button in _text(by_hand)
+    assert "The schedule sets the rate." not in _text(by_hand)
+    assert "the schedule rests." in _text(by_hand)
+
+    assert visit.post(f"{place}/schedule").status_code == 303
+
+    assert studio.jobs.hyperparameters(job.id) == {}
+    after = visit.get(f"/models/{job.id}")
+    assert "The schedule sets the rate." in _text(after)
+    assert button not in after.text
+    noted = studio.people.audit(limit=1).entries[0]
+    assert (noted.action, noted.target) == ("job.hyperparameter", job.id)
+    assert noted.details == {"name": "learning_rate", "value": None}
+
+
+def test_a_rate_that_nobody_set_is_not_given_back(visit, begun):
+    job = begun()
+
+    page = visit.post(f"/jobs/{job.id}/learning-rate/schedule")
+
+    assert page.status_code == 409
+    text = _text(page)
+    assert "Only a hyperparameter that was set by hand goes back to its schedule." in text
+    assert f"`learning_rate` of {job.id}, which nobody set" in text
+    assert "There is nothing to do: it follows it." in text
+
+
+def test_a_rate_set_by_hand_stays_so_in_a_job_that_was_stopped(visit, store, studio, begun):
+    job = begun()
+    visit.post(f"/jobs/{job.id}/learning-rate", data={"value": "0.002"})
+    assert store.jobs.move(job.id, ("running",), "stopped", ended=14.0)
+
+    page = visit.get(f"/models/{job.id}")
+    assert "The schedule rests: the rate set by hand holds when the training goes on." in _text(page)
+    assert "Follow the schedule again" not in page.text
+    refused = visit.post(f"/jobs/{job.id}/learning-rate/schedule")
+    assert refused.status_code == 409
+    assert "A hyperparameter goes back to its schedule while a training runs." in _text(refused)
+    assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 0.002}
+
+
 def _failed(begun: Callable[..., Any], store: Store, studio: Studio, error: dict[str, Any]) -> Any:
     network = {"source": "file", "path": "mine.py", "text": _NETWORK}
     end = AttemptEnded(time=14.0, outcome="failed", exit_code=5, reason="it failed", global_step=20, epoch=1)

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from ziggurat.specs import DatasetSpec, describe_fields
+from ziggurat.web.dataset_pictures import MASK_PALETTE
 from ziggurat.web.new_dataset_texts import LISTS
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 PAGE = "/datasets/new"
+HTMX = {"HX-Request": "true", "HX-Target": "div#preview"}
 
 
 @pytest.fixture
@@ -249,6 +251,38 @@ def test_the_preview_shows_counts_classes_and_pictures(visit: Any, folder: Path)
     assert pixels is not None
     assert pixels.shape == (20, 30, 3)
     assert visit.get("/datasets/new/pictures/nothing/0").status_code == 404
+
+
+def test_the_preview_draws_boxes_over_their_pictures(visit: Any, tmp_path: Path) -> None:
+    root = tmp_path / "boxes"
+    for name in ("images", "labels"):
+        (root / name / "train").mkdir(parents=True)
+    content = cv2.imencode(".png", np.full((200, 400, 3), 90, np.uint8))[1].tobytes()
+    (root / "images" / "train" / "1.png").write_bytes(content)
+    (root / "labels" / "train" / "1.txt").write_text("1 0.5 0.5 0.5 0.25\n0 0.25 0.25 0.5 0.5\n")
+    (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/train\nnames: [cat, '<dog>']\n")
+    html = visit.post(f"{PAGE}/preview", data={"source": str(root)}, headers=HTMX).text
+    assert '<svg class="marks" viewBox="0 0 400 200" aria-hidden="true">' in html
+    assert '<rect x="100.0" y="75.0" width="200.0" height="50.0"><title>&lt;dog&gt;</title></rect>' in html
+    assert '<rect x="0.0" y="0.0" width="200.0" height="100.0"><title>cat</title></rect>' in html
+    assert 'alt="&lt;dog&gt;, cat"' in html
+
+
+def test_the_preview_lays_masks_on_their_pictures(visit: Any, tmp_path: Path) -> None:
+    root = tmp_path / "masks"
+    mask = np.zeros((20, 30), np.uint8)
+    mask[:, 15:] = 1
+    for name, content in (("images", np.full((20, 30, 3), 90, np.uint8)), ("masks", mask)):
+        (root / name).mkdir(parents=True)
+        (root / name / "1.png").write_bytes(cv2.imencode(".png", content)[1].tobytes())
+    asked = {"source": str(root), "format": "masks"}
+    html = visit.post(f"{PAGE}/preview", data=asked, headers=HTMX).text
+    found = re.search(r'<img class="mask" src="(/datasets/new/pictures/[^"]+/0\?mask=true)" alt=""', html)
+    assert found, html
+    sent = cv2.imdecode(np.frombuffer(visit.get(found.group(1)).content, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert sent is not None
+    assert (sent.shape, sent[0, 0, 3], sent[0, 29].tolist()) == ((20, 30, 4), 0, [*MASK_PALETTE[0][::-1], 255])
+    assert visit.get(found.group(1).replace("/0?", "/1?")).status_code == 404
 
 
 def test_the_preview_asks_for_mending_first(visit: Any, folder: Path) -> None:

@@ -24,7 +24,18 @@ FOUND: dict[str, Any] = {
     "kind": "image-classification",
     "counts": {"train": 1, "val": 0, "test": 0, "total": 1, "is_complete": True},
     "classes": [{"name": "cat", "count": 1}],
-    "samples": [{"key": "cat/1.png", "label": "cat", "png": base64.b64encode(b"PNG").decode(), "text": None}],
+    "colours": [],
+    "ignore_class": None,
+    "samples": [
+        {
+            "key": "cat/1.png",
+            "label": "cat",
+            "png": base64.b64encode(b"PNG").decode(),
+            "text": None,
+            "objects": None,
+            "mask_png": None,
+        }
+    ],
     "problems": [],
     "warnings": [],
 }

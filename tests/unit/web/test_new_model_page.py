@@ -279,6 +279,15 @@ def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) ->
     assert '<a href="#epochs">' in wrong.text
 
 
+def test_quarter_turns_of_pictures_that_are_no_squares_are_refused_at_their_field(visit: Any, pets: str) -> None:
+    answer = visit.post("/models/new", data={**SMALL, "dataset": pets, "augmentation-quad_rotation": "rot90"})
+
+    assert answer.status_code == 422
+    assert '<a href="#augmentation-quad_rotation">' in answer.text
+    assert "need square pictures. Received: 20 x 30 px." in answer.text
+    assert '<option value="rot90" selected>' in answer.text
+
+
 def test_the_job_is_written_down(visit: Any) -> None:
     page = visit.post("/models/new/words", data={**SMALL, "epochs": "4"})
     assert "ziggurat train" in page.text

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.studio.new_jobs import JobRequest
 
 _PASSWORD = "correct horse battery"
 
@@ -61,6 +62,22 @@ def test_wrong_limits_are_said_at_their_fields_and_nothing_is_kept(visit, studio
     assert "This is a whole number, or empty for what is usual. Received: 1.5." in text
     assert 'value="much"' in answer.text
     assert not any(each.is_chosen for each in studio.limits.all())
+
+
+def test_the_strip_warns_by_the_reserve_that_was_chosen(visit, studio):
+    studio.limits.choose({"disk_reserve_bytes": 0})
+    assert "nearly full" not in visit.get("/parts/strip").text
+    total = studio.machine.strip()["disk"]["total_bytes"]
+
+    studio.limits.choose({"disk_reserve_bytes": total})
+
+    assert studio.machine.strip()["disk"]["reserve_bytes"] == total
+    assert "nearly full" in visit.get("/parts/strip").text
+    found = studio.training.preflight(JobRequest(spec={"network": "mlp", "data": "digits"}), describe=False)
+    assert [each["level"] for each in found["findings"] if each["name"] == "disk"] == ["error"]
+    studio.limits.choose({"disk_reserve_bytes": None})
+    usual = next(each.default for each in studio.limits.all() if each.name == "disk_reserve_bytes")
+    assert studio.machine.strip()["disk"]["reserve_bytes"] == usual
 
 
 def test_folders_are_chosen_one_a_line(visit, studio, tmp_path):

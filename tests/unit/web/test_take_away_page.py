@@ -6,6 +6,7 @@ import html
 import io
 import json
 import re
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -191,6 +192,64 @@ def test_what_is_done_is_found_again_and_not_made_twice(studio, model, exports):
 
     assert [each.name for each in second.of_job(model.id)] == [_NAME]
     assert second.start(model.id, "onnx", checkpoint="latest").state == "done"
+
+
+def test_one_that_was_begun_before_the_studio_ended_is_interrupted_and_made_again(visit, model, exports):
+    place, pending = f"/models/{model.id}/take-away", "pb-step-00000004-inside"
+    folder, begun, released = Path(model.folder) / "exports" / _NAME, threading.Event(), threading.Event()
+
+    def never_ends(_job_id: str, _format: str, target: Path, **_options: Any) -> dict[str, Any]:
+        target.mkdir(parents=True)
+        (target / "model.part").write_bytes(b"half")
+        begun.set()
+        released.wait()
+        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+
+    first = exports(never_ends)
+    first.start(model.id, "onnx")
+    first.start(model.id, "pb")
+    assert begun.wait(30)
+    assert [each.state for each in first.of_job(model.id)] == ["waiting", "running"]
+    after = exports()  # as a studio that starts in the same workspace when the first was killed
+
+    assert {each.name: each.state for each in after.of_job(model.id)} == dict.fromkeys((_NAME, pending), "interrupted")
+    page = visit.get(place)
+    assert _text(page).count("The studio ended before this export did.") == 2
+    assert f'id="download-{_NAME}"' not in page.text
+    assert visit.get(f"/api/v1/models/{model.id}/exports/{_NAME}/download?format=zip").status_code == 409
+    assert visit.get(f"{place}/exports/{_NAME}/MODEL_CARD.md").status_code == 409
+    again = re.search(rf'<form[^>]*>((?:<input[^>]*>)*)<button class="small" id="again-{_NAME}"', page.text)
+    assert again is not None
+    sent = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', again[1]))
+
+    assert visit.post(f"{place}/export", data=sent).status_code == 303
+    assert _ended(after, model.id) == "done"
+    assert sorted(path.name for path in folder.iterdir()) == ["MODEL_CARD.md", "model.onnx", "predict.py"]
+    assert visit.post(f"{place}/exports/{pending}/delete").status_code == 303
+    assert [each.name for each in exports().of_job(model.id)] == [_NAME]
+    first.close()
+    released.set()
+    assert _ended(first, model.id) == "failed"
+    assert exports().get(model.id, _NAME).state == "done"
+
+
+def test_a_failure_is_still_told_when_the_studio_starts_again(model, exports):
+    def fails(*_words: Any, **_options: Any) -> dict[str, Any]:
+        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+
+    first = exports(fails)
+    first.start(model.id, "onnx")
+    assert _ended(first, model.id) == "failed"
+    first.close()
+
+    after = exports()
+    (found,) = after.of_job(model.id)
+
+    assert found.state == "failed"
+    assert found.error is not None
+    assert found.error["rule"] == "A network must be written."
+    after.remove(model.id, _NAME)
+    assert after.of_job(model.id) == []
 
 
 def test_what_cannot_be_exported_is_said_at_its_field(visit, model, exports, train):

@@ -26,12 +26,13 @@ _TOP: Final = 5
 _ALL: Final = 1_000_000
 _AT_ONCE: Final = 64
 _LINE: Final = re.compile(r"(.*\S)\s+(-?\d+)")
+_WEB: Final = ("http://", "https://")
 _Row = tuple[str, dict[str, Any]]
 
 
 @router.post("/models/images/classification/classify_one.json", response_model=Json)
 def classify_one(studio: Held, _who: Looker, form: Posted) -> Response:
-    """Return ``predictions``: the five likeliest classes of ``image_file`` or ``image_path``, with percentages."""
+    """Return ``predictions``: the five likeliest classes of ``image_file``, ``image_path`` or ``image_url``, in %."""
     return answer({"predictions": _percent(_one(studio, form, _TOP))})
 
 
@@ -57,7 +58,7 @@ def top_n(studio: Held, _who: Looker, form: Posted) -> Response:
 
 @router.post("/models/images/generic/infer_one.json", response_model=Json)
 def infer_one(studio: Held, _who: Looker, form: Posted) -> Response:
-    """Return ``outputs``: name → numbers, of ``image_file`` or ``image_path``."""
+    """Return ``outputs``: name → numbers, of ``image_file``, ``image_path`` or ``image_url``."""
     return answer({"outputs": _numbers(_one(studio, form, _ALL))})
 
 
@@ -69,14 +70,21 @@ def infer_many(studio: Held, _who: Looker, form: Posted) -> Response:
 
 def _one(studio: Studio, form: Form, top: int) -> dict[str, Any]:
     job_id, checkpoint = _model(studio, form)
-    content, path = form.content("image_file"), form.values.get("image_path", "")
-    if not content and not path:
-        raise UsageError("A request has `image_file` or `image_path`.", received="neither")
-    pictures = [("image_file", content)] if content else read_pictures(studio.paths, [path])
-    found = studio.training.predict(job_id, pictures, top=top, checkpoint=checkpoint)
+    found = studio.training.predict(job_id, [_picture(studio, form)], top=top, checkpoint=checkpoint)
     if found["failures"]:
         raise UsageError(found["failures"][0]["message"])
     return found["predictions"][0]
+
+
+def _picture(studio: Studio, form: Form) -> tuple[str, bytes]:
+    content, path, url = form.content("image_file"), form.values.get("image_path", ""), form.values.get("image_url", "")
+    if content:
+        return "image_file", content
+    if url or path.lower().startswith(_WEB):  # DIGITS took an address as path
+        return studio.web_pictures.fetch(url or path)
+    if not path:
+        raise UsageError("A request has `image_file`, `image_path` or `image_url`.", received="none")
+    return read_pictures(studio.paths, [path])[0]
 
 
 def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:

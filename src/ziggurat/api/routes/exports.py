@@ -41,7 +41,7 @@ def start(studio: Held, who: Trainer, job_id: str, body: _Export) -> Response:
 
 @router.get("/models/{job_id}/exports/{name}", response_model=Json)
 def export(studio: Held, _who: Viewer, job_id: str, name: str) -> Response:
-    """Return how an export is: ``state`` is ``waiting``, ``running``, ``done`` or ``failed``."""
+    """Return how an export is: ``state`` is ``waiting``, ``running``, ``done``, ``failed`` or ``interrupted``."""
     return answer(studio.exports.get(job_id, name))
 
 
@@ -61,7 +61,7 @@ def fetch(
 
 @router.delete("/models/{job_id}/exports/{name}", status_code=204)
 def remove(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
-    """Delete an export that is done or failed."""
+    """Delete an export that is not under way."""
     studio.exports.remove(job_id, name)
     studio.people.note(who, "export.delete", job_id, name=name)
     return Response(status_code=204)

@@ -139,6 +139,14 @@ def set_hyperparameter(studio: Held, who: Trainer, job_id: str, body: _Hyperpara
     return answer(studio.jobs.get(job_id))
 
 
+@router.delete("/jobs/{job_id}/hyperparameters/{name}", response_model=JobShape)
+def unset_hyperparameter(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
+    """Give a hyperparameter that was set by hand back to its schedule; it acts within a tenth of an epoch."""
+    studio.jobs.unset_hyperparameter(job_id, name)
+    studio.people.note(who, "job.hyperparameter", job_id, name=name, value=None)
+    return answer(studio.jobs.get(job_id))
+
+
 @router.get("/jobs/{job_id}/request", response_model=RequestShape)
 def clone_job(studio: Held, _who: Viewer, job_id: str) -> Response:
     """Return what would make a job again, to be changed and sent to ``/trainings`` or ``/datasets``."""

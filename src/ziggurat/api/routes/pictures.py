@@ -1,4 +1,4 @@
-"""Owns pictures that come with a request: as parts of a form, or as paths of this machine."""
+"""Owns pictures that come with a request: as parts of a form, as paths of this machine, or by an address of the web."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from ziggurat.workspace.studio.pictures import MOST_PICTURES, PICTURE_BYTES, rea
 __all__ = ["Pictures", "posted_pictures"]
 
 
-def posted_pictures(studio: Studio, files: Sequence[SentFile], paths: Sequence[str]) -> list[tuple[str, bytes]]:
-    """Return name and content of each picture; those that were sent come first.
+def posted_pictures(
+    studio: Studio, files: Sequence[SentFile], paths: Sequence[str], url: str = ""
+) -> list[tuple[str, bytes]]:
+    """Return name and content of each picture; those that were sent come first, the one with an address last.
 
     Raises:
-        UsageError: where there is none, there are too many, one is too large, or a path may not be named.
+        UsageError: where there is none, there are too many, one is too large, or a path or address may not be named.
+        DataError: where nothing or no picture comes from the address.
     """
-    if not files and not paths:
-        raise UsageError("A request has pictures: `files` of a form, or `paths`.", received="none")
-    if len(files) + len(paths) > MOST_PICTURES:
-        raise UsageError(f"At most {MOST_PICTURES} pictures are sent at once.", received=str(len(files) + len(paths)))
+    count = len(files) + len(paths) + bool(url)
+    if not count:
+        raise UsageError("A request has pictures: `files` of a form, `paths`, or a `url`.", received="none")
+    if count > MOST_PICTURES:
+        raise UsageError(f"At most {MOST_PICTURES} pictures are sent at once.", received=str(count))
     sent = [(file.filename or f"picture {number}", _content(file)) for number, file in enumerate(files, 1)]
-    return [*sent, *read_pictures(studio.paths, paths)]
+    fetched = [studio.web_pictures.fetch(url)] if url else []
+    return [*sent, *read_pictures(studio.paths, paths), *fetched]
 
 
 def _posted(
     studio: Held,
     files: Annotated[list[UploadFile], File(description="Pictures.")] = [],  # noqa: B006 - never changed
     paths: Annotated[list[str], Form(description="Pictures below the folders that `/paths` offers.")] = [],  # noqa: B006
+    url: Annotated[str, Form(description="Address of a picture, which the studio fetches.", max_length=4096)] = "",
 ) -> list[tuple[str, bytes]]:
-    return posted_pictures(studio, files, paths)
+    return posted_pictures(studio, files, paths, url)
 
 
 Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]

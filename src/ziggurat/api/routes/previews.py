@@ -78,6 +78,11 @@ def text(studio: Held, _who: Trainer, request: Request, body: NewJobBody) -> Res
 
 @router.post("/datasets/preview", response_model=Json)
 def preview(studio: Held, _who: Trainer, body: _Source) -> Response:
-    """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …"""
+    """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …
+
+    A sample has its picture (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``
+    (left, top, right, bottom, in pixels of ``width_px`` by ``height_px``) and perhaps ``polygons``, and ``mask_png``, a
+    picture of class numbers. ``colours`` and ``ignore_class`` say how masks are to be coloured.
+    """
     studio.paths.check_spec(body.spec)
     return answer(studio.datasets.preview(body.spec, samples=body.samples, time_limit_s=body.time_limit_s))

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.engine.callbacks.hyperparameters import HyperParam
+from ziggurat.engine.callbacks.learning_rate import schedules_of
 from ziggurat.engine.callbacks.recurring import Period
-from ziggurat.engine.callbacks.setters import HyperParamSetter
+from ziggurat.engine.callbacks.setters import HyperParamSetter, setters_of
 from ziggurat.engine.monitors.messages import say
 from ziggurat.engine.monitors.placing import NeedsFolder, innermost
 from ziggurat.errors import nearest_names
@@ -21,8 +22,9 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
     """Sets a parameter to what the line ``name: value`` of a text file says.
 
     The file is read before the first step, after every epoch, and after every k-th step. It need not exist. A value
-    holds as long as its line stands there: schedules of the same parameter rest meanwhile. A line that is wrong is
-    reported once, and changes nothing. ``#`` begins a comment.
+    holds as long as its line stands there: schedules of the same parameter rest meanwhile. Once the line is gone, a
+    ``LearningRateSchedule`` sets the next step; of a resumed training too, where the line went before it was resumed.
+    A line that is wrong is reported once, and changes nothing. ``#`` begins a comment.
 
     Args:
         param: a parameter, or the name of one of the program.
@@ -51,8 +53,27 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
 
     def before_train(self) -> None:
         """Take the value that held, then the file as it is now."""
+        if not self.is_holding and self._is_alone_with_schedule():
+            self._resumed_value = None  # a schedule knows its rate: that of the next epoch where one has just ended
         super().before_train()
         self.set_now()
+
+    def set_now(self) -> None:
+        """Set what the file says; where a person has let go, give the parameter back to its schedule."""
+        was_holding = self.is_holding
+        super().set_now()
+        if was_holding and not self.is_holding:
+            for schedule in schedules_of(self.trainer, self.param.readable_name):
+                schedule.take_over()
+
+    def state(self) -> Any:
+        """Return the value that holds, and whether a person holds it."""
+        return {**super().state(), "is_holding": self.is_holding}
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave: schedules rest until the file has been read."""
+        super().load_state(state)
+        self.is_holding = state.get("is_holding", False)  # checkpoints of before have only the value
 
     def trigger_step(self) -> None:
         """Read the file where the step is due."""
@@ -97,6 +118,11 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
         if text and text != self._reported and self._is_spokesman():
             say(self.trainer, f"{self.path.name}: {text}. The rest of the file holds.", level="warning")
         self._reported = text
+
+    def _is_alone_with_schedule(self) -> bool:
+        """Return whether nobody but a schedule sets the parameter as well."""
+        name = self.param.readable_name
+        return bool(schedules_of(self.trainer, name)) and setters_of(self.trainer, name) == [self]
 
     def _is_spokesman(self) -> bool:
         """Return whether this is the first of all that read the file: one report is enough."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.hyperparameters import ProgramParam
 from ziggurat.engine.callbacks.setters import HyperParamSetter, report_change, setters_of
+from ziggurat.engine.monitors.placing import innermost
 from ziggurat.errors import ConfigurationError
 from ziggurat.schedules.registry import make_schedule
 
-__all__ = ["LearningRateSchedule"]
+if TYPE_CHECKING:
+    from ziggurat.engine.trainer import Trainer
+
+__all__ = ["LearningRateSchedule", "schedules_of"]
 
 
 class LearningRateSchedule(Callback):
@@ -20,7 +24,7 @@ class LearningRateSchedule(Callback):
 
     The rate depends on the number of the step only, so a resumed training goes on exactly. A change is an event where
     the rate stood still before; a rate that changes with every step is reported once an epoch. What a person wrote
-    into ``hyper.txt`` holds as long as it stands there.
+    into ``hyper.txt`` holds as long as it stands there; the next step after that has the rate of the schedule again.
 
     Args:
         schedule: a schedule, any function from progress in [0, 1] to a factor, or a name of ``SCHEDULES``.
@@ -47,6 +51,11 @@ class LearningRateSchedule(Callback):
         self._changed_at = -2
         self._total_steps = 1
         self._others: list[HyperParamSetter] = []
+
+    @property
+    def hyperparameter(self) -> str:
+        """Name of what it sets."""
+        return self._param.readable_name
 
     def hooks(self) -> frozenset[str]:
         """Take the hook of steps or that of epochs."""
@@ -79,6 +88,14 @@ class LearningRateSchedule(Callback):
             if rate != self._rate or self._others:
                 self._set(rate)
 
+    def take_over(self) -> None:
+        """Set the rate of the next step, whatever holds now: a person has let go of the hyperparameter."""
+        if not self._others:
+            return  # `before_train` is yet to come, and sets it
+        self._rate, self._changed_at = float("nan"), -2
+        step = self._first_step_of_epoch() if self._by_epoch else self.global_step
+        self._set(self.rate_at(min(step, self._total_steps - 1)))
+
     def trigger_epoch(self) -> None:
         """Report a rate that changes with every step."""
         self._report()
@@ -107,3 +124,9 @@ class LearningRateSchedule(Callback):
     def _first_step_of_epoch(self) -> int:
         """Return the number of steps before the epoch that is under way or comes next."""
         return self.global_step - (self.trainer.local_step + 1) % self.trainer.steps_per_epoch
+
+
+def schedules_of(trainer: Trainer, name: str) -> list[LearningRateSchedule]:
+    """Return the schedules that set the hyperparameter ``name``."""
+    inside = (innermost(callback) for callback in trainer.callbacks)
+    return [each for each in inside if isinstance(each, LearningRateSchedule) and each.hyperparameter == name]

@@ -14,11 +14,12 @@ from ziggurat.api.refusals import status_of
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.web.addresses import address
 from ziggurat.web.dataset_explore import chosen_places, explored, shown_sample
 from ziggurat.web.dataset_filter import PAGE_SIZES, DatasetFilter, filter_of
 from ziggurat.web.dataset_samples import label_as_json
 from ziggurat.web.dataset_view import next_name
-from ziggurat.web.pages import page, see_other
+from ziggurat.web.pages import is_part, page, part, see_other
 from ziggurat.web.routes.dataset import dataset_frame, is_finished
 from ziggurat.workspace.studio import Studio
 
@@ -173,14 +174,18 @@ def _explorer(
     except ZigguratError as error:
         filter_problem, status = error.as_dict(), status_of(error)
         found = explored(studio, job_id, DatasetFilter(limit=wanted.limit))
+    shown = {**_correcting(job, found.schema, refused), "found": found, "wanted": wanted}
+    if is_part(request, "found"):
+        answer = part(request, "dataset/found.html", status, job=job, **shown)
+        place = {**wanted.query, "offset": wanted.offset or None}
+        answer.headers["HX-Push-Url"] = address(request, f"/datasets/{job_id}/explore", place)
+        return answer
     return page(
         request,
         "dataset/explore.html",
         status,
         **dataset_frame(studio, job, "explore", sum(found.problem_counts.values())),
-        **_correcting(job, found.schema, refused),
-        found=found,
-        wanted=wanted,
+        **shown,
         filter_problem=filter_problem,
         page_sizes=PAGE_SIZES,
         few_classes=_FEW_CLASSES,

@@ -1,4 +1,4 @@
-"""Owns what the forms on the page of a job do: stop, pause, resume, retry, change, delete, set the learning rate."""
+"""Owns what the forms on the page of a job do: stop, pause, resume, retry, change, delete, and who sets the rate."""
 
 from __future__ import annotations
 
@@ -64,6 +64,17 @@ def set_learning_rate(
     except ZigguratError as error:
         return _refused(request, studio, job_id, error, learning_rate=value)
     studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=number)
+    return _done(request, studio, job_id)
+
+
+@router.post("/jobs/{job_id}/learning-rate/schedule", include_in_schema=False)
+def follow_schedule(request: Request, studio: Held, who: Trainer, job_id: str) -> Response:
+    """Let the schedule of a training that runs set the learning rate again."""
+    try:
+        studio.jobs.unset_hyperparameter(job_id, "learning_rate")
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error)
+    studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=None)
     return _done(request, studio, job_id)
 
 

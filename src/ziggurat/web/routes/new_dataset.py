@@ -78,10 +78,10 @@ async def preview(request: Request, studio: Held, previews: _Shown, _who: Upload
 
 
 @router.get(f"{_PLACE}/pictures/{{token}}/{{number}}", include_in_schema=False)
-def picture(previews: _Shown, _who: Trainer, token: str, number: int) -> Response:
-    """Return a picture of a preview."""
+def picture(previews: _Shown, _who: Trainer, token: str, number: int, *, mask: bool = False) -> Response:
+    """Return a picture of a preview, or the mask that lies on it."""
     headers = {"Cache-Control": "private, max-age=3600, immutable"}
-    return Response(previews.picture(token, max(0, number)), media_type="image/png", headers=headers)
+    return Response(previews.picture(token, max(0, number), is_mask=mask), media_type="image/png", headers=headers)
 
 
 @router.get(f"{_PLACE}/paths", include_in_schema=False)

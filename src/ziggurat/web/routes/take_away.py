@@ -54,7 +54,7 @@ def export(request: Request, studio: Held, who: Trainer, job_id: str, form: Anno
 
 @router.post("/models/{job_id}/take-away/exports/{name}/delete", include_in_schema=False)
 def remove(request: Request, studio: Held, who: Trainer, job_id: str, name: str) -> Response:
-    """Delete an export that is done or failed."""
+    """Delete an export that is not under way."""
     studio.exports.remove(job_id, name)
     studio.people.note(who, "export.delete", job_id, name=name)
     return see_other(request, f"/models/{job_id}/take-away")

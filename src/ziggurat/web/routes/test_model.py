@@ -23,6 +23,7 @@ from ziggurat.web.tried_pictures import Question, layers_answer, one_answer, som
 from ziggurat.web.tried_view import TABS, model_test
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.picture_sources import picture_source
+from ziggurat.workspace.studio.web_pictures import has_secret
 
 __all__ = ["router"]
 
@@ -109,10 +110,12 @@ def seen(
 
 def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Response:
     typed = typed_texts(form)
+    url = typed.get("url", "").strip()
+    typed["url"] = "" if has_secret(url) else url
     look = layers_answer if typed.get("look") == "layers" else one_answer
     try:
         question = _question(job_id, typed, _MOST_TOP)
-        chosen = at_field("picture", _picture, request, studio, form, typed)
+        chosen = at_field("picture", _picture, request, studio, form, {**typed, "url": url})
         result = look(studio, question, chosen, kept_pictures(request))
     except (FieldError, ZigguratError) as error:
         return _refused(request, studio, job_id, "one", typed, error)
@@ -180,16 +183,18 @@ def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
 
 
 def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[str, str]) -> tuple[str, bytes]:
-    """Return the picture that is meant: a file that was sent, or else a path, or else that of the last question."""
+    """Return the picture that is meant: a file that was sent, a path, an address, or else that of the last question."""
     files = sent_files(form, "picture")
-    path = typed.get("path", "").strip()
+    path, url = typed.get("path", "").strip(), typed.get("url", "")
     if files or path:
         return posted_pictures(studio, files[:1], [] if files else [path])[0]
+    if url:
+        return at_field("url", studio.web_pictures.fetch, url)
     kept = _kept(request, typed.get("kept", ""))
     if kept is None:
         lost = bool(typed.get("kept"))
         raise UsageError(
-            "A picture is chosen, or named by its path.",
+            "A picture is chosen, or named by its path or address.",
             received="one that is not kept any more" if lost else "none",
             advice="Choose it again." if lost else "",
         )

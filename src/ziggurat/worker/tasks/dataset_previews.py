@@ -46,7 +46,9 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``counts``: ``train``, ``val``,
         ``test``, ``total`` and ``is_complete`` (False: they are those of the part that was seen); ``classes``: ``name``
-        and ``count`` (None where that is not known yet), the first 200; ``samples``: see ``SamplePreviews``;
+        and ``count`` (None where that is not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask,
+        empty where nobody said; ``ignore_class``: number in a mask that counts for nothing, None for none;
+        ``samples``, with their objects and masks: see ``SamplePreviews``;
         ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, and ``problem_counts``; ``warnings``.
 
     Raises:
@@ -75,6 +77,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "classes": _classes(seen.schema, catalogue),
+            "colours": [list(colour) for colour in seen.schema.colours],
+            "ignore_class": seen.schema.ignore_class,
             "samples": samples,
             "problems": [
                 {"kind": each.kind, "key": each.key, "reason": each.reason}

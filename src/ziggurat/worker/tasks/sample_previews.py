@@ -1,4 +1,4 @@
-"""Owns showing some samples of a source: small pictures as they would be stored, texts, and labels in words."""
+"""Owns showing some samples of a source: small pictures as they would be stored, boxes, masks, texts, and labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import numpy as np
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalogue import Catalogue, Entry
-from ziggurat.datasets.creation.pictures import Fitting, fit_picture
+from ziggurat.datasets.creation.labels import fit_objects
+from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
 from ziggurat.datasets.importer import Importer, PartReader
 from ziggurat.datasets.samples import Problem
-from ziggurat.errors import DatapointError
+from ziggurat.errors import DatapointError, ZigguratError
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema
 from ziggurat.worker.tasks.deadline import OVER, Deadline
@@ -28,6 +29,7 @@ __all__ = ["SamplePreviews"]
 _PICTURES: Final = ("image", "image2", "target")
 _SIDE_PX: Final = 160
 _TEXT_CHARACTERS: Final = 500
+_OBJECTS: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,10 @@ class SamplePreviews:
 
     Each is ``key``, ``label`` in words, ``png`` (base64, at most 160 px wide or high; None where there is no picture),
     ``text`` (None where there is none), ``width_px`` and ``height_px`` as they would be stored (None without picture).
+    ``objects`` (None where the kind has none): the first 200 as ``ziggurat.records.objects`` writes them, but without
+    masks, in pixels of the stored picture, each with the ``name`` of its class; ``more_objects``: how many come after
+    those. ``mask_png`` (None where there is none, or where it cannot be read): base64, as large as ``png``, one channel
+    of class numbers.
 
     Args:
         importer: of its format.
@@ -74,16 +80,44 @@ class SamplePreviews:
         role = self.schema.parts[0]
         address = entry.parts[0]
         part = address if isinstance(address, bytes) else reader.read(address)
-        shown: dict[str, Any] = {"png": None, "text": None, "width_px": None, "height_px": None}
+        shown: dict[str, Any] = dict.fromkeys(("png", "text", "width_px", "height_px", "objects", "mask_png"))
+        shown["more_objects"] = 0
         if role in _PICTURES:
             fitting = Fitting(form=replace(self.form, encoding="raw"))
-            pixels: Any = fit_picture(part, fitting, entry.key).pixels
+            fitted = fit_picture(part, fitting, entry.key)
+            pixels: Any = fitted.pixels
             shown |= {"png": _small_png(pixels), "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}
+            shown |= self._objects(entry.label, fitted) | {"mask_png": self._mask_png(entry, reader, fitted, fitting)}
         elif isinstance(part, np.ndarray):
             shown["text"] = f"array {part.shape} of {part.dtype}"
         else:
             shown["text"] = self._text(part, role)
         return {"key": entry.key, "label": _label(entry.label, self.schema), **shown}
+
+    def _objects(self, label: Any, fitted: FittedPicture) -> dict[str, Any]:
+        if self.schema.kind != "detection" or not isinstance(label, list) or fitted.pixels is None:
+            return {}
+        found: list[Any] = [
+            {name: value for name, value in each.items() if name != "mask"} for each in label[:_OBJECTS]
+        ]
+        if fitted.transform is not None:
+            found, _ = fit_objects(found, fitted.transform, (fitted.pixels.shape[0], fitted.pixels.shape[1]))
+        named = [{**each, "name": _class_name(each["class"], self.schema)} for each in found]
+        return {"objects": named, "more_objects": max(0, len(label) - _OBJECTS)}
+
+    def _mask_png(self, entry: Entry, reader: PartReader, fitted: FittedPicture, fitting: Fitting) -> str | None:
+        number = self.schema.parts.index("mask") if "mask" in self.schema.parts else len(entry.parts)
+        if number >= len(entry.parts):
+            return None
+        address = entry.parts[number]
+        try:
+            part = address if isinstance(address, bytes) else reader.read(address)
+            mask = fit_mask(part, fitted, fitting, entry.key, self.schema.ignore_class or 0)
+        except (ZigguratError, OSError, ValueError, KeyError):  # making the data set says so; the picture can be shown
+            return None
+        done, content = cv2.imencode(".png", _smaller(mask, cv2.INTER_NEAREST))
+        assert done
+        return base64.b64encode(content.tobytes()).decode()
 
     def _text(self, part: bytes, role: str) -> str:
         text = part.decode("utf-8", "replace")
@@ -96,11 +130,14 @@ class SamplePreviews:
 
 
 def _small_png(pixels: np.ndarray) -> str:
+    return base64.b64encode(encode_image(np.ascontiguousarray(_smaller(pixels, cv2.INTER_AREA)), "png")).decode()
+
+
+def _smaller(pixels: np.ndarray, interpolation: int) -> np.ndarray:
     height, width = pixels.shape[:2]
     factor = min(1.0, _SIDE_PX / max(height, width))
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    small = pixels if factor == 1 else cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-    return base64.b64encode(encode_image(np.ascontiguousarray(small), "png")).decode()
+    return pixels if factor == 1 else cv2.resize(pixels, size, interpolation=interpolation)
 
 
 def _label(label: Any, schema: Schema) -> str:
@@ -118,4 +155,6 @@ def _label(label: Any, schema: Schema) -> str:
 
 
 def _class_name(number: int, schema: Schema) -> str:
-    return schema.class_names[number] if 0 <= number < len(schema.class_names) else str(number)
+    if number < 0:
+        return "ignored"
+    return schema.class_names[number] if number < len(schema.class_names) else str(number)

@@ -29,7 +29,7 @@ def chosen_checkpoint(job: Job, name: str = "") -> CheckpointSummary:
     found = list_checkpoints(JobFolder(Path(job.folder)))
     if not found:
         raise CheckpointError(
-            "A model that is taken away has a checkpoint.",
+            "A model that is used has a checkpoint.",
             received=f"{job.id}, which is {job.state} and has none",
             advice="Let it train first.",
         )

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
-from ziggurat.errors import CheckpointError, JobError, MissingCheckpointError, UnknownNameError
+from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
-from ziggurat.workspace.checkpoint_files import list_checkpoints
+from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, needs_of
 from ziggurat.workspace.studio.paths import Paths
@@ -230,22 +230,7 @@ class Evaluations:
 
     def _model(self, model_id: str, checkpoint: str) -> Job:
         model = self._jobs.get(model_id)
-        if model.kind != "train":
-            raise JobError("This needs a job of kind train.", received=f"{model_id}, of kind {model.kind}")
-        found = list_checkpoints(JobFolder(Path(model.folder)))
-        if not found:
-            raise CheckpointError(
-                "A model that is used has a checkpoint.",
-                received=f"{model_id}, which is {model.state} and has none",
-                advice="Let it train first.",
-            )
-        known = {name for each in found for name in (each.name, *each.given_names)}
-        if checkpoint not in {"", "best", "latest"} | known:
-            raise MissingCheckpointError(
-                f"There is no checkpoint `{checkpoint}` of {model_id}.",
-                advice=f"There are: {', '.join(sorted(known))}.",
-                details={"name": checkpoint},
-            )
+        chosen_checkpoint(model, checkpoint)  # refused now; the job takes what the name means when it begins
         return model
 
     def _submit(self, model: Job, owner: str, asked: Mapping[str, Any], *, on: str) -> Job:

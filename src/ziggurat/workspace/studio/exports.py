@@ -17,6 +17,7 @@ from ziggurat.entities import Job
 from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
+from ziggurat.records.atomic import storage_errors
 from ziggurat.workspace.studio.archives import archive, files_below
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
@@ -72,7 +73,7 @@ class Export:
         format: name of the format.
         checkpoint: name of the checkpoint.
         preprocessing: a name in ``PREPROCESSING``.
-        state: ``waiting``, ``running``, ``done`` or ``failed``.
+        state: ``waiting``, ``running``, ``done``, ``failed``, or ``interrupted`` where the studio ended before it.
         created: when it was asked for, in seconds since 1970.
         ended: when it was done or failed; None before.
         result: what ``Training.export`` returned, with ``size_bytes``; empty before.
@@ -103,8 +104,9 @@ def export_formats(job: Job) -> tuple[ExportFormat, ...]:
 class Exports:
     """Exports of the models of a studio. Any thread may call any method.
 
-    One is made at a time, in a process of its own: each loads a framework. Those that are done stay in the folder of
-    their job; those that wait are forgotten when the studio ends, and asked for again by whoever wants them.
+    One is made at a time, in a process of its own: each loads a framework. Each has a record in the folder of its job
+    from the start on. One whose record does not say its end when the studio starts again was interrupted: whoever wants
+    it asks again, and what is there of its files is offered to nobody.
 
     Args:
         jobs: of every kind.
@@ -127,7 +129,7 @@ class Exports:
         self._is_closed = False
 
     def start(self, job_id: str, export_format: str, *, preprocessing: str = "inside", checkpoint: str = "") -> Export:
-        """Ask for an export; one that is there or under way is returned as it is, one that failed is tried again.
+        """Ask for an export; one that is there or under way is returned as it is, any other is made again.
 
         Args:
             job_id: of a training that has a checkpoint.
@@ -139,7 +141,8 @@ class Exports:
             JobError: where there is no such training, or its framework writes no formats.
             CheckpointError: where it has no such checkpoint.
             UnknownNameError: where the format is none.
-            UsageError: where the preprocessing is none, or the studio ends.
+            UsageError: where the studio ends.
+            StorageError: where its record cannot be written.
         """
         job = self._jobs.get(job_id)
         found = chosen_checkpoint(job, checkpoint)
@@ -147,7 +150,7 @@ class Exports:
         name = f"{export_format}-{found.name}-{preprocessing}"
         with self._lock:
             known = self._known.get((job_id, name)) or _read(_place(job), name)
-            if known is not None and known.state != "failed":
+            if known is not None and (known.is_under_way or known.state == "done"):
                 return known
             asked = Export(
                 name=name,
@@ -158,7 +161,7 @@ class Exports:
                 created=self._clock(),
                 result={},
             )
-            self._enqueue(job_id, asked)
+            self._enqueue(job, asked)
         self._tell(job_id)
         return asked
 
@@ -169,9 +172,9 @@ class Exports:
             JobError: where there is no job of that id.
         """
         place = _place(self._jobs.get(job_id))
-        names = [path.stem for path in place.glob("*.json")] if place.is_dir() else []
-        found = {each.name: each for name in names if (each := _read(place, name)) is not None}
-        with self._lock:
+        with self._lock:  # else one that begins or ends meanwhile looks as if it were interrupted
+            names = [path.stem for path in place.glob("*.json")] if place.is_dir() else []
+            found = {each.name: each for name in names if (each := _read(place, name)) is not None}
             found |= {name: each for (owner, name), each in self._known.items() if owner == job_id}
         return sorted(found.values(), key=lambda each: each.created, reverse=True)
 
@@ -214,7 +217,7 @@ class Exports:
         return (folder / file).read_text(encoding="utf-8")
 
     def remove(self, job_id: str, name: str) -> None:
-        """Delete an export that is done or failed.
+        """Delete an export that is not under way.
 
         Raises:
             MissingEntryError: where the job has none of that name.
@@ -237,11 +240,14 @@ class Exports:
 
     # ---- within
 
-    def _enqueue(self, job_id: str, asked: Export) -> None:
+    def _enqueue(self, job: Job, asked: Export) -> None:
         if self._is_closed:
             raise UsageError("The studio is about to end.", advice="Ask again when it runs.")
-        self._known[job_id, asked.name] = asked
-        self._orders.put((job_id, asked.name))
+        with storage_errors(_place(job)):
+            _place(job).mkdir(exist_ok=True)
+        _record(_place(job), asked)
+        self._known[job.id, asked.name] = asked
+        self._orders.put((job.id, asked.name))
         if self._worker is None:
             # A daemon: nobody waits for a framework at the end, and the task ends with this process.
             self._worker = threading.Thread(target=self._work, name="exports", daemon=True)
@@ -269,12 +275,18 @@ class Exports:
         size_bytes = sum(path.stat().st_size for _, path in files_below(folder))
         result = {name: value for name, value in result.items() if name not in ("folder", "out")}
         done = replace(asked, state="done", ended=self._clock(), result={**result, "size_bytes": size_bytes})
-        write_whole(place / f"{asked.name}.json", json.dumps(asdict(done), indent=1), "The record of an export")
+        _record(place, done)
         with self._lock:
             self._known.pop((job_id, asked.name), None)
 
     def _fail(self, order: tuple[str, str], error: Mapping[str, Any]) -> None:
-        self._note(order[0], replace(self._known[order], state="failed", ended=self._clock(), error=error))
+        failed = replace(self._known[order], state="failed", ended=self._clock(), error=error)
+        try:
+            if not self._is_closed:  # else the end of the studio may be all that it failed of
+                _record(_place(self._jobs.get(order[0])), failed)
+        except Exception:  # such as a job that was deleted meanwhile, or a disk that is full
+            _LOG.warning("the end of the export %s of job %s was not recorded", order[1], order[0], exc_info=True)
+        self._note(order[0], failed)
 
     def _note(self, job_id: str, export: Export) -> None:
         with self._lock:
@@ -292,14 +304,21 @@ def _place(job: Job) -> Path:
     return JobFolder(Path(job.folder)).path / EXPORTS_FOLDER
 
 
+def _record(place: Path, export: Export) -> None:
+    write_whole(place / f"{export.name}.json", json.dumps(asdict(export), indent=1), "The record of an export")
+
+
 def _read(place: Path, name: str) -> Export | None:
-    """Return the export of that name that is on the disk; None where there is no whole one."""
-    if not _NAME.fullmatch(name) or not (place / name).is_dir():
+    """Return the export of that name that is on the disk, which nobody makes now; None where there is none."""
+    if not _NAME.fullmatch(name):
         return None
     try:
-        return Export(**json.loads((place / f"{name}.json").read_text(encoding="utf-8")))
+        found = Export(**json.loads((place / f"{name}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):  # not there, or of another release
         return None
+    if found.is_under_way:
+        return replace(found, state="interrupted")
+    return None if found.state == "done" and not (place / name).is_dir() else found
 
 
 def _check(job: Job, export_format: str, preprocessing: str) -> None:

@@ -236,9 +236,9 @@ class Jobs:
         self._supervisor.reorder(job_id, before=before)
 
     def hyperparameters(self, job_id: str) -> dict[str, float]:
-        """Return the hyperparameters that people set while a training ran; they hold until others are set."""
+        """Return the hyperparameters that people set while a training ran; they hold until they are unset."""
         lines = _lines(JobFolder(Path(self.get(job_id).folder)).hyperparameters)
-        return {name: value for name, text in lines if (value := _number(text)) is not None}
+        return {name: value for name, text in lines if (value := _number(text.partition("#")[0])) is not None}
 
     def set_hyperparameter(self, job_id: str, name: str, value: float) -> None:
         """Set a hyperparameter of a running training; it acts within a tenth of an epoch.
@@ -255,6 +255,30 @@ class Jobs:
         path = JobFolder(Path(job.folder)).hyperparameters
         known = {**dict(_lines(path)), name: repr(float(value))}
         write_whole(path, "".join(f"{each}: {text}\n" for each, text in known.items()), "The hyperparameter")
+
+    def unset_hyperparameter(self, job_id: str, name: str) -> None:
+        """Give a hyperparameter that a person set back to its schedule; it acts within a tenth of an epoch.
+
+        Raises:
+            JobError: where the job does not run, or nobody set it.
+        """
+        job = self.get(job_id)
+        if not job.is_active or job.kind != "train":
+            raise JobError(
+                "A hyperparameter goes back to its schedule while a training runs.",
+                received=f"{job_id} is {job.state}",
+                advice="Ask again once it runs; a clone begins with its schedule.",
+            )
+        path = JobFolder(Path(job.folder)).hyperparameters
+        known = dict(_lines(path))
+        if name not in known:
+            raise JobError(
+                "Only a hyperparameter that was set by hand goes back to its schedule.",
+                received=f"`{name[:50]}` of {job_id}, which nobody set",
+                advice=f"Set by hand are: {', '.join(known)}." if known else "There is nothing to do: it follows it.",
+            )
+        rest = "".join(f"{each}: {text}\n" for each, text in known.items() if each != name)
+        write_whole(path, rest, "The hyperparameter")
 
     def compare(self, job_ids: Sequence[str]) -> dict[str, Any]:
         """Return where the specs of jobs differ, and what their curves came to.

@@ -48,6 +48,7 @@ class Machine:
         driver: module with the functions of ``pynvml``; the installed one where it is not given.
         frameworks: that are looked for.
         monotonic: seconds of a clock that never goes back.
+        settings: returns the numbers that an administrator chose, as ``resources`` takes them.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Machine:
         driver: Any = None,
         frameworks: Frameworks | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        settings: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.workspace = workspace
         self.frameworks = frameworks or Frameworks()
@@ -65,6 +67,7 @@ class Machine:
             os.environ if environment is None else environment, driver=driver, monotonic=monotonic
         )
         self._monotonic = monotonic
+        self._settings = settings
         self._lock = threading.Lock()
         self._reading: _Reading | None = None
         self._read_at = 0.0
@@ -88,7 +91,7 @@ class Machine:
             memory_bytes=_number(chosen, "memory_bytes", int(self.memory_bytes * _JOBS_MEMORY_SHARE)),
             dataset_slots=_number(chosen, "dataset_slots", 1),
             disk_free_bytes=reading.disk_free_bytes,
-            disk_reserve_bytes=_number(chosen, "disk_reserve_bytes", disk_reserve_bytes(reading.disk_total_bytes)),
+            disk_reserve_bytes=_disk_reserve_bytes(chosen, reading),
         )
 
     def strip(self) -> dict[str, Any]:
@@ -103,7 +106,7 @@ class Machine:
                 "path": str(self.workspace),
                 "total_bytes": reading.disk_total_bytes,
                 "free_bytes": reading.disk_free_bytes,
-                "reserve_bytes": disk_reserve_bytes(reading.disk_total_bytes),
+                "reserve_bytes": _disk_reserve_bytes(self._settings(), reading),
             },
             "frameworks": [asdict(each) | {"sentence": each.sentence} for each in self.frameworks.known or ()],
         }
@@ -136,6 +139,10 @@ def _number(settings: Mapping[str, Any], name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ConfigurationError(f"The studio's setting `{name}` is a whole number from 0.", received=repr(value))
     return value
+
+
+def _disk_reserve_bytes(settings: Mapping[str, Any], reading: _Reading) -> int:
+    return _number(settings, "disk_reserve_bytes", disk_reserve_bytes(reading.disk_total_bytes))
 
 
 def _memory_bytes() -> int:

@@ -15,12 +15,15 @@ from ziggurat.entities import Job, Needs, NewJob
 from ziggurat.errors import SpecError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import (
+    SPEC_KINDS,
     DatasetSpec,
     EvaluateSpec,
     FileNetwork,
     InferSpec,
     Spec,
     TrainSpec,
+    assign,
+    describe_fields,
     load_train_spec,
     parse_spec,
 )
@@ -95,10 +98,13 @@ def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]
         count *= len(values)
     if count > _MOST_JOBS:
         raise UsageError(f"A sweep has at most {_MOST_JOBS} jobs.", received=str(count), advice="Sweep fewer values.")
+    # A kind that there is not is refused when the spec is read.
+    model = SPEC_KINDS.get(str(request.spec.get("kind", "train")), TrainSpec)
+    fields = {field.path: field for field in describe_fields(model)}
     for chosen in itertools.product(*request.sweep.values()):
         content = _deep_copy(request.spec)
         for path, value in zip(request.sweep, chosen, strict=True):
-            _assign(content, path, value)
+            assign(content, path, value, fields)
         yield content, " ".join(f"{path}={value}" for path, value in zip(request.sweep, chosen, strict=True))
 
 
@@ -218,13 +224,3 @@ def _deep_copy(content: Any) -> Any:
     if isinstance(content, Mapping):
         return {name: _deep_copy(value) for name, value in content.items()}
     return [_deep_copy(value) for value in content] if isinstance(content, list) else content
-
-
-def _assign(content: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    place = content
-    for name in parents:
-        below = place.get(name)
-        place[name] = dict(below) if isinstance(below, dict) else {}
-        place = place[name]
-    place[last] = value

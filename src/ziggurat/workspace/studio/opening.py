@@ -60,7 +60,7 @@ def open_studio(
     with ExitStack() as made:
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
-        machine = Machine(root)
+        machine = Machine(root, settings=store.settings.all)
         supervisor = Supervisor(
             store,
             LocalExecutor(worker_command, environment),
@@ -137,14 +137,15 @@ def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]
     server = running_server(settings.workspace)
     _refuse_other_version(server)
     counts: dict[str, int] = {}
+    chosen: dict[str, Any] = {}
     if url is not None or (settings.workspace / DATABASE).is_file():
         with _open_store(settings, url) as store:
-            counts = store.jobs.counts()
+            counts, chosen = store.jobs.counts(), store.settings.all()
     return {
         "workspace": str(settings.workspace),
         "server": None if server is None else asdict(server),
         "jobs": {state: count for state, count in counts.items() if count},
-        "machine": Machine(settings.workspace).strip(),
+        "machine": Machine(settings.workspace, settings=lambda: chosen).strip(),
     }
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import DataError, NetworkCodeError, ZigguratError
+from ziggurat.errors import DataError, NetworkCodeError, SpecError, ZigguratError
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
 from ziggurat.workspace.studio.new_jobs import network_name
 from ziggurat.workspace.studio.preflight_findings import (
     DataFacts,
@@ -84,6 +85,11 @@ class Preflight:
 
     def _data(self, spec: TrainSpec, dataset: Job | None, describe: bool, findings: list[dict[str, Any]]) -> DataFacts:
         """Return what is known of the data; what hinders is among the findings."""
+        try:
+            refuse_turned_oblongs(spec)
+        except SpecError as error:
+            findings.append(finding("data", "error", str(error)))
+            return DataFacts()
         if dataset is not None and dataset.state != "done":
             word = "is not made yet: the training waits for it, and its size is not known before"
             findings.append(finding("data", "warning", f"The data set `{dataset.name}` {word}."))

@@ -19,6 +19,7 @@ from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
+from ziggurat.workspace.studio.web_pictures import WebPictures
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["Studio", "StudioParts"]
@@ -67,6 +68,7 @@ class Studio:
         notices: news for pages that are open.
         paths: that people may name.
         uploads: files that people sent.
+        web_pictures: pictures that people name by their address.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Studio:
         self.tensorboards = parts.tensorboards
         self.machine = parts.machine
         self.uploads = Uploads(self.root / "uploads", clock)
+        self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.paths = Paths((self.root / name for name in ("uploads", "datasets", "jobs")), store.settings)
         self.jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
         self.datasets = StudioDatasets(self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock)

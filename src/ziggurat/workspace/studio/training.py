@@ -160,6 +160,8 @@ class Training:
     def _complete(self, request: JobRequest) -> JobRequest:
         """Return a request whose spec has the places of data set and weights."""
         content = dict(request.spec)
+        if not request.dataset:
+            self._refuse_id(content.get("data"))
         if request.dataset:
             data = content.get("data")
             content["data"] = {
@@ -169,6 +171,16 @@ class Training:
         if request.model:
             content["pretrained"] = self._weights(request.model, request.checkpoint)
         return dataclasses.replace(request, spec=content)
+
+    def _refuse_id(self, data: Any) -> None:
+        """Refuse the id of a data set where a folder must stand: the worker would look for a folder of that name."""
+        source = data.get("source") if isinstance(data, Mapping) else data
+        if isinstance(source, str) and self._jobs.some([source]):
+            raise JobError(
+                "`data` is a folder or `digits`; a data set of the studio is named apart from it.",
+                received=f"the id {source} as `data`",
+                advice=f"Give it as the data set: `--dataset {source}` in the shell, `dataset` in a request.",
+            )
 
     def _finished(self) -> Sequence[Job]:
         """Return trainings that are done, the newest first."""

@@ -1,0 +1,299 @@
+"""Owns pictures that a person names by their address in the web: what may be asked, how it is fetched, and how much.
+
+A server that fetches what others name can be turned against its own network. Each name is resolved once, what it
+stands for is checked, and the connection goes to the address that was checked, also after a redirect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx
+
+from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.errors import DataError, UsageError, ZigguratError
+
+__all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
+
+WEB_PICTURE_BYTES: Final = 20 << 20
+"""No picture that is fetched is larger."""
+
+_LIMIT_S: Final = 15.0
+_CONNECT_S: Final = 5.0
+_MOST_REDIRECTS: Final = 3
+_MOST_AT_ONCE: Final = 4
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_PORTS: Final = {"http": 80, "https": 443}
+_HEADERS: Final = {
+    "User-Agent": "ziggurat",
+    "Accept": "image/*, */*;q=0.5",
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+}
+_THROUGH_IPV4: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_SHOWN: Final = 200
+_UPLOAD: Final = "Save the picture and send the file."
+_IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class WebPictures:
+    """Fetches pictures by their address.
+
+    Args:
+        hosts: names, or names with a port, that may be fetched from wherever they stand, with commas between them.
+        is_on: whether anything is fetched at all.
+        limit_s: how long all of it may take, redirects and resolving included.
+    """
+
+    def __init__(self, hosts: str = "", *, is_on: bool = True, limit_s: float = _LIMIT_S) -> None:
+        self._hosts = frozenset(_plain(name) for name in hosts.split(",") if name.strip())
+        self._is_on = is_on
+        self._limit_s = limit_s
+        self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is fetched at all."""
+        return self._is_on
+
+    def fetch(self, url: str) -> tuple[str, bytes]:
+        """Return the name of a picture, which is its address without what may be secret in it, and its content.
+
+        Raises:
+            UsageError: where the address is none that may be asked, or too many are asked at once.
+            DataError: where nobody answers, in time or at all, or what comes is too large or no picture.
+        """
+        if not self._is_on:
+            raise UsageError("This studio fetches no pictures by their address.", advice=_UPLOAD)
+        asked = _checked_url(url)
+        with self._turn():
+            name, content = asyncio.run(self._fetched_in_time(asked))
+        _check_picture(name, content)
+        return name, content
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._free.acquire(blocking=False):
+            raise UsageError(f"At most {_MOST_AT_ONCE} pictures are fetched at once.", advice="Ask again in a moment.")
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _fetched_in_time(self, url: httpx.URL) -> tuple[str, bytes]:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await self._fetched(url)
+        except TimeoutError:
+            raise DataError(
+                f"A picture is fetched in at most {self._limit_s:g} seconds.",
+                received=f"nothing whole from `{_shown(url)}` in that time",
+                advice=f"Try again, or: {_UPLOAD}",
+            ) from None
+
+    async def _fetched(self, url: httpx.URL) -> tuple[str, bytes]:
+        # The bare transport: no proxy, no cookies, no redirects of its own, and no line in a log.
+        async with httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=0)) as transport:
+            for _ in range(_MOST_REDIRECTS + 1):
+                answer = await self._answer(transport, url)
+                try:
+                    if answer.status_code not in _REDIRECTS:
+                        return _shown(url), await _content(answer, url)
+                    url = _next_url(answer, url)
+                finally:
+                    await answer.aclose()
+        raise DataError(
+            f"An address leads to its picture by at most {_MOST_REDIRECTS} redirects.",
+            received=f"another one, to `{_shown(url)}`",
+            advice="Name the address of the picture itself.",
+        )
+
+    async def _answer(self, transport: httpx.AsyncHTTPTransport, url: httpx.URL) -> httpx.Response:
+        """Return the beginning of what the first address answers that can be reached; all of them were checked."""
+        problem: Exception | None = None
+        for address in await self._addresses(url):
+            try:
+                return await transport.handle_async_request(_request(url, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                problem = error
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise _unanswered(url, error) from error
+        raise _unanswered(url, problem) from problem
+
+    async def _addresses(self, url: httpx.URL) -> list[str]:
+        """Return what a name stands for; each of them may be asked, or none is."""
+        found = await _resolved(url)
+        if not self._is_named(url) and not all(_is_global(ipaddress.ip_address(address)) for address in found):
+            raise UsageError(
+                "A picture is fetched from a public address, or from a host that the setting `picture_hosts` names.",
+                received=f"`{_shown(url)}`, which is in a network of this machine",
+                advice=f"{_UPLOAD} Who runs the studio can add the host to `picture_hosts`.",
+            )
+        return found
+
+    def _is_named(self, url: httpx.URL) -> bool:
+        host = _plain(f"[{url.host}]" if ":" in url.host else _host(url))
+        return not self._hosts.isdisjoint((host, f"{host}:{_port(url)}"))
+
+
+def has_secret(url: str) -> bool:
+    """Return whether an address as it was typed may hold a name and a password; such a one is never shown again."""
+    try:
+        return "@" in url and bool(httpx.URL(url.strip()).userinfo)
+    except (httpx.InvalidURL, ValueError):
+        return "@" in url
+
+
+def _checked_url(text: str) -> httpx.URL:
+    """Return an address that says where a picture is, in one of the ways that are understood."""
+    rule, advice = "The address of a picture begins with http:// or https://.", "Copy it from the browser, whole."
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, ValueError):
+        raise UsageError(rule, received="something that is no address", advice=advice) from None
+    if url.userinfo:
+        raise UsageError(
+            "The address of a picture holds no name and no password.", received="one that does", advice=_UPLOAD
+        )
+    if url.scheme not in _PORTS or not url.host:
+        raise UsageError(rule, received=f"`{_shown(url)}`", advice=advice)
+    if not 0 < _port(url) < 1 << 16:
+        raise UsageError("A port is a number from 1 to 65535.", received=str(_port(url)), advice=advice)
+    return url
+
+
+def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
+    try:
+        return _checked_url(str(url.join(answer.headers.get("location", ""))))
+    except (httpx.InvalidURL, ValueError):
+        raise DataError("A redirect leads to an address.", received=f"another one from `{_shown(url)}`") from None
+
+
+async def _resolved(url: httpx.URL) -> list[str]:
+    """Return the addresses that a name stands for now; nobody waits for a resolver longer than for the picture."""
+    found: Future[list[Any]] = Future()
+    threading.Thread(target=_resolve, args=(_host(url), _port(url), found), daemon=True).start()
+    try:
+        return list(dict.fromkeys(each[4][0] for each in await asyncio.wrap_future(found)))
+    except (OSError, UnicodeError):
+        raise DataError(
+            "The name in an address stands for a machine.",
+            received=f"`{_host(url)[:_SHOWN]}`, which nobody knows here",
+            advice="Check how it is written, and whether the studio's machine reaches the web.",
+        ) from None
+
+
+def _resolve(host: str, port: int, found: Future[list[Any]]) -> None:
+    if not found.set_running_or_notify_cancel():
+        return
+    try:
+        found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError) as error:
+        found.set_exception(error)
+
+
+def _request(url: httpx.URL, address: str) -> httpx.Request:
+    """Return what asks an address that was checked; for the server and its certificate, its name is asked."""
+    return httpx.Request(
+        "GET",
+        url.copy_with(host=address, fragment=None),
+        headers={"Host": url.netloc.decode("ascii"), **_HEADERS},
+        extensions={"sni_hostname": _host(url), "timeout": {"connect": _CONNECT_S}},
+    )
+
+
+async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
+    if answer.status_code != HTTPStatus.OK:
+        raise DataError(
+            "At its address, a picture is found.",
+            received=f"{_status(answer.status_code)} from `{_shown(url)}`",
+            advice="Open the address in a browser; a picture behind a login is saved and sent.",
+        )
+    content = bytearray()
+    stream: Any = answer.stream
+    length = answer.headers.get("content-length", "")[:20]
+    _check_size(int(length) if length.isdecimal() else 0, url)
+    try:
+        async for part in stream:  # as it came: nothing is unpacked that could be larger than it says
+            content += part
+            _check_size(len(content), url)
+    except httpx.HTTPError as error:
+        raise _unanswered(url, error) from error
+    return bytes(content)
+
+
+def _check_size(size_bytes: int, url: httpx.URL) -> None:
+    if size_bytes > WEB_PICTURE_BYTES:
+        raise DataError(
+            f"A picture that is fetched has at most {WEB_PICTURE_BYTES >> 20} MiB.",
+            received=f"more from `{_shown(url)}`",
+            advice=_UPLOAD,
+        )
+
+
+def _check_picture(name: str, content: bytes) -> None:
+    try:
+        decode_image(content, key=name)
+    except ZigguratError as error:
+        raise DataError(
+            "At the address of a picture is a file that can be read as one.",
+            received=f"`{name}`: {error}",
+            advice="Name the address of the picture itself, not of a page that shows it.",
+        ) from error
+
+
+def _unanswered(url: httpx.URL, error: Exception | None) -> DataError:
+    return DataError(
+        "The server of an address answers.",
+        received=f"{type(error).__name__} from `{_shown(url)}`: {error}",
+        advice="Check the address, and whether the studio's machine reaches it.",
+    )
+
+
+def _status(number: int) -> str:
+    try:
+        return f"{number} {HTTPStatus(number).phrase}"
+    except ValueError:
+        return str(number)
+
+
+def _is_global(address: _IPAddress) -> bool:
+    """Return whether an address is one of the public internet; one that stands for another is what that one is."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _THROUGH_IPV4:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return _is_global(inner)
+        if address.is_site_local or address.teredo is not None:
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def _plain(host: str) -> str:
+    """Return a name, or a name with a port, as it is compared."""
+    name, colon, port = host.strip().lower().rpartition(":")
+    if not colon or not port.isdecimal():
+        return host.strip().lower().rstrip(".")
+    return f"{name.rstrip('.')}:{port}"
+
+
+def _host(url: httpx.URL) -> str:
+    return url.raw_host.decode("ascii")
+
+
+def _port(url: httpx.URL) -> int:
+    return _PORTS[url.scheme] if url.port is None else url.port
+
+
+def _shown(url: httpx.URL) -> str:
+    """Return an address for people: what stands behind `?` is often a key."""
+    return str(url.copy_with(query=None, fragment=None, username="", password=""))[:_SHOWN]

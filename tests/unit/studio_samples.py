@@ -1,0 +1,59 @@
+"""What tests over a real studio whose jobs nobody starts have in common: the studio, and a small data set in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ziggurat.datasets.creation import CreationRequest, create_dataset
+from ziggurat.datasets.splitting import SplitRule
+from ziggurat.entities import NewJob
+from ziggurat.settings import Settings
+from ziggurat.specs import DatasetSpec, save_spec
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.opening import open_studio
+
+__all__ = ["add_pets", "make_empty_workspace", "studio_in_copy"]
+
+
+def make_empty_workspace(folder: Path) -> Path:
+    """Return a workspace that was opened once; a copy of it is opened sooner than a new one is made."""
+    place = folder / "workspace"
+    open_studio(Settings(workspace=place), start=False).close()
+    return place
+
+
+@contextmanager
+def studio_in_copy(empty_workspace: Path, folder: Path) -> Iterator[Studio]:
+    """Give a studio in a copy of a workspace."""
+    shutil.copytree(empty_workspace, folder / "workspace")
+    with open_studio(Settings(workspace=folder / "workspace"), start=False) as opened:
+        yield opened
+
+
+def add_pets(studio: Studio, source: Path) -> str:
+    """Return the id of a data set of ten coloured pictures of two classes, 8 for training and 2 for validation.
+
+    Args:
+        studio: gets it.
+        source: folder where the pictures are made.
+    """
+    for number in range(10):
+        name = source / ("cat", "dog")[number % 2] / f"{number}.png"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        picture = np.full((20, 30, 3), 25 * number, np.uint8)
+        name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
+    folder = studio.root / "datasets" / "20260101-000000-0001"
+    spec = DatasetSpec(source=str(source), name="pets")
+    asked = CreationRequest(source=str(source), name="pets", rule=SplitRule(val_share=0.2), workers=0)
+    create_dataset(asked, folder)
+    save_spec(spec, folder / "spec.json")
+    new = NewJob(
+        id=folder.name, kind="dataset", name="pets", folder=str(folder), spec=spec.model_dump(mode="json"), created=1.0
+    )
+    return studio.jobs.take_in(new, {}).id
