@@ -97,6 +97,8 @@ def scenes(workspace: Workspace, explored: str, samples: int) -> list[Scene]:
             name="explorer: next page",
             path=f"{explore}?offset={samples // 2 + 50}",
             shown=_PICTURES,
+            act="#found a[rel=next]",
+            changes="#found .pager",
         ),
     ]
 

@@ -1,5 +1,6 @@
 // The explorer of a data set: strength of masks, boxes on and off, arrow keys, how many samples are chosen, and its pages.
 import htmx from "../htmx-setup.js";
+import { pressedLink } from "../links.js";
 
 const STRENGTH = "ziggurat.mask-strength";
 
@@ -55,10 +56,8 @@ function changed(place, { target }) {
 
 // Another page of the list comes in the place of this one; what is typed beside it stays.
 function followed(event) {
-  const link = event.target.closest("a[data-go]");
-  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-  event.preventDefault();
-  htmx.ajax("GET", link.getAttribute("href"), { source: "#found", target: "#found", swap: "innerHTML" });
+  const link = pressedLink(event, "a[data-go]");
+  if (link) htmx.ajax("GET", link.getAttribute("href"), { source: "#found", target: "#found", swap: "innerHTML" });
 }
 
 // The list begins at its heading: there the eye and the keyboard go on.

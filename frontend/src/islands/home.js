@@ -2,6 +2,7 @@
 //
 // Its links and menus are listened to in one place: htmx would prepare hundreds of them before the page can be used.
 import htmx from "../htmx-setup.js";
+import { pressedLink } from "../links.js";
 import { openMenu, prepareMenu } from "./row-menu.js";
 
 const ALWAYS = ["added", "deleted", "state", "changed", "reload"];
@@ -24,14 +25,9 @@ function showCount() {
   }
 }
 
-function isPlain(event) {
-  return event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-}
-
 function followed(event) {
-  const link = event.target.closest("a[data-go], a[data-menu]");
-  if (!link || !isPlain(event)) return;
-  event.preventDefault();
+  const link = pressedLink(event, "a[data-go], a[data-menu]");
+  if (!link) return;
   if (link.dataset.menu) openMenu(document.getElementById("row-menu"), link);
   // The element around the table says where the answer goes, and that a newer question takes the place of an older one.
   else htmx.ajax("GET", link.getAttribute("href"), { source: "#results > div", target: "#results", swap: "outerMorph" });

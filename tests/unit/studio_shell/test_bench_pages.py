@@ -54,7 +54,7 @@ def test_the_results_have_a_row_for_each_scene(tmp_path):
     assert len(set(names)) == 9
     for page in content["pages"]:
         assert page["page_bytes"] > 10_000, page["name"]
-        assert ("cold" in page) == (": " not in page["name"] or page["name"].startswith("explorer"))
+        assert ("cold" in page) == (": " not in page["name"])
         for side in ("warm", "floor_warm"):
             assert 0 < page[side]["median_interactive_ms"] <= page[side]["p95_interactive_ms"]
         assert page["warm"]["median_shown_ms"] >= page["warm"]["median_interactive_ms"]
