@@ -28,9 +28,10 @@ _FLAGS: Final = (
 _WITHIN_MS: Final = 60_000
 _QUIET_MS: Final = 250
 """After so long without a further answer, all that a page asks for by itself has come."""
-_IDLE_SHARE: Final = 0.05
+_IDLE_SHARE: Final = 0.1
 """A browser that needs less of one core is at rest."""
-_IDLE_LOOKS: Final = 40
+_IDLE_LOOK_MS: Final = 100
+_IDLE_LOOKS: Final = 50
 
 _WATCH: Final = """(() => {
   const found = { interactive: 0, shown: 0 };
@@ -122,6 +123,7 @@ class Tab:
         network = self._context.new_cdp_session(self._page)
         network.send("Network.enable")
         network.on("Network.loadingFinished", self._count)
+        self._settle()
 
     def visit(self, address: str) -> Visit:
         """Open a page, as from a bookmark.
@@ -187,9 +189,9 @@ class Tab:
         """Wait until the browser is at rest: a new window makes parts of its own, which are no part of our pages."""
         used = self._used_s()
         for _ in range(_IDLE_LOOKS):
-            self._page.wait_for_timeout(_QUIET_MS)
+            self._page.wait_for_timeout(_IDLE_LOOK_MS)
             before, used = used, self._used_s()
-            if used - before < _IDLE_SHARE * _QUIET_MS / 1000:
+            if used - before < _IDLE_SHARE * _IDLE_LOOK_MS / 1000:
                 return
 
     def _used_s(self) -> float:

@@ -54,6 +54,7 @@ def start(tmp_path):
     def start_one(kind="works", words=()):
         process = subprocess.Popen(
             [*words, sys.executable, "-c", SERVER, str(tmp_path / "logs"), kind],
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
