@@ -61,10 +61,11 @@ async function load(element) {
 
 function sweep() {
   for (const [element, end] of mounted) {
-    if (!element.isConnected && end) {
-      end();
-      mounted.delete(element);
-    }
+    if (element.isConnected) continue;
+    near.unobserve(element);
+    if (!end) continue; // its script is on the way, and looks whether it is still there
+    end();
+    mounted.delete(element);
   }
   for (const element of document.querySelectorAll("[data-island]")) mount(element);
 }

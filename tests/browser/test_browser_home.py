@@ -191,6 +191,21 @@ def test_names_and_notes_are_changed(page: Page, server: Any, tiny_model: str) -
     assert (job["notes"], job["priority"], job["name"]) == ("a note", 2, "tiny")
 
 
+def test_a_menu_that_does_not_come_is_not_that_of_another_job(browser: Any, server: Any, queue: list[str]) -> None:
+    context = browser.new_context()  # of its own: the browser says in its console that nobody answered
+    page = context.new_page()
+    page.goto(server.address + "/?kind=train")
+    page.locator(f"#menu-{queue[1]}").click()
+    expect(page.locator(f"#act-delete-{queue[1]}")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.route("**/parts/menu/*", lambda route: route.abort())
+    page.locator(f"#menu-{queue[2]}").click()
+    expect(page.locator("#sayings")).to_contain_text("The studio did not answer.")
+    expect(page.locator("#row-menu")).to_be_hidden()
+    expect(page.locator(f"#act-delete-{queue[1]}")).to_have_count(0)
+    context.close()
+
+
 def test_without_a_script_it_is_links_and_forms(browser: Any, server: Any, queue: list[str]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -16,6 +16,7 @@ function isSamePress(opener) {
 export async function openMenu(menu, opener) {
   if (isSamePress(opener)) return;
   wanted = opener;
+  menu.replaceChildren(); // where the studio does not answer, nobody must see the menu of another job here
   await htmx.ajax("GET", menu.dataset.menus + opener.dataset.menu, { source: menu, target: menu, swap: "innerHTML" });
   if (wanted !== opener || !opener.isConnected || !menu.childElementCount) return;
   menu.dataset.opener = opener.id;
