@@ -102,13 +102,22 @@ class Client:
         return self._connection.ask("GET", f"/jobs/{job_id}/checkpoints")
 
     def curves(
-        self, job_id: str, tags: Sequence[str] = (), *, since_step: int = -1, max_points: int = 2000
+        self,
+        job_id: str,
+        tags: Sequence[str] = (),
+        *,
+        since_step: int = -1,
+        max_points: int = 2000,
+        digits: int | None = None,
     ) -> dict[str, dict[str, list[float]]]:
         """Return tag → ``steps``, ``values``, ``epochs`` and ``times`` of curves; all where no tag is given.
 
-        NaN and infinities are floats here.
+        NaN and infinities are floats here. With ``digits``, values have so many significant ones, and the answer is
+        shorter.
         """
-        params = {"tag": list(tags), "since_step": since_step, "max_points": max_points}
+        params: dict[str, Any] = {"tag": list(tags), "since_step": since_step, "max_points": max_points}
+        if digits is not None:
+            params["digits"] = digits
         found = self._connection.ask("GET", f"/jobs/{job_id}/curves", params=params)
         return {each["tag"]: {**each, "values": [float(value) for value in each["values"]]} for each in found}
 

@@ -14,9 +14,11 @@ from ziggurat.entities import JOB_STATES, JobFilter
 from ziggurat.errors import UsageError
 from ziggurat.workspace.studio.conditions import parse_conditions
 
-__all__ = ["NO_PROJECT", "PAGE_SIZE", "TABS", "HomeQuery", "query_of", "query_of_text"]
+__all__ = ["NO_PROJECT", "PAGE_SIZES", "TABS", "HomeQuery", "query_of", "query_of_text"]
 
-PAGE_SIZE: Final = 50
+PAGE_SIZES: Final = (25, 50, 100, 200)
+"""How many jobs a page may show; usually the first: more than a screen holds are only waited for."""
+
 NO_PROJECT: Final = "-"
 """What stands in the address for jobs without a project."""
 
@@ -52,6 +54,7 @@ class HomeQuery:
         sort: name of what they are sorted by; with ``-``, large values first.
         by: ``project`` or ``group``: what stands together; empty for nothing.
         columns: names of spec fields and curves that are shown besides the usual ones.
+        limit: how many jobs a page shows, one of ``PAGE_SIZES``.
         offset: jobs that are on the pages before.
         rename: id of the job whose name is being changed.
         waiting: ``all`` to show the whole queue.
@@ -68,6 +71,7 @@ class HomeQuery:
     sort: str = _ORDER
     by: str = ""
     columns: tuple[str, ...] = ()
+    limit: int = PAGE_SIZES[0]
     offset: int = 0
     rename: str = ""
     waiting: str = ""
@@ -111,7 +115,7 @@ class HomeQuery:
             sort=self.sort_name,
             descending=self.is_descending,
             offset=self.offset,
-            limit=PAGE_SIZE,
+            limit=self.limit,
         )
 
     def where_problem(self) -> str:
@@ -162,6 +166,7 @@ def query_of(params: QueryParams, counts: Mapping[str, int] | None = None) -> Ho
     given = {name: params.get(name, "").strip()[:_LONGEST] for name in _TEXTS}
     kind = params.get("kind", "")
     by, sort, offset = params.get("by", ""), given.pop("sort"), params.get("offset", "")
+    limit = next((size for size in PAGE_SIZES if str(size) == params.get("limit")), PAGE_SIZES[0])
     columns = dict.fromkeys(name.strip()[:_LONGEST] for name in params.getlist("column") if name.strip())
     return HomeQuery(
         kind=kind if kind in TABS else _usual_kind(counts or {}),
@@ -169,7 +174,8 @@ def query_of(params: QueryParams, counts: Mapping[str, int] | None = None) -> Ho
         by=by if by in _GROUPS else "",
         sort=sort if sort.removeprefix("-") else _ORDER,
         columns=tuple(columns)[:_MOST_COLUMNS],
-        offset=min(int(offset), 10**9) // PAGE_SIZE * PAGE_SIZE if offset.isdecimal() and len(offset) < 12 else 0,
+        limit=limit,
+        offset=min(int(offset), 10**9) // limit * limit if offset.isdecimal() and len(offset) < 12 else 0,
         waiting="all" if params.get("waiting") == "all" else "",
         **given,
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
 from ziggurat.web.home_columns import Best, Column, best_of, column_choices, columns_of, value_of
-from ziggurat.web.home_query import PAGE_SIZE, TABS, HomeQuery
+from ziggurat.web.home_query import TABS, HomeQuery
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["Results", "Row", "Sweep", "Tab", "results_of"]
@@ -137,7 +137,7 @@ def results_of(
     # Where the conditions are wrong, nothing is shown: all jobs would be taken for those that were asked for.
     page = None if problem else jobs.page(query.chosen())
     if page is not None and not page.jobs and page.total and query.offset:
-        query = dataclasses.replace(query, offset=(page.total - 1) // PAGE_SIZE * PAGE_SIZE)
+        query = dataclasses.replace(query, offset=(page.total - 1) // query.limit * query.limit)
         page = jobs.page(query.chosen())
     shown = () if page is None else page.jobs
     rows = _rows(studio, query, shown)

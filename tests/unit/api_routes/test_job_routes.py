@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ziggurat.events import ScalarLogged
 from ziggurat.store import Store
 
 
@@ -48,6 +49,26 @@ def test_unknown_job_is_404_everywhere(ask):
         answer = ask("GET", f"/api/v1/jobs/20200101-000000-abcd{path}")
         assert answer.status_code == 404, path
         assert answer.json()["error"] == "job"
+
+
+def test_curves_come_with_as_many_digits_as_are_wanted(ask, train, studio):
+    job_id = train()["id"]
+    values = [123456.789, -0.000123456789, 1e300, 0.0, float("nan"), float("-inf")]
+    said = [
+        ScalarLogged(time=1763772801.98765 + step, tag="cost", value=value, step=step, epoch=0)
+        for step, value in enumerate(values)
+    ]
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.events.take(job_id, 0, 1, said)
+
+    (whole,) = ask("GET", f"/api/v1/jobs/{job_id}/curves").json()
+    (short,) = ask("GET", f"/api/v1/jobs/{job_id}/curves?digits=3").json()
+
+    assert whole["values"] == [123456.789, -0.000123456789, 1e300, 0.0, "NaN", "-Infinity"]
+    assert short["values"] == [123000.0, -0.000123, 1e300, 0.0, "NaN", "-Infinity"]
+    assert short["times"] == [1763772801.99 + step for step in range(6)]
+    assert (short["steps"], short["epochs"], short["total"]) == (whole["steps"], whole["epochs"], 6)
+    assert ask("GET", f"/api/v1/jobs/{job_id}/curves?digits=0").status_code == 422
 
 
 def test_digits_22_name_and_notes_are_changed_by_themselves(ask, train):

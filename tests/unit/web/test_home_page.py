@@ -43,7 +43,7 @@ def ended(studio: Studio, train: Callable[..., Any]) -> Callable[..., Job]:
 
 
 def test_an_address_is_understood_and_made_again() -> None:
-    address = "kind=all&state=done&state=failed&project=-&text=a+b&where=x%3E1&sort=name&by=group&column=c&offset=120"
+    address = "kind=all&state=done&state=failed&project=-&text=a+b&where=x%3E1&sort=name&by=group&column=c&limit=50&offset=120"
     query = query_of(QueryParams(address))
     assert query == HomeQuery(
         kind="all",
@@ -54,6 +54,7 @@ def test_an_address_is_understood_and_made_again() -> None:
         sort="name",
         by="group",
         columns=("c",),
+        limit=50,
         offset=100,
     )
     assert query_of_text(query.text_form) == query
@@ -63,7 +64,18 @@ def test_an_address_is_understood_and_made_again() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", "kind=nothing", "state=odd", "by=owner", "offset=-3", "offset=9999999999999", "sort=-", "column=&column=+"],
+    [
+        "",
+        "kind=nothing",
+        "state=odd",
+        "by=owner",
+        "offset=-3",
+        "offset=9999999999999",
+        "sort=-",
+        "column=&column=+",
+        "limit=7",
+        "limit=x",
+    ],
 )
 def test_what_an_address_cannot_mean_is_left_out(address: str) -> None:
     assert query_of(QueryParams(address)) == HomeQuery()
@@ -206,6 +218,20 @@ def test_a_sweep_is_shown_with_its_best_job(visit: Any, studio: Studio, store: S
 def test_a_page_behind_the_last_one_becomes_the_last(visit: Any, train: Callable[..., Any]) -> None:
     train()
     assert len(rows_of(visit.get("/?offset=5000"))) == 1
+
+
+def test_a_page_shows_as_many_jobs_as_were_chosen(visit: Any, train: Callable[..., Any]) -> None:
+    for number in range(27):
+        train(spec={"name": f"job {number}"})
+    first = visit.get("/?sort=name")
+    assert len(rows_of(first)) == 25
+    assert "1 to 25 of 27" in first.text
+    assert 'href="/?kind=train&amp;sort=name&amp;offset=25"' in first.text
+    assert len(rows_of(visit.get("/?sort=name&offset=25"))) == 2
+    whole = visit.get("/?sort=name&limit=50")
+    assert len(rows_of(whole)) == 27
+    assert "<option selected>50</option>" in whole.text
+    assert "limit=50" in whole.text.split('id="sort-name"')[1][:200]  # it stays when the order changes
 
 
 def test_the_part_with_the_table_sets_the_address(visit: Any, train: Callable[..., Any]) -> None:

@@ -1,5 +1,6 @@
 // The points of one job, kept up to date: all at first, then only what is new. A step comes once, and never too late.
-const MOST_POINTS = 1000; // more than a chart has pixels; what is lowest and highest stays
+const MOST_POINTS = 750; // the lowest and the highest of every two or three pixels of a chart stay
+const DIGITS = 6; // more than a chart shows, in its lines and in its words
 
 export class Run {
   // `label` is the name where it stands among others; it tells runs of one name apart.
@@ -34,7 +35,7 @@ export class Run {
   }
 
   #query(wanted, isAnew) {
-    const query = new URLSearchParams({ max_points: MOST_POINTS });
+    const query = new URLSearchParams({ max_points: MOST_POINTS, digits: DIGITS });
     if (!isAnew) query.set("since_step", Math.min(...wanted.map((each) => this.#last(each.tag))));
     for (const each of wanted) query.append("tag", each.tag);
     return query;

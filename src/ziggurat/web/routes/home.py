@@ -10,7 +10,7 @@ from fastapi import Query, Request, Response
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.web.addresses import address
-from ziggurat.web.home_query import HomeQuery, query_of, query_of_text
+from ziggurat.web.home_query import PAGE_SIZES, HomeQuery, query_of, query_of_text
 from ziggurat.web.home_queue import queue_of
 from ziggurat.web.home_results import Results, results_of
 from ziggurat.web.job_actions import actions_of
@@ -103,4 +103,5 @@ def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:
         "again": link(offset=query.offset, rename=query.rename),
         "renaming": f"{link(offset=query.offset)}&rename=",  # the id of a job comes behind it
         "back": query.text_form,
+        "page_sizes": PAGE_SIZES,
     }
