@@ -45,11 +45,22 @@ function checkAll(box) {
   }
 }
 
+// As long as the editor is not there, this is for the field that it takes the place of, with the cursor where it stands.
+function goToLine(number) {
+  const area = document.querySelector('[data-island="editor"] textarea');
+  if (!area || area.hidden) return;
+  const before = area.value.split("\n").slice(0, number - 1);
+  const at = before.reduce((length, line) => length + line.length + 1, 0);
+  area.focus();
+  area.setSelectionRange(at, at);
+}
+
 function clicked(event) {
   const target = event.target instanceof Element ? event.target : null;
-  const button = target?.closest("[data-copy], [data-theme-button], [data-opens], [data-closes]");
+  const button = target?.closest("[data-copy], [data-theme-button], [data-opens], [data-closes], [data-goto-line]");
   if (!button) return;
   if (button.dataset.copy) copy(button);
+  else if (button.dataset.gotoLine) goToLine(Number(button.dataset.gotoLine));
   else if (button.hasAttribute("data-theme-button")) nextTheme(button);
   else if (button.dataset.opens) document.getElementById(button.dataset.opens)?.showModal();
   else button.closest("dialog")?.close();
@@ -63,15 +74,23 @@ function submitted(event) {
   }
 }
 
-export function startBehaviours() {
-  for (const button of document.querySelectorAll("[data-theme-button]")) {
+function showThemes() {
+  for (const button of document.querySelectorAll("[data-theme-button][hidden]")) {
     button.hidden = false;
     showTheme(button);
   }
+}
+
+export function startBehaviours() {
+  showThemes();
+  document.addEventListener("htmx:after:swap", showThemes); // who goes back gets a page from the server once more
+  // Before the islands, which show how many are ticked.
+  for (const box of document.querySelectorAll("[data-check-all]")) if (box.checked) checkAll(box);
   document.addEventListener("click", clicked);
   document.addEventListener("submit", submitted, true);
   document.addEventListener("change", (event) => {
     if (event.target.dataset?.checkAll) checkAll(event.target);
   });
   document.addEventListener("ziggurat:say", (event) => say(event.detail));
+  document.documentElement.dataset.ready = "true"; // buttons that need a script are shown from now on
 }

@@ -4,7 +4,7 @@
 // `job:ID`), and all of them after `reload`, when nobody knows what was missed.
 const RETRY_MS = [500, 1000, 2000, 5000, 10000];
 let source = null;
-let last = "";
+let last = document.body.dataset.last ?? ""; // what the page shows is as old as that
 let server = "";
 let failures = 0;
 let timer = 0;

@@ -27,6 +27,8 @@ __all__ = [
 
 _PREFIX: Final = "ZIGGURAT_"
 _FILE_VARIABLE: Final = "ZIGGURAT_SETTINGS"
+_OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
+"""Told to the workers of a studio; nobody sets it."""
 
 
 _PORTS: Final = range(65536)
@@ -62,6 +64,8 @@ class Settings:
     """What a person set once for all commands on this machine.
 
     ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
+    ``is_for_others`` is no setting: it says that this process works for the people of a studio, and not for who
+    started it. The studio says so to its workers.
     """
 
     workspace: Path = field(
@@ -119,7 +123,15 @@ class Settings:
             "Hosts in local networks from which they may be fetched: NAME or NAME:PORT, with commas between.", verb="up"
         ),
     )
+    source_hosts: str = field(
+        default="",
+        metadata=_about(
+            "Hosts in local networks from which data sets may be fetched: NAME or NAME:PORT, with commas between.",
+            verb="up",
+        ),
+    )
     origins: Mapping[str, str] = field(default_factory=dict)
+    is_for_others: bool = False
 
     def token_for(self, server: str) -> str:
         """Return the secret to send to a studio; empty where ``server`` says that the token is another one's."""
@@ -193,7 +205,7 @@ def load_settings(
     values = {name: _checked(known[name], value, origin) for name, (value, origin) in found.items()}
     values["workspace"] = _expanded(values.get("workspace", Settings.workspace), variables)
     origins = {name: found[name][1] if name in found else "default" for name in known}
-    return Settings(**values, origins=origins)
+    return Settings(**values, origins=origins, is_for_others=bool(variables.get(_OTHERS_VARIABLE)))
 
 
 def child_environment(
@@ -213,6 +225,8 @@ def child_environment(
         elif settings.origins.get(setting.name, "default") != "default":
             value = getattr(settings, setting.name)
             variables[setting.variable] = _as_variable(value)
+    if settings.is_for_others:
+        variables[_OTHERS_VARIABLE] = "1"
     return variables
 
 
@@ -272,7 +286,7 @@ def _from_variables(variables: Mapping[str, str]) -> _Found:
     names = {setting.variable: setting.name for setting in describe_settings()}
     found = {}
     for variable, value in variables.items():
-        if not variable.startswith(_PREFIX) or variable == _FILE_VARIABLE:
+        if not variable.startswith(_PREFIX) or variable in (_FILE_VARIABLE, _OTHERS_VARIABLE):
             continue
         if variable not in names:
             raise _unknown(f"The environment variable `{variable}`", variable, [*names, _FILE_VARIABLE])

@@ -127,6 +127,7 @@ def test_the_backend_builds_what_is_asked_for() -> None:
         ({"classes": None}, "With the null backend, `classes` must be given. Received: None."),
         ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out. Received: 1.0."),
         ({"accumulate": 2}, "With the null backend, `accumulate` must be 1. Received: 2."),
+        ({"average_weights": 0.9}, "With the null backend, `average_weights` must be left out. Received: 0.9."),
         ({"devices": ("a", "b")}, "With the null backend, `devices` must be at most one. Received: a, b."),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import cv2
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from sklearn.datasets import load_digits
 
 from tests.integration.studio.studio_process import StudioProcess, wait_for
@@ -30,7 +31,15 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-SETTLED_MS = 20_000
+SLOWER = float(os.environ.get("TESTS_BROWSER_SLOWER", "1"))
+"""How many times slower the pages compute than they could: ``6`` shows here what fails on a small machine."""
+
+SETTLED_MS = 60_000
+"""How long anything that is expected may take: a guard against what never comes, no measure of speed."""
+
+HUNG_S = 600
+"""After which a test is taken for one that hangs, where it says nothing else."""
+
 expect.set_options(timeout=SETTLED_MS)
 
 
@@ -41,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not str(item.path).startswith(here):
             continue
         item.add_marker(pytest.mark.browser)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HUNG_S))
         if CHROMIUM is None:
             item.add_marker(pytest.mark.skip(reason="needs Chromium; on Debian: apt-get install chromium"))
 
@@ -92,8 +103,51 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light", reduced_motion="reduce")
     made.set_default_timeout(SETTLED_MS)
+    if SLOWER > 1:
+        made.on("page", lambda opened: _slow_down(made, opened))
     yield made
     made.close()
+
+
+def _slow_down(context: BrowserContext, opened: Page) -> None:
+    context.new_cdp_session(opened).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+
+
+class HeldScripts:
+    """Scripts of a page that do not come before a test lets them, as on a slow machine.
+
+    Args:
+        page: that asks for them.
+        names: pattern of their addresses.
+    """
+
+    def __init__(self, page: Page, names: str) -> None:
+        self._page = page
+        self._held: list[Route] | None = []
+        page.route(names, self._hold)
+
+    def _hold(self, route: Route) -> None:
+        if self._held is None:
+            route.fallback()
+        else:
+            self._held.append(route)
+
+    def open(self, address: str) -> None:
+        """Open a page, and wait until all that comes without scripts is there."""
+        self._page.goto(address, wait_until="commit")
+        expect(self._page.locator("#sayings")).to_be_attached()
+
+    def let_go(self) -> None:
+        """Let them come now, and later ones at once."""
+        held, self._held = self._held or [], None
+        for route in held:
+            route.continue_()
+
+
+@pytest.fixture
+def held_scripts(page: Page) -> Callable[..., HeldScripts]:
+    """Return what holds the scripts of the page back: all of them, or those whose addresses have a pattern."""
+    return lambda names="**/static/vendor/**": HeldScripts(page, names)
 
 
 @pytest.fixture
@@ -163,7 +217,7 @@ def digits(server: RunningStudio, digit_folders: Path) -> str:
     shutil.copytree(digit_folders, folder)
     splits = {"val_share": 0.2, "test_share": 0.2}
     body = {"spec": {"kind": "dataset", "version": 1, "name": "digits", "source": str(folder), "splits": splits}}
-    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=30)
+    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=60)
     assert made.status_code == 201, made.text
     return finished(server, made.json()["id"])
 
@@ -173,12 +227,12 @@ def tiny_model(server: RunningStudio) -> str:
     """Return the id of a training of the null backend that is done."""
     spec = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
     body = {"spec": {**spec, "epochs": 3, "heartbeat_s": 0.2}}
-    made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=30)
+    made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=60)
     assert made.status_code == 201, made.text
     return finished(server, made.json()["jobs"][0]["id"])
 
 
-def finished(server: RunningStudio, job_id: str, within_s: float = 90) -> str:
+def finished(server: RunningStudio, job_id: str, within_s: float = 120) -> str:
     """Wait until a job is done, and return its id."""
 
     def is_done() -> bool:

@@ -43,7 +43,7 @@ def nginx(folder: Path, studio: str, prefix: str, *, is_kept: bool) -> Iterator[
     with (folder / "out.log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
-        wait_for(lambda: _listens(port) or process.poll() is not None, 20)
+        wait_for(lambda: _listens(port) or process.poll() is not None)
         assert process.poll() is None, (folder / "out.log").read_text()
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -25,9 +25,10 @@ class Studio:
     def __init__(self, running: RunningStudio) -> None:
         self.running = running
         self.address = running.address
-        made = httpx.post(f"{self.address}/api/v1/users", json={"name": ADMIN, "password": PASSWORD, "role": "admin"})
+        user = {"name": ADMIN, "password": PASSWORD, "role": "admin"}
+        made = httpx.post(f"{self.address}/api/v1/users", json=user, timeout=60)
         assert made.status_code == 201, made.text
-        self.admin = httpx.Client(base_url=f"{self.address}/api/v1", timeout=30)
+        self.admin = httpx.Client(base_url=f"{self.address}/api/v1", timeout=60)
         self.admin.post("/login", json={"name": ADMIN, "password": PASSWORD}).raise_for_status()
         token = self.admin.post("/tokens", json={"name": "tests", "scope": "admin"}).raise_for_status().json()
         running.client.close()
@@ -47,7 +48,7 @@ class Studio:
     def _trained(self) -> str:
         spec = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
         made = self.admin.post("/trainings", json={"spec": {**spec, "epochs": 2}}).raise_for_status()
-        return self.running.client.wait(made.json()["jobs"][0]["id"], timeout_s=90)["id"]
+        return self.running.client.wait(made.json()["jobs"][0]["id"], timeout_s=120)["id"]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_with_the_first_account_everybody_must_log_in(browser: Browser, empty_st
 
     page.wait_for_url("**/login?*")
     other.wait_for_url("**/login?next=%2Fcompare")
-    assert httpx.get(f"{empty_studio.address}/api/v1/jobs").status_code == 401
+    assert httpx.get(f"{empty_studio.address}/api/v1/jobs", timeout=60).status_code == 401
     _log_in(page, ADMIN)
     page.wait_for_url("**/settings/users")
     expect(page.locator(f"#user-{ADMIN}")).to_contain_text("(you)")

@@ -19,7 +19,7 @@ def runs(server: Any) -> list[str]:
     for name, rate in (("slow", 0.001), ("twin", 0.05), ("twin", 0.1)):
         spec = {"kind": "train", "version": 1, "name": name, "backend": "null", "network": "mlp", "data": "digits"}
         body = {"spec": {**spec, "epochs": 2, "heartbeat_s": 0.2, "learning_rate": rate}}
-        made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=30)
+        made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=60)
         assert made.status_code == 201, made.text
         found.append(made.json()["jobs"][0]["id"])
     return [finished(server, each) for each in found]

@@ -115,7 +115,7 @@ def test_the_page_of_a_data_set_in_the_making_becomes_its_overview(
     folder = server.workspace / "uploads" / "in the making"
     shutil.copytree(digit_folders, folder)
     body = {"spec": {"kind": "dataset", "version": 1, "name": "in the making", "source": str(folder)}}
-    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=30)
+    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=60)
     page.goto(f"{server.address}/datasets/{made.json()['id']}")
     expect(page.get_by_role("link", name="Explore the samples")).to_be_visible()
 
@@ -141,7 +141,7 @@ def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> N
     ):
         before = chart.screenshot()
         chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
-        wait_for(lambda before=before: chart.screenshot() != before, 10)
+        wait_for(lambda before=before: chart.screenshot() != before)
 
 
 def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digits: str) -> None:
@@ -150,6 +150,8 @@ def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digi
     expect(chart.locator("canvas")).to_be_visible()
     link = f"/datasets/{digits}/explore?class_name={{row}}&split=val"
     spec = {"kind": "heat", "rows": ["1"], "columns": ["7"], "values": [[3]], "link": link}
+    before = chart.screenshot()
     chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
+    wait_for(lambda: chart.screenshot() != before)
     chart.click()
     page.wait_for_url("**/explore?class_name=1&split=val")

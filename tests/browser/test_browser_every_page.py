@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio, finished
+from tests.integration.studio.studio_process import wait_for
 
 WIDTHS = (1440, 1024, 400)
 PAGE_BYTES = 60_000
@@ -42,6 +43,8 @@ PAGES = {
     "licences": "/about/licences",
     "operations": "/api/v1/docs",
 }
+IS_WITHIN = """() => new Promise((answer) => requestAnimationFrame(() => requestAnimationFrame(() =>
+  answer(document.documentElement.scrollWidth <= document.documentElement.clientWidth))))"""
 TOO_WIDE = """() => [...document.querySelectorAll("body *")]
   .filter((each) => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .slice(0, 12).map((each) => `${each.tagName}.${each.className}#${each.id}`).join(" ")"""
@@ -66,22 +69,22 @@ def made(server: RunningStudio, digits: str) -> dict[str, str]:
     failed = _train(server, {**lenet, "name": "misspelt", "network": broken}, dataset=digits)
     clone = _train(server, {**lenet, "name": "LeNet, lower rate", "learning_rate": 0.002}, dataset=digits, parent=model)
     for job_id in (model, clone):
-        finished(server, job_id, 180)
+        finished(server, job_id, 300)
     evaluation = server.client.evaluations.create(model, split="val")["id"]
-    finished(server, evaluation, 90)
+    finished(server, evaluation)
     source = str(server.workspace / "uploads" / "digits")
     known = {"dataset": digits, "model": model, "clone": clone, "failed": failed, "evaluation": evaluation}
     return {**known, "source": source}
 
 
 def _train(server: RunningStudio, spec: dict[str, Any], **fields: Any) -> str:
-    answer = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=30)
+    answer = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=60)
     assert answer.status_code == 201, answer.text
     return answer.json()["jobs"][0]["id"]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str], check_page: Any) -> None:
     sizes: list[int] = []
@@ -89,13 +92,11 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
     answer = page.goto(server.address + PAGES[name].format(**made))
     assert answer is not None
     assert answer.status == 200
-    page.wait_for_load_state("networkidle") if name != "job" else page.wait_for_timeout(1500)
+    _wait_until_whole(page, name)
     assert len(answer.body()) < 20 * PAGE_BYTES
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(200)  # charts follow the width
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{width} px wide, the page is {wide} px wider: {page.evaluate(TOO_WIDE)}"
+        _check_width(page, width)
     page.set_viewport_size({"width": 1440, "height": 900})
     check_page(page)
     if PICTURES:
@@ -105,3 +106,19 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
                 page.set_viewport_size({"width": width, "height": 900})
                 page.wait_for_timeout(400)
                 page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
+
+
+def _wait_until_whole(page: Page, name: str) -> None:
+    """Wait for what comes after the page itself; the page of a job is never idle, for it listens."""
+    if name == "job":
+        expect(page.locator("[data-curve] canvas").first).to_be_visible()
+    else:
+        page.wait_for_load_state("networkidle")
+
+
+def _check_width(page: Page, width: int) -> None:
+    """Charts follow the width of the window in the next frames."""
+    try:
+        wait_for(lambda: page.evaluate(IS_WITHIN))
+    except AssertionError:
+        raise AssertionError(f"{width} px wide, wider is {page.evaluate(TOO_WIDE)}") from None

@@ -15,7 +15,7 @@ from tests.integration.studio.studio_process import wait_for
 def _train(server: Any, name: str, **fields: Any) -> str:
     spec = {"kind": "train", "version": 1, "name": name, "backend": "null", "network": "mlp", "data": "digits"}
     spec |= {"epochs": 2, "heartbeat_s": 0.2, **fields.pop("spec", {})}
-    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=30)
+    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, **fields}, timeout=60)
     assert made.status_code == 201, made.text
     return made.json()["jobs"][0]["id"]
 
@@ -23,10 +23,10 @@ def _train(server: Any, name: str, **fields: Any) -> str:
 @pytest.fixture
 def queue(server: Any) -> Iterator[list[str]]:
     """Return the ids of a training that runs and of three that wait behind it; they are deleted at the end."""
-    chosen = httpx.put(f"{server.address}/api/v1/limits", json={"values": {"cpu_slots": 1}}, timeout=30)
+    chosen = httpx.put(f"{server.address}/api/v1/limits", json={"values": {"cpu_slots": 1}}, timeout=60)
     assert chosen.status_code == 200, chosen.text
     ids = [_train(server, "runs", spec={"epochs": 1_000_000})]
-    wait_for(lambda: server.client.job(ids[0])["global_step"] > 0, 60)
+    wait_for(lambda: server.client.job(ids[0])["global_step"] > 0)
     ids += [_train(server, name, spec={"epochs": 1_000_000}) for name in ("first", "second", "third")]
     yield ids
     for each in reversed(ids):
@@ -63,7 +63,7 @@ def test_a_filter_stands_in_the_address_and_back_takes_it_away(page: Page, serve
     expect(page.get_by_text("Nothing matches this filter.")).to_be_visible()
     expect(find).to_be_focused()
     expect(find).to_have_value("nobody")
-    assert page.url.endswith("/?kind=train&text=nobody")
+    expect(page).to_have_url(f"{server.address}/?kind=train&text=nobody")
     page.get_by_role("link", name="Clear the filter").click()
     expect(page.locator(f"#row-{tiny_model}")).to_be_visible()
 
@@ -73,11 +73,12 @@ def test_a_filter_stands_in_the_address_and_back_takes_it_away(page: Page, serve
     expect(page.get_by_role("columnheader", name="learning_rate")).to_be_visible()
     page.get_by_role("link", name="learning_rate", exact=True).click()
     expect(page.get_by_role("columnheader", name="learning_rate")).to_have_attribute("aria-sort", "descending")
-    assert page.url.endswith("/?kind=train&sort=-learning_rate&column=learning_rate")
+    expect(page).to_have_url(f"{server.address}/?kind=train&sort=-learning_rate&column=learning_rate")
     page.go_back()
     expect(page.get_by_role("columnheader", name="learning_rate")).not_to_have_attribute("aria-sort", "descending")
     page.go_back()
     expect(page.get_by_role("columnheader", name="learning_rate")).to_have_count(0)
+    expect(page.get_by_role("button", name="Theme: system")).to_be_visible()
 
     page.get_by_label("Where").fill("accuracy is good")
     expect(page.locator("#where-problem")).to_contain_text("A condition is a name, an operator and a value.")
@@ -118,7 +119,7 @@ def test_the_queue_is_ordered_by_keyboard_and_by_dragging(page: Page, server: An
     up.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#home-said")).to_contain_text("third is number 2 of the queue.")
-    assert _shown_order(page) == ["first", "third", "second"]
+    wait_for(lambda: _shown_order(page) == ["first", "third", "second"])
     expect(up).to_be_focused()
 
     handle = page.locator(f"#waits-{queue[2]} [data-handle]")
@@ -130,7 +131,7 @@ def test_the_queue_is_ordered_by_keyboard_and_by_dragging(page: Page, server: An
     page.mouse.move(start["x"] + 5, end["y"] + 4, steps=6)
     page.mouse.up()
     expect(page.locator("#home-said")).to_contain_text("second is number 1 of the queue.")
-    wait_for(lambda: _shown_order(page) == ["second", "first", "third"], 10)
+    wait_for(lambda: _shown_order(page) == ["second", "first", "third"])
     assert [job["name"] for job in server.client.queue()] == ["second", "first", "third"]
 
 
@@ -172,7 +173,7 @@ def test_names_and_notes_are_changed(page: Page, server: Any, tiny_model: str) -
     name.fill("small")
     name.press("Enter")
     expect(page.get_by_role("link", name="small", exact=True)).to_be_visible()
-    assert page.url.endswith("/?kind=train&state=done")
+    expect(page).to_have_url(f"{server.address}/?kind=train&state=done")
 
     page.locator(f"#menu-{tiny_model}").click()
     page.locator(f"#edit-{tiny_model}").click()

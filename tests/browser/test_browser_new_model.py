@@ -7,7 +7,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-NETWORK_MS = 60_000
+from tests.integration.studio.studio_process import wait_for
+
+NETWORK_MS = 120_000
 """The framework is loaded for each look at a network."""
 
 
@@ -107,4 +109,4 @@ def test_the_page_fits_a_small_screen(server: Any, page: Any, digits: str) -> No
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(f"{server.address}/models/new?dataset={digits}")
         expect(page.locator("#rate polyline")).to_have_count(1)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        wait_for(lambda width=width: page.evaluate("document.documentElement.scrollWidth") <= width)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SETTLED_MS, finished
+from tests.browser.conftest import finished
 
 _DROP = """([place, content]) => {
   const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
@@ -26,7 +26,7 @@ _DROP = """([place, content]) => {
 def model(server: Any, digits: str) -> str:
     """Return the id of a training on the data set that is done."""
     spec = {"kind": "train", "version": 1, "name": "on digits", "backend": "null", "network": "mlp", "epochs": 10}
-    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, "dataset": digits}, timeout=30)
+    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, "dataset": digits}, timeout=60)
     assert made.status_code == 201, made.text
     return finished(server, made.json()["jobs"][0]["id"])
 
@@ -39,12 +39,12 @@ def test_a_picture_that_is_dropped_is_answered(
     expect(page.locator("#one-form")).to_have_attribute("data-mounted", "true")
     page.evaluate(_DROP, ["#one-form", base64.b64encode(content).decode()])
 
-    expect(page.locator("#test-one .said li")).to_have_count(5, timeout=SETTLED_MS)
+    expect(page.locator("#test-one .said li")).to_have_count(5)
     expect(page.locator("#test-one")).to_contain_text("three.png")
     for name, width in (("The picture that was sent", 28), ("The picture as the network gets it", 112)):
         expect(page.get_by_alt_text(name)).to_have_js_property("naturalWidth", width)
     page.get_by_role("button", name="Show layers and weights").click()
-    expect(page.get_by_role("heading", name="Weights:")).to_be_visible(timeout=SETTLED_MS)
+    expect(page.get_by_role("heading", name="Weights:")).to_be_visible()
     expect(page.locator(".layer svg.histogram").first).to_be_visible()
     check_page(page)
 
@@ -57,7 +57,7 @@ def test_a_split_is_measured_and_shown_without_loading_the_page_again(
     page.get_by_role("button", name="Evaluate on validation").click()
     page.wait_for_url("**/evaluations/2*")
 
-    expect(page.locator("#evaluation")).to_contain_text("Confusion matrix", timeout=SETTLED_MS)
+    expect(page.locator("#evaluation")).to_contain_text("Confusion matrix")
     expect(page.locator("table.confusion tbody tr")).to_have_count(10)
     slider = page.get_by_label("Only answers with at least this score")
     slider.focus()

@@ -21,7 +21,7 @@ STREAMS = 100
 def _stream(address: str) -> Iterator[socket.socket]:
     """Give an open stream of events, after its first one."""
     place = urlsplit(address)
-    with socket.create_connection((place.hostname or "", place.port or 0), timeout=30) as connection:
+    with socket.create_connection((place.hostname or "", place.port or 0), timeout=60) as connection:
         connection.sendall(f"GET /api/v1/events?topics=jobs HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
         got = b""
         while b"event: hello" not in got:
@@ -74,7 +74,7 @@ def test_a_new_name_is_seen_on_other_pages(page: Page, second: Page, server: Any
 def test_what_is_deleted_elsewhere_goes(page: Page, second: Page, server: Any, tiny_model: str) -> None:
     spec = {"kind": "train", "version": 1, "name": "gone soon", "backend": "null", "network": "mlp", "data": "digits"}
     (job,) = server.client.train({**spec, "epochs": 1})
-    server.client.wait(job["id"], timeout_s=90)
+    server.client.wait(job["id"], timeout_s=120)
     page.goto(f"{server.address}/?kind=train")
     second.goto(f"{server.address}/?kind=train")
     _is_live(page)
@@ -92,7 +92,7 @@ def test_a_hundred_open_pages_do_not_stop_one_more(page: Page, server: RunningSt
         streams = [stack.enter_context(_stream(server.address)) for _ in range(STREAMS)]
         page.goto(f"{server.address}/?kind=train")
         _is_live(page)
-        answer = httpx.patch(f"{server.address}/api/v1/jobs/{tiny_model}", json={"notes": "seen by all"}, timeout=30)
+        answer = httpx.patch(f"{server.address}/api/v1/jobs/{tiny_model}", json={"notes": "seen by all"}, timeout=60)
         assert answer.status_code == 200, answer.text
         expect(page.locator(f"#row-{tiny_model}")).to_contain_text("seen by all")
         for stream in streams:

@@ -29,15 +29,15 @@ def _start(address: str, text: str, **fields: Any) -> str:
     network = {"source": "file", "path": "network.py", "text": text}
     spec = {"kind": "train", "version": 1, "name": "broken", "backend": "tensorflow", "network": network}
     body = {"spec": {**spec, "data": "digits", "epochs": 1, **fields}}
-    return httpx.post(address + "api/v1/trainings", json=body, timeout=30).json()["jobs"][0]["id"]
+    return httpx.post(address + "api/v1/trainings", json=body, timeout=60).json()["jobs"][0]["id"]
 
 
 def _job(address: str, job_id: str) -> dict[str, Any]:
-    return httpx.get(f"{address}api/v1/jobs/{job_id}", timeout=30).json()
+    return httpx.get(f"{address}api/v1/jobs/{job_id}", timeout=60).json()
 
 
 def _log(address: str, job_id: str) -> str:
-    return httpx.get(f"{address}api/v1/jobs/{job_id}/log", timeout=30).json()["text"]
+    return httpx.get(f"{address}api/v1/jobs/{job_id}/log", timeout=60).json()["text"]
 
 
 def _stacks(address: str, job_id: str) -> str:
@@ -46,7 +46,7 @@ def _stacks(address: str, job_id: str) -> str:
 
 
 def _page(address: str, job_id: str) -> str:
-    answer = httpx.get(f"{address}models/{job_id}", headers={"Accept": "text/html"}, timeout=30)
+    answer = httpx.get(f"{address}models/{job_id}", headers={"Accept": "text/html"}, timeout=60)
     assert answer.status_code == 200
     return html.unescape(answer.text)
 
@@ -70,7 +70,7 @@ def test_it_fails_and_says_where(address: str, change: tuple[str, str], line: in
     assert sentence in page + str(_job(address, job_id)["reason"])
     if line:
         assert f"network.py, line {line}" in page
-    assert httpx.get(address + "api/v1/counts", timeout=10).status_code == 200
+    assert httpx.get(address + "api/v1/counts", timeout=60).status_code == 200
 
 
 @pytest.mark.timeout(240)
@@ -79,11 +79,11 @@ def test_a_loop_without_an_end_is_seen_and_ended(address: str) -> None:
     job_id = _start(address, endless, heartbeat_s=0.2, hung_after_s=1)
     try:
         wait_for(lambda: _job(address, job_id)["health"] == "hung", 200)
-        assert httpx.get(address, headers={"Accept": "text/html"}, timeout=10).status_code == 200
+        assert httpx.get(address, headers={"Accept": "text/html"}, timeout=60).status_code == 200
         assert "The worker hangs." in _page(address, job_id)
         stacks = wait_for(lambda: _stacks(address, job_id), 120)
         assert re.search(r'network\.py", line (8|9|10) in inference', stacks), stacks
     finally:
         gone = httpx.delete(f"{address}api/v1/jobs/{job_id}?force=true", timeout=60)
     assert gone.status_code == 204
-    assert httpx.get(f"{address}api/v1/jobs/{job_id}", timeout=30).status_code == 404
+    assert httpx.get(f"{address}api/v1/jobs/{job_id}", timeout=60).status_code == 404

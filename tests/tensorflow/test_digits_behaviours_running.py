@@ -127,7 +127,7 @@ class Onlooker(Callback):
     def trigger_step(self) -> None:
         if self.global_step == 5:
             self.trainer.put("in_the_middle", 1.0)
-            last_s = time.monotonic() + 5
+            last_s = time.monotonic() + 60
             while not self.arrived and time.monotonic() < last_s:
                 time.sleep(0.05)
                 self.arrived = "in_the_middle" in curves_in(self.folder)

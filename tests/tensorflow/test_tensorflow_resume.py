@@ -38,10 +38,10 @@ def ended(folder: Path) -> tuple[RunState, list[tuple[str, int, float]]]:
     return newest[1], [(each.tag, each.step, each.value) for each in scalars if not each.tag.startswith(timed)]
 
 
-def train_and_kill(folder: Path, network: Path, stops: list[int]) -> None:
+def train_and_kill(folder: Path, network: Path, flags: list[str], stops: list[int]) -> None:
     for attempt, stop in enumerate(stops):
         start = (
-            ["train", *FLAGS.split(), "--network", str(network), "--out", str(folder)]
+            ["train", *flags, "--network", str(network), "--out", str(folder)]
             if attempt == 0
             else ["resume", str(folder)]
         )
@@ -55,17 +55,19 @@ def train_and_kill(folder: Path, network: Path, stops: list[int]) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         os.kill(beat.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("further", [[], ["--average-weights", "0.99"]], ids=["plain", "averaged weights"])
+def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path, further: list[str]) -> None:
     network = tmp_path / "network.py"
     network.write_text(SMALL)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run(command("train", *FLAGS.split(), "--network", str(network), "--out", str(whole)), check=True)
-    train_and_kill(killed, network, stops=sorted(random.Random(4).sample(range(40, 400), 3)))
+    flags = [*FLAGS.split(), *further]
+    subprocess.run(command("train", *flags, "--network", str(network), "--out", str(whole)), check=True)
+    train_and_kill(killed, network, flags, stops=sorted(random.Random(4).sample(range(40, 400), 3)))
     subprocess.run(command("resume", str(killed)), check=True)
     (first, curves), (second, resumed_curves) = ended(whole), ended(killed)
     assert list(first.arrays) == list(second.arrays)

@@ -107,7 +107,7 @@ def test_what_a_task_leaves_behind_is_ended(tmp_path: Path) -> None:
 
 def wait_for_the_end_of(pid: int) -> None:
     """Return once a killed process is gone; one that nobody has asked about yet is gone as well."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     try:
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < deadline

@@ -65,6 +65,7 @@ class Editor {
     element.append(this.place);
     const root = this.place.attachShadow({ mode: "open" });
     this.view = new EditorView({ root, parent: root, state: EditorState.create({ doc: this.area.value, extensions: this.extensions() }) });
+    this.takeOver();
     this.area.hidden = true; // it still is what the form sends
     this.aborter = new AbortController();
     const { signal } = this.aborter;
@@ -75,6 +76,16 @@ class Editor {
     if (results) this.results.observe(results, { childList: true, subtree: true });
     this.marked = null;
     this.mark();
+  }
+
+  // Who is at the field already goes on in the editor, and what was written there is told as if it were written here.
+  takeOver() {
+    const { selectionStart: anchor, selectionEnd: head, value, defaultValue } = this.area;
+    if (document.activeElement === this.area) {
+      this.view.dispatch({ selection: { anchor, head }, effects: EditorView.scrollIntoView(head) });
+      this.view.focus();
+    }
+    if (value !== defaultValue) this.changed();
   }
 
   extensions() {

@@ -37,7 +37,7 @@ export function mountLearningRate(form) {
   around(Number(field.value));
 
   // What holds may change by the schedule: the field follows it while nobody is at it.
-  let known = field.value;
+  let known = field.defaultValue; // what was typed before this script was here is somebody's
   const follow = () => {
     const rate = document.getElementById("job-rate-now")?.dataset.rate ?? "";
     const isAtIt = form.contains(document.activeElement) || field.value !== known;

@@ -42,6 +42,8 @@ export function mount(place) {
   const failures = element("ul");
   let run = null;
 
+  const isAtPicker = document.activeElement === picker;
+
   picker.removeAttribute("name"); // they are sent from here, not with the form
   picker.hidden = true;
   place.querySelector("label").replaceWith("Drop a folder, files or an archive (zip, tar) here");
@@ -52,9 +54,12 @@ export function mount(place) {
   place.append(folders, sending);
 
   function show(text, isRunning) {
+    const at = document.activeElement;
     status.textContent = text;
     bar.hidden = cancel.hidden = !isRunning;
     choose.disabled = chooseFiles.disabled = isRunning;
+    // Who was at a button that goes now is at the one that takes its place.
+    if (sending.contains(at) && (at.disabled || at.hidden)) (isRunning ? cancel : chooseFiles).focus();
   }
 
   function showFailures(failed) {
@@ -211,12 +216,13 @@ export function mount(place) {
 
   choose.addEventListener("click", () => folders.click());
   chooseFiles.addEventListener("click", () => picker.click());
+  const take = (input) => {
+    const found = pickedFiles(input.files);
+    input.value = "";
+    send(found);
+  };
   for (const input of [picker, folders]) {
-    input.addEventListener("change", () => {
-      const found = pickedFiles(input.files);
-      input.value = "";
-      send(found);
-    });
+    input.addEventListener("change", () => take(input));
     // The form is checked when its fields change; these are none of them.
     for (const kind of ["input", "change"]) input.addEventListener(kind, (event) => event.stopPropagation());
   }
@@ -229,5 +235,7 @@ export function mount(place) {
   place.addEventListener("dragover", over);
   place.addEventListener("dragleave", leave);
   field.form.addEventListener("submit", guard);
+  if (isAtPicker) chooseFiles.focus();
+  if (picker.files.length) take(picker); // chosen before this script was here
   return () => run?.stop.abort();
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final, Protocol
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 
 from ziggurat.api.digits import ROUTERS as DIGITS_ROUTERS
 from ziggurat.api.errors import ErrorBoundary, add_error_handlers
@@ -30,6 +32,7 @@ ROUTERS: Final = (
     "ziggurat.api.documents:router",
     "ziggurat.api.tensorboard_routes:router",
     "ziggurat.api.tensorboard_proxy:router",
+    "ziggurat.api.tensorboard_graphs:router",
     *STUDIO_ROUTERS,
     *DIGITS_ROUTERS,
 )
@@ -92,10 +95,18 @@ def create_app(
     app.state.streams = Streams() if streams is None else streams
     app.state.board_starts = BoardStarts()
     add_error_handlers(app)
-    for place in routers:
-        app.include_router(_loaded(place))
+    app.router.routes.extend(_routes(tuple(routers)))
     check_routers(app)
     return app
+
+
+@cache
+def _routes(places: tuple[str, ...]) -> Sequence[BaseRoute]:
+    """Return the routes of routers, the same for every application: what each route takes is worked out only once."""
+    together = APIRouter()
+    for place in places:
+        together.include_router(_loaded(place))
+    return tuple(together.routes)
 
 
 def _loaded(place: str) -> Any:

@@ -20,7 +20,7 @@ from ziggurat.api.routes.access import Held, Viewer
 from ziggurat.api.tensorboard_policy import protecting_headers
 from ziggurat.api.tensorboard_starts import RETRY_AFTER_S
 
-__all__ = ["router"]
+__all__ = ["passed_on", "router", "waiting_page", "with_slash"]
 
 _PLACE: Final = "/jobs/{job_id}/tensorboard"
 _TIMES: Final = {"connect": 5.0, "read": 60.0, "write": 60.0, "pool": 5.0}
@@ -41,7 +41,7 @@ _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 _QUERY: Final = "!$%&'()*+,/:;=?@[]~"
 _WAITING: Final = (
-    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}">'
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}{target}">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><title>TensorBoard is starting</title></head>'
     '<body><main><h1>TensorBoard is starting</h1><p role="status">This page loads again by itself.</p></main></body>'
     "</html>"
@@ -53,27 +53,56 @@ router = new_router(tags=["tensorboard"])
 @router.api_route(_PLACE, methods=["GET", "HEAD"], include_in_schema=False)
 def add_slash(request: Request, _who: Viewer, job_id: str) -> Response:
     """Send a browser to the address with a slash at its end: TensorBoard's own links begin there."""
-    query = request.url.query
-    return RedirectResponse(_path(request.scope, job_id) + "/" + (f"?{query}" if query else ""), 308)
+    return with_slash(request, _place(job_id))
 
 
 @router.api_route(_PLACE + "/{path:path}", methods=["GET", "HEAD", "POST"], include_in_schema=False)
 async def pass_on(request: Request, studio: Held, _who: Viewer, job_id: str, path: str) -> Response:
     """Pass a request on to a job's TensorBoard, which is started where there is none, and its answer back."""
+    await run_in_threadpool(studio.jobs.get, job_id)
+    return await passed_on(request, studio.tensorboards, job_id, _place(job_id), path)
+
+
+def with_slash(request: Request, place: str) -> Response:
+    """Return the way to the same address with a slash at its end.
+
+    Args:
+        request: that is answered.
+        place: where the TensorBoard stands, from the studio's own address on.
+    """
+    query = request.url.query
+    return RedirectResponse(_path(request.scope, place) + "/" + (f"?{query}" if query else ""), 308)
+
+
+async def passed_on(request: Request, boards: Any, name: str, place: str, path: str) -> Response:
+    """Pass a request on to a TensorBoard, which is started where there is none, and its answer back.
+
+    Args:
+        request: that is passed on.
+        boards: those that it is one of.
+        name: by which they know it.
+        place: where it stands, from the studio's own address on.
+        path: below that.
+    """
     if any(part in (".", "..") for part in path.split("/")):
         raise NotFoundError("There is nothing at this address.", received=repr(path[:200]))
-    await run_in_threadpool(studio.jobs.get, job_id)
     try:
-        target = await request.app.state.board_starts.target(studio.tensorboards, job_id)
+        target = await request.app.state.board_starts.target(boards, name)
         answer = await _asked(request, target, path)
     except NotReadyError:
         if request.method != "GET" or kind_of_client(request) != "page":
             raise
-        return HTMLResponse(_WAITING.format(seconds=RETRY_AFTER_S), 503, headers={"Retry-After": str(RETRY_AFTER_S)})
+        return waiting_page()
     given = {name.lower(): value for name, value in answer.headers.items()}
     headers = {name: given[name] for name in _ANSWERED if name in given}
-    headers |= protecting_headers(given, request.headers.get("host", ""), _path(request.scope, job_id))
+    headers |= protecting_headers(given, request.headers.get("host", ""), _path(request.scope, place))
     return _Passed(answer, headers)
+
+
+def waiting_page(address: str = "") -> Response:
+    """Return a page that loads again by itself, or goes on to another address of the studio (quoted, from its root)."""
+    text = _WAITING.format(seconds=RETRY_AFTER_S, target=f"; url={address}" if address else "")
+    return HTMLResponse(text, 503, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 class _Passed(StreamingResponse):
@@ -120,5 +149,9 @@ async def _parts(answer: httpx.Response) -> AsyncIterator[bytes]:
         yield part
 
 
-def _path(scope: Scope, job_id: str) -> str:
-    return quote(scope.get("root_path", "")) + _PLACE.replace("{job_id}", quote(job_id, safe=""))
+def _place(job_id: str) -> str:
+    return _PLACE.replace("{job_id}", quote(job_id, safe=""))
+
+
+def _path(scope: Scope, place: str) -> str:
+    return quote(scope.get("root_path", "")) + place

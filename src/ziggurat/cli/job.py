@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -14,13 +13,14 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.job_create import job_dataset, job_train
+from ziggurat.cli.job_predict import job_predict
 from ziggurat.cli.job_rate import job_rate
 from ziggurat.cli.job_reach import JobId, known_better, reaches_studio, studio_client
 from ziggurat.cli.job_take import job_checkpoints, job_download
 from ziggurat.cli.job_use import job_evaluate, job_infer
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES
-from ziggurat.errors import DataError, JobError, UnknownNameError, UsageError
+from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.web.words import as_duration
 
 __all__ = ["job"]
@@ -40,7 +40,7 @@ def job() -> None:
     """Make, list, show, stop, resume and delete the jobs of a studio, and ask their models."""
 
 
-for _command in (job_dataset, job_train, job_evaluate, job_infer, job_checkpoints, job_download, job_rate):
+for _command in (job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate):
     job.add_command(_command)
 
 
@@ -179,31 +179,6 @@ def job_curve(
     application.output.document(found, table(rows, ("curve", "step", "value")))
 
 
-@job.command("predict")
-@click.argument("job_id", metavar="ID", type=JobId())
-@click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
-@click.option("--url", metavar="ADDRESS", default="", help="A picture that the studio fetches: http:// or https://.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
-@click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
-@reaches_studio
-@click.pass_obj
-def job_predict(
-    application: Application, job_id: str, images: tuple[Path, ...], url: str, top: int, checkpoint: str, **studio: Any
-) -> int:
-    """Send IMAGEs of this machine to the model of the job ID; exit code 4 where one cannot be read there."""
-    if not images and not url:
-        raise UsageError("A picture is named: IMAGE, or --url with its address.", received="none")
-    missing = next((image for image in images if not image.is_file()), None)
-    if missing is not None:
-        raise UsageError("A picture to send is a file of this machine.", received=str(missing))
-    with studio_client(application, studio) as client:
-        found = client.models.predict(job_id, images, url=url, top=top, checkpoint=checkpoint)
-    lines = [_prediction_text(each) for each in found["predictions"]]
-    lines += [f"Not read: {each['message']}" for each in found["failures"]]
-    application.output.document(found, "\n".join(lines))
-    return DataError.exit_code if found["failures"] else 0
-
-
 def _for_each(
     application: Application, client: Any, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]
 ) -> int:
@@ -267,11 +242,3 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
 
 def _last(curve: Mapping[str, Any]) -> float:
     return math.nan if curve["last"] is None else float(curve["last"])
-
-
-def _prediction_text(prediction: Mapping[str, Any]) -> str:
-    if "classes" in prediction:
-        named = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
-        return f"{prediction['file']}: {named}"
-    shapes = (f"{name} {tuple(each['shape'])}" for name, each in prediction["outputs"].items())
-    return f"{prediction['file']}: {', '.join(shapes)}; --json shows the values"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +12,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.output import table
-from ziggurat.errors import NetworkCodeError, UsageError
+from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["debug", "graph"]
@@ -51,6 +53,12 @@ def debug(
 @click.option("--input-shape", metavar="HxWxC", help="Pictures that it gets; else what it is made for, or 28x28x1.")
 @click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; else 10.")
 @click.option("--operations", is_flag=True, help="List every operation too (JSON always does).")
+@click.option(
+    "--tensorboard",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the graph of its training into this folder, as TensorBoard shows it.",
+)
 @_FRAMEWORK
 @_TIME_LIMIT
 @click.pass_obj
@@ -58,15 +66,21 @@ def graph(
     application: Application,
     network: str,
     input_shape: str | None,
-    classes: int | None,
     operations: bool,
+    tensorboard: Path | None,
     framework: str,
-    time_limit: float,
+    **options: Any,
 ) -> None:
     """Describe NETWORK (a file, or a standard network): layers, shapes, variables, cost."""
-    options = {"backend": framework, "input_shape": _shape_of(input_shape), "classes": classes}
-    found = Tasks(application.settings).describe(network, time_limit_s=time_limit, **options)
+    options |= {"backend": framework, "input_shape": _shape_of(input_shape), "time_limit_s": options.pop("time_limit")}
+    if tensorboard is not None:
+        options["tensorboard"] = str(tensorboard.absolute())
+    found = Tasks(application.settings).describe(network, **options)
     application.output.document(found, _graph_text(found, operations=operations))
+    if tensorboard is not None and found["tensorboard"]["problem"]:
+        raise ConfigurationError(
+            "TensorBoard must be able to show the graph.", received=found["tensorboard"]["problem"]
+        )
 
 
 def _show_with_trace(application: Application, error: NetworkCodeError) -> int:
@@ -140,6 +154,8 @@ def _graph_text(found: dict[str, Any], *, operations: bool) -> str:
         f"outputs {', '.join(_shape(shape) for shape in found['outputs'])}\n"
         f"{found['parameters']:,} parameters, {found['multiply_adds']:,} multiply-adds a sample"
     )
+    if file := found.get("tensorboard", {}).get("file"):
+        parts.append(f"Look at the graph with: tensorboard --logdir {shlex.quote(str(Path(file).parent))}")
     return "\n\n".join(parts)
 
 

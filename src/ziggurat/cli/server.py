@@ -83,6 +83,7 @@ class Place:
     database: str | None
     picture_urls: bool | None = None
     picture_hosts: str | None = None
+    source_hosts: str | None = None
 
     def words(self) -> list[str]:
         """Return the words that say it again."""
@@ -93,15 +94,15 @@ class Place:
 
     def settings(self, settings: Settings) -> Settings:
         """Return the settings with the database as well: a password stands in no list of processes."""
-        settings = self.with_pictures(settings)
+        settings = self.with_addresses(settings)
         if self.database is None:
             return settings
         origins = {**settings.origins, "database": "--database"}
         return dataclasses.replace(settings, database=Secret(self.database), origins=origins)
 
-    def with_pictures(self, settings: Settings) -> Settings:
-        """Return the settings with what the flags say of pictures that are fetched."""
-        asked = {"picture_urls": self.picture_urls, "picture_hosts": self.picture_hosts}
+    def with_addresses(self, settings: Settings) -> Settings:
+        """Return the settings with what the flags say of what is fetched for others."""
+        asked = {name: getattr(self, name) for name in ("picture_urls", "picture_hosts", "source_hosts")}
         given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         flags = {name: f"--{name.replace('_', '-')}" for name in given}
         return dataclasses.replace(settings, **given, origins={**settings.origins, **flags})
@@ -116,6 +117,7 @@ class Place:
 @database_option
 @click.option("--picture-urls/--no-picture-urls", default=None, help="Fetch pictures by their address; else as set.")
 @click.option("--picture-hosts", metavar="HOSTS", help="Local hosts they may come from: NAME or NAME:PORT, by commas.")
+@click.option("--source-hosts", metavar="HOSTS", help="Local hosts data sets may come from, likewise.")
 @click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
 @click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
 @click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")
@@ -213,7 +215,7 @@ def serve_studio(
     prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
     opening, workspace = studio_module(f"{_STUDIO}.opening"), application.settings.workspace
-    settings = place.with_pictures(application.settings)
+    settings = place.with_addresses(application.settings)
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
         server = studio_module("ziggurat.web.application").create_studio(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.client.connection import Connection, given
+from ziggurat.errors import DataError, error_of_family
 
 __all__ = ["ModelClient"]
 
@@ -31,7 +32,11 @@ class ModelClient:
         return self._connection.ask("GET", f"/networks/{name}", params={"framework": framework})["text"]
 
     def describe(self, network: str = "", **options: Any) -> dict[str, Any]:
-        """Describe a standard network, or a ``text``: layers, shapes, parameters, cost."""
+        """Describe a standard network, or a ``text``: layers, shapes, parameters, cost.
+
+        With ``tensorboard=True``, its graph is kept for a while, and ``tensorboard`` in the answer has the ``address``
+        of the page that opens it, None where there is none, and the ``problem``.
+        """
         return self._connection.ask("POST", "/networks/describe", json={"network": network, **given(options)})
 
     def debug(self, network: str = "", **options: Any) -> dict[str, Any]:
@@ -48,7 +53,8 @@ class ModelClient:
             files: pictures of this machine, which are sent.
             paths: pictures of the studio's machine.
             url: address of a picture, which the studio fetches.
-            options: ``top``, ``checkpoint``, ``device``.
+            options: ``top``, ``checkpoint``, ``device``; of one picture also ``grad_cam=True``, ``grad_cam_class`` and
+                ``grad_cam_layer``, see ``grad_cam``.
 
         Returns:
             ``predictions`` in the order of the pictures, and ``failures``.
@@ -65,6 +71,32 @@ class ModelClient:
             return self._connection.ask(
                 "POST", f"/models/{job_id}/activations", files=[("files", (str(file), opened))], data=data
             )
+
+    def grad_cam(
+        self, job_id: str, file: Path, *, class_name: str | int = "", layer: str = "", **options: Any
+    ) -> dict[str, Any]:
+        """Return where in a picture a model finds what speaks for a class (Grad-CAM).
+
+        Args:
+            job_id: of a training.
+            file: a picture of this machine, which is sent.
+            class_name: number or name of a class; empty for the likeliest.
+            layer: with maps; empty for the one of the last convolution.
+            options: ``checkpoint``, ``device``.
+
+        Returns:
+            ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows of numbers from 0 to 1),
+            ``largest``, ``png`` and ``heat_png`` (base64), ``colours``.
+
+        Raises:
+            DataError: where the file cannot be read as a picture.
+            ZigguratError: where the model has no such class or layer, or cannot tell.
+        """
+        asked = {"grad_cam": True, "grad_cam_class": str(class_name), "grad_cam_layer": layer, **options}
+        found = self.predict(job_id, [file], **asked)
+        for failure in found["failures"]:
+            raise error_of_family(failure, DataError.exit_code)
+        return found["grad_cam"]
 
     def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
         """Evaluate on every sample of a split: ``scalars``, ``accuracy``, ``confusion``, ``classes``."""

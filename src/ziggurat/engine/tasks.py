@@ -17,7 +17,9 @@ from ziggurat.engine.backend import ProgramRequest
 
 __all__ = [
     "Debugs",
+    "DescribedGraph",
     "Describes",
+    "DescribesWithGraph",
     "ExportOrder",
     "ExportResult",
     "Exports",
@@ -174,6 +176,30 @@ class Describes(Protocol):
             (name, shape, count, trainable), ``parameters``, ``multiply_adds`` of one sample, ``outputs`` (shapes) and
             ``scalars``.
         """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedGraph:
+    """A description, and the graph that TensorBoard shows.
+
+    Args:
+        description: what ``Describes.describe`` returns.
+        graph: the graph of the training as a serialized ``GraphDef``; empty where there is none to show.
+        problem: why there is none, as full sentences.
+    """
+
+    description: Mapping[str, Any]
+    graph: bytes = b""
+    problem: str = ""
+
+
+@runtime_checkable
+class DescribesWithGraph(Protocol):
+    """Describes networks, and gives TensorBoard their graph: both of one build, which takes seconds."""
+
+    def describe_with_graph(self, request: ProgramRequest) -> DescribedGraph:
+        """Return what there is to know of a network, with the graph of its training."""
         ...
 
 

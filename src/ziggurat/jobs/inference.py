@@ -167,6 +167,33 @@ class InferencePool:
         fields = {"pictures": _checked([picture]), "weights": weights}
         return self._ask(folder, checkpoint, device, "activations", fields, timeout_s)
 
+    def grad_cam(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        picture: Picture,
+        device: str | int | None = None,
+        *,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Return where in one picture a network finds what speaks for a class (Grad-CAM).
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            picture: name and content of an image file.
+            device: as for ``predict``.
+            timeout_s: as for ``predict``.
+            options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.
+
+        Returns:
+            ``file`` and its prediction; ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows
+            of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small pictures), ``colours``.
+        """
+        fields = {"pictures": _checked([picture]), **options}
+        return self._ask(folder, checkpoint, device, "grad_cam", fields, timeout_s)
+
     def describe(
         self, folder: Path, checkpoint: str | None, device: str | int | None = None, *, timeout_s: float | None = None
     ) -> dict[str, Any]:

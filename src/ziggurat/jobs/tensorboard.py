@@ -236,7 +236,7 @@ class _Board:
                 line = self._group.messages_out.readline().strip()  # one short write: all of it is there
                 if line == MISSING:
                     self._end()
-                    raise MissingDependencyError("tensorboard", extra="studio", purpose="showing a job in TensorBoard")
+                    raise MissingDependencyError("tensorboard", extra="studio", purpose="opening TensorBoard")
                 return int(line) if line.isdigit() else None
         return None
 

@@ -180,6 +180,14 @@ class TrainSpec(SpecModel):
         group="Optimizer",
         ge=1,
     )
+    average_weights: float | None = spec_field(
+        None,
+        title="Weight averaging (EMA)",
+        help="Decay of the weights' running averages, which then predict; usually 0.99 to 0.9999, or left out.",
+        group="Optimizer",
+        gt=0,
+        lt=1,
+    )
     precision: Literal["float32", "bf16", "fp16"] = spec_field(
         "float32",
         title="Precision",

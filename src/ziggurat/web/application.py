@@ -18,6 +18,7 @@ from ziggurat.api.app import ROUTERS, create_app
 from ziggurat.api.guard import OpenFiles
 from ziggurat.api.middleware import CONTENT_POLICY
 from ziggurat.web.errors import error_page
+from ziggurat.web.news import NewsMark
 from ziggurat.web.routes import ROUTERS as PAGE_ROUTERS
 from ziggurat.workspace.studio import Studio
 
@@ -84,5 +85,6 @@ def create_studio(studio: Studio, **options: Any) -> FastAPI:
     app = create_app(studio, routers=(*ROUTERS, *PAGE_ROUTERS), **options)
     app.state.error_page = error_page
     app.add_middleware(GZipMiddleware, minimum_size=800, compresslevel=_COMPRESSION)
+    app.add_middleware(NewsMark)
     app.mount("/static", _StaticFiles(directory=_STATIC), name="static")
     return app

@@ -16,6 +16,7 @@ __all__ = ["Explored", "Neighbours", "ShownSample", "chosen_places", "explored",
 
 _BLOCK: Final = 5000
 _SHAPES_ON_A_PAGE: Final = 2000
+_REGIONS_ON_A_PAGE: Final = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +87,13 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter) -> Explored:
     folder = studio.datasets.folder(job_id)
     page, _ = studio.datasets.explore(job_id, wanted.chosen, offset=wanted.offset, limit=wanted.limit)
     with Datasets(studio.settings).open(folder) as dataset:
-        most = max(20, _SHAPES_ON_A_PAGE // max(1, len(page.entries)))
+        samples = max(1, len(page.entries))
+        most = max(20, _SHAPES_ON_A_PAGE // samples)
+        regions = max(4, _REGIONS_ON_A_PAGE // samples)
         return Explored(
             total=page.total,
             samples=[
-                view_sample(dataset, entry, page.problems.get(entry.key, ()), most_shapes=most)
+                view_sample(dataset, entry, page.problems.get(entry.key, ()), most_shapes=most, most_regions=regions)
                 for entry in page.entries
             ],
             schema=dataset.schema,
@@ -121,7 +124,7 @@ def shown_sample(
         entry = _entry(dataset, split, row)
         problems = dataset.catalogue.problems_of([entry.key]).get(entry.key, ())
         return ShownSample(
-            sample=view_sample(dataset, entry, problems, most_shapes=1000, is_whole=True),
+            sample=view_sample(dataset, entry, problems, most_shapes=1000, most_regions=1000, is_whole=True),
             schema=dataset.schema,
             neighbours=_neighbours(studio, job_id, entry, wanted, at if wanted.typed else entry.number),
         )

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import cv2
 import numpy as np
 
 from ziggurat.errors import ZigguratError
+from ziggurat.records.run_lengths import mask_outlines
 
 __all__ = ["SampleView", "Shape", "label_as_json", "label_in_words", "shape_of", "view_sample"]
 
@@ -19,6 +21,9 @@ _TEXT_CHARACTERS: Final = 300
 _LONGEST_CHARACTERS: Final = 100_000
 _COLOURS: Final = 6
 _FEW_VALUES: Final = 200
+_TOLERANCE: Final = 0.02
+_MOST_TOLERANCE_PX: Final = 1.0
+"""So far, or by that part of its shorter side, the drawn border of a mask may be beside the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +36,7 @@ class Shape:
         colour: number of the colour of its class, from 0; -1 for none.
         box: x, y, width, height.
         outlines: points of each, as SVG writes them.
+        region: path of SVG around its mask in run lengths, holes included; empty for none.
         notes: ``crowd``, ``difficult``, ``mask`` where they hold.
     """
 
@@ -39,6 +45,7 @@ class Shape:
     colour: int
     box: tuple[float, float, float, float]
     outlines: tuple[str, ...]
+    region: str
     notes: tuple[str, ...]
 
 
@@ -84,7 +91,13 @@ class SampleView:
 
 
 def view_sample(
-    dataset: Any, entry: Any, problems: Sequence[Any] = (), *, most_shapes: int = 200, is_whole: bool = False
+    dataset: Any,
+    entry: Any,
+    problems: Sequence[Any] = (),
+    *,
+    most_shapes: int = 200,
+    most_regions: int = 200,
+    is_whole: bool = False,
 ) -> SampleView:
     """Return how a sample is shown.
 
@@ -93,6 +106,7 @@ def view_sample(
         entry: what its catalogue knows of the sample.
         problems: that were noted of it.
         most_shapes: objects that are drawn at most.
+        most_regions: of the first of these, so many masks are drawn too: following their borders takes its time.
         is_whole: whether its text or array is shown in full.
     """
     schema, image = dataset.schema, dataset.manifest.image
@@ -101,7 +115,7 @@ def view_sample(
     shown: dict[str, Any] = {}
     if schema.kind == "detection" and isinstance(entry.label, list):
         shown["shapes"] = tuple(
-            shape_of(number, each, _class_name(each["class"], schema.class_names))
+            shape_of(number, each, _class_name(each["class"], schema.class_names), with_region=number <= most_regions)
             for number, each in enumerate(entry.label[:most_shapes], 1)
         )
         shown["more_shapes"] = max(0, len(entry.label) - most_shapes)
@@ -145,13 +159,14 @@ def label_as_json(label: Any) -> str:
     return "" if label is None else json.dumps(label, ensure_ascii=False)
 
 
-def shape_of(number: int, content: Mapping[str, Any], name: str) -> Shape:
+def shape_of(number: int, content: Mapping[str, Any], name: str, *, with_region: bool = True) -> Shape:
     """Return how an object is drawn.
 
     Args:
         number: of the object, from 1.
         content: as a label writes it, in pixels of the stored picture.
         name: of its class.
+        with_region: whether its mask is drawn.
     """
     left, top, right, bottom = content["box"]
     outlines = tuple(
@@ -165,8 +180,23 @@ def shape_of(number: int, content: Mapping[str, Any], name: str) -> Shape:
         colour=known % _COLOURS if known >= 0 else -1,
         box=(left, top, max(0.0, right - left), max(0.0, bottom - top)),
         outlines=outlines,
+        region=_region(content.get("mask")) if with_region and not outlines else "",
         notes=tuple(each for each in ("crowd", "difficult", "mask") if content.get(each)),
     )
+
+
+def _region(mask: Mapping[str, Any] | None) -> str:
+    """Return the path around a mask; nothing for one that is broken, which is the matter of its import."""
+    try:
+        outlines = [] if mask is None else mask_outlines(mask)
+    except ValueError:
+        return ""
+    drawn = []
+    for points, _ in outlines:
+        tolerance_px = min(_MOST_TOLERANCE_PX, float(np.ptp(points, axis=0).min()) * _TOLERANCE)
+        corners = cv2.approxPolyDP(points.astype(np.int32)[:, None], tolerance_px, closed=True)[:, 0]
+        drawn.append(f"M{' '.join(f'{x},{y}' for x, y in corners.tolist())}Z")
+    return "".join(drawn)
 
 
 def _class_name(number: int, names: Sequence[str]) -> str:

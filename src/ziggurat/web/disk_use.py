@@ -16,6 +16,7 @@ _PARTS: Final = {
     "datasets": "Data sets",
     "jobs": "Trainings and evaluations",
     "uploads": "Uploads that wait",
+    "temporary": "Graphs that somebody looked at",
     ".trash": "Deleted, removed soon",
     "logs": "Logs",
 }

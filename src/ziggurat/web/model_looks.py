@@ -71,7 +71,7 @@ def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dic
         known = input_of(form, summary["what"])
         if form["dataset"] != DIGITS and summary["what"] is None:
             known = {}
-        return _described(studio.training.describe(name, **options, **known))
+        return _described(studio.graphs.describe(name, **options, **known))
     except ZigguratError as error:
         return {"how": how, "problem": network_problem(error, text)}
 
@@ -148,6 +148,7 @@ def _described(found: dict[str, Any]) -> dict[str, Any]:
         "input": shape_text([None, *found["input_shape"]]),
         "outputs": [shape_text(shape) for shape in found["outputs"]],
         "scalars": found["scalars"],
+        "tensorboard": found["tensorboard"],
     }
 
 

@@ -29,7 +29,7 @@ _ALWAYS: Final = (
 
 _SOLVER: Final = ("epochs", "batch_size", "learning_rate")
 _GROUPS: Final = (
-    ("update", "More on the updates", ("weight_decay", "gradient_clip", "accumulate", "precision")),
+    ("update", "More on the updates", ("weight_decay", "gradient_clip", "accumulate", "average_weights", "precision")),
     ("length", "Length and validation", ("steps_per_epoch", "validation-every_epochs")),
     (
         "stopping",

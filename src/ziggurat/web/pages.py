@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ziggurat import __version__
 from ziggurat.web import words
 from ziggurat.web.addresses import address, changed_query, is_built, island_addresses, page_of, static_address
+from ziggurat.web.news import news_of
 from ziggurat.web.strip import strip_of
 
 __all__ = ["is_part", "page", "part", "see_other"]
@@ -76,6 +77,7 @@ def _text(request: Request, template: str, values: dict[str, Any]) -> str:
             may_admin=identity is not None and identity.may("admin", "admin"),
             version=__version__,
             is_built=is_built(),
+            news=news_of(request),
             theme=theme if (theme := request.cookies.get("ziggurat_theme")) in _THEMES else "",
             url=lambda path, **query: address(request, path, query),
             here=lambda **changes: changed_query(request, **changes),

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, ZigguratError
+from ziggurat.web.heat_view import CHOICES, HeatView, heat_view
 from ziggurat.web.kept_pictures import KeptPictures
 from ziggurat.web.layer_view import LayerView, layer_views
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.pictures import png_picture
 
-__all__ = ["FewAnswer", "OneAnswer", "PictureAnswer", "Question", "layers_answer", "one_answer", "some_answer"]
+__all__ = [
+    "FewAnswer",
+    "OneAnswer",
+    "PictureAnswer",
+    "Question",
+    "heat_answer",
+    "layers_answer",
+    "one_answer",
+    "some_answer",
+]
 
 _SHOWN_PX: Final = 480
 _SMALL_PX: Final = 112
@@ -69,6 +79,8 @@ class OneAnswer:
         layers: what each layer made of it; empty where nobody asked.
         weights: of each layer; empty where nobody asked.
         parameters: in all weights; 0 where nobody asked.
+        heat: where it looked; None where nobody asked, or it could not be told.
+        heat_error: why it could not be told; None where it could, or nobody asked.
     """
 
     answer: PictureAnswer
@@ -80,6 +92,8 @@ class OneAnswer:
     layers: list[LayerView] = field(default_factory=list)
     weights: list[LayerView] = field(default_factory=list)
     parameters: int = 0
+    heat: HeatView | None = None
+    heat_error: ZigguratError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,17 +145,39 @@ def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes]
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
     layers = layer_views(found["activations"], drawn)
     weights = layer_views(found["weights"], drawn)
-    return OneAnswer(
-        answer=plain.answer,
-        kept=plain.kept,
-        shown=kept.keep(drawn),
-        step=plain.step,
-        epoch=plain.epoch,
-        took=plain.took,
-        layers=layers,
-        weights=weights,
-        parameters=found["parameters"],
-    )
+    return replace(plain, shown=kept.keep(drawn), layers=layers, weights=weights, parameters=found["parameters"])
+
+
+def heat_answer(
+    studio: Studio,
+    question: Question,
+    picture: tuple[str, bytes],
+    kept: KeptPictures,
+    *,
+    class_name: str = "",
+    layer: str = "",
+) -> OneAnswer:
+    """Return what a model says of a picture, and where in it it found what speaks for a class.
+
+    Args:
+        studio: where the model is.
+        question: how it is asked.
+        picture: name and content of a file.
+        kept: gets the pictures.
+        class_name: number or name of a class; empty for the likeliest.
+        layer: with maps; empty for the one of the last convolution.
+    """
+    plain = one_answer(studio, question, picture, kept)
+    options = {"class": class_name, "layer": layer, "top": CHOICES}
+    try:
+        found = studio.training.grad_cam(
+            question.model, picture, checkpoint=question.checkpoint, device=question.device, **options
+        )
+    except ZigguratError as error:
+        return replace(plain, heat_error=error)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    heat = heat_view(found, drawn)
+    return replace(plain, shown=kept.keep(drawn), heat=heat)
 
 
 def some_answer(

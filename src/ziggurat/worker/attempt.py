@@ -19,6 +19,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec
+from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.evaluate_job import evaluate
@@ -47,6 +48,7 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
         settings = Settings()
         try:
             settings = load_settings()
+            keep_to_addresses(settings)
             with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=folder.log):
                 return attempt.execute(settings)
         except BaseException as error:

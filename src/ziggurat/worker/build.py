@@ -161,6 +161,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         weight_decay=spec.weight_decay,
         gradient_clip=spec.gradient_clip,
         accumulate=spec.accumulate,
+        average_weights=spec.average_weights,
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),

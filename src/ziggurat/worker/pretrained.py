@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ziggurat.engine.averages import with_averages
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.errors import CheckpointError
 from ziggurat.layout import JobFolder, checkpoint_step
@@ -24,7 +25,7 @@ class ReadsCheckpoints(Protocol):
 
 
 def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
-    """Return variable name → array.
+    """Return variable name → array; of weights that were averaged, the averages.
 
     Args:
         path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the
@@ -35,15 +36,15 @@ def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
         CheckpointError: where there is none.
     """
     if checkpoint_step(path.name) is not None:
-        return dict(CheckpointStore(path.parent, writable=False).load(path.name).arrays)
+        return with_averages(CheckpointStore(path.parent, writable=False).load(path.name).arrays)
     if JobFolder(path).checkpoints.is_dir():
         store = CheckpointStore(JobFolder(path).checkpoints, writable=False)
         best = next((name for name in sorted(store.names()) if name.startswith(("min-", "max-"))), None)
         if best is not None:
-            return dict(store.load(best).arrays)
+            return with_averages(store.load(best).arrays)
         newest = store.latest()
         if newest is not None:
-            return dict(newest[1].arrays)
+            return with_averages(newest[1].arrays)
     if Path(f"{path}.index").is_file() and isinstance(backend, ReadsCheckpoints):
         return backend.read_checkpoint(path)
     raise CheckpointError(

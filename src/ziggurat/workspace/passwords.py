@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ziggurat.errors import MissingDependencyError, UsageError
@@ -48,10 +49,11 @@ class Passwords:
     """
 
     def __init__(self, *, cost: PasswordCost | None = None, at_once: int = 2, waiting: int = 8) -> None:
-        self._hasher = _hasher(cost or PasswordCost())
+        cost = cost or PasswordCost()
+        self._hasher = _hasher(cost)
         self._turns = threading.BoundedSemaphore(at_once)
         self._places = threading.BoundedSemaphore(at_once + waiting)
-        self._nobody = self._hasher.hash(b"nobody has this password")
+        self._nobody = _hash_of_nobody(cost)
 
     def hash(self, password: str) -> str:
         """Return the text that is to be stored: method, costs, salt and hash.
@@ -116,6 +118,12 @@ def _hasher(cost: PasswordCost) -> Any:
     except ModuleNotFoundError as error:
         raise MissingDependencyError("argon2-cffi", extra="studio", purpose="accounts with passwords") from error
     return PasswordHasher(time_cost=cost.rounds, memory_cost=cost.memory_kib, parallelism=cost.lanes)
+
+
+@cache
+def _hash_of_nobody(cost: PasswordCost) -> str:
+    # One for all studios of a process: to make it takes as long as a login.
+    return _hasher(cost).hash(b"nobody has this password")
 
 
 def _normal(password: str) -> bytes:

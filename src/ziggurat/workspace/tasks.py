@@ -108,7 +108,7 @@ class Tasks:
         return self._run("export", request, time_limit_s)
 
     def describe(self, network: str, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
-        """Describe a network; options: ``backend``, ``input_shape``, ``classes``."""
+        """Describe a network; options: ``backend``, ``input_shape``, ``classes``, ``tensorboard`` (a folder)."""
         return self._run("describe", {"network": network, **options}, time_limit_s)
 
     def debug(

@@ -203,7 +203,7 @@ def test_ctrl_c_ends_cleanly_with_one_traceback_that_of_the_parent(tmp_path, sta
         assert first_line(parent) == "ready\n"
         below = psutil.Process(parent.pid).children(recursive=True)
         os.killpg(parent.pid, signal.SIGINT)
-        _, err = parent.communicate(timeout=30)
+        _, err = parent.communicate(timeout=60)
     assert err.count("Traceback") == 1
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert parent.returncode == -signal.SIGINT
@@ -216,7 +216,7 @@ def test_the_interpreter_ends_at_once_in_mid_pass(tmp_path, start_method, end):
     with start_script(tmp_path, parent_script(start_method, end=end)) as parent:
         assert first_line(parent) == "ready\n"
         below = psutil.Process(parent.pid).children(recursive=True)
-        _, err = parent.communicate(timeout=30)
+        _, err = parent.communicate(timeout=60)
     assert (parent.returncode, err) == (3, "")
     assert wait_until(lambda: not any(each.is_running() for each in below))
 

@@ -167,7 +167,7 @@ def test_a_sender_that_computes_for_long_is_not_taken_for_dead():
             yield [2]
 
     with RemoteDataZMQ(ANYWHERE, timeout_s=0.2) as flow:
-        flow.timeout_s = 20.0
+        flow.timeout_s = 60.0
         iterator = iter(flow)
         Sender(Thinks(), flow.open()[0])
         assert next(iterator) == [1]
@@ -237,7 +237,7 @@ def array_of(dtype, length):
     ],
 )
 def test_messages_of_strangers_are_refused_and_run_nothing(frames: list[bytes]):
-    with RemoteDataZMQ(ANYWHERE, timeout_s=20) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as stranger:
+    with RemoteDataZMQ(ANYWHERE, timeout_s=60) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as stranger:
         stranger.connect(flow.open()[0])
         stranger.send_multipart(frames)
         with pytest.raises(DataError):
@@ -245,7 +245,7 @@ def test_messages_of_strangers_are_refused_and_run_nothing(frames: list[bytes]):
 
 
 def test_lost_messages_are_noticed():
-    with RemoteDataZMQ(ANYWHERE, timeout_s=20) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as sender:
+    with RemoteDataZMQ(ANYWHERE, timeout_s=60) as flow, zmq.Context() as context, context.socket(zmq.PUSH) as sender:
         sender.connect(flow.open()[0])
         for number in (0, 1, 4):
             sender.send_multipart([b"", packed([1, "data", "x", number]), *encode([number])])

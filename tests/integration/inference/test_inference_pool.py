@@ -154,7 +154,7 @@ def test_one_that_ends_by_itself_leaves_its_last_words(opens: Opens, folder: Pat
 def test_a_child_that_holds_the_pipe_keeps_nobody_waiting(opens: Opens, folder: Path, tmp_path: Path) -> None:
     pool = opens({"CHILD": str(tmp_path / "child")}, idle_s=60)
     with pytest.raises(JobError, match="it was killed by SIGKILL"):
-        ask(pool, folder, "fork and die", timeout_s=30)
+        ask(pool, folder, "fork and die", timeout_s=60)
     child = int((tmp_path / "child").read_text())
     wait_for(lambda: is_gone(child), "the end of a child")
 
@@ -178,7 +178,7 @@ def test_who_waits_behind_something_stuck_is_told(opens: Opens, folder: Path) ->
     with ThreadPoolExecutor(2) as threads:
         stuck = threads.submit(ask, pool, folder, "hang", timeout_s=1.0)
         wait_for(lambda: any(each.users for each in pool.status()), "a busy process")
-        behind = threads.submit(ask, pool, folder, timeout_s=30)
+        behind = threads.submit(ask, pool, folder, timeout_s=60)
         with pytest.raises(JobError, match="must answer within 1 s"):
             stuck.result()
         with pytest.raises(JobError, match="it answered nobody and was ended"):
@@ -202,7 +202,7 @@ def test_a_pipe_that_nobody_reads_does_not_block_for_ever(opens: Opens, folder: 
 def test_garbage_in_the_pipe_ends_it(opens: Opens, folder: Path) -> None:
     pool = opens()
     with pytest.raises(JobError, match=r"Received: it sent what is no answer and was ended\."):
-        ask(pool, folder, "garbage", timeout_s=30)
+        ask(pool, folder, "garbage", timeout_s=60)
     assert ask(pool, folder)["predictions"] == ["a"]
 
 

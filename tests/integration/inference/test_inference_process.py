@@ -123,12 +123,12 @@ def test_it_ends_where_its_input_does() -> None:
     with served(digits_job()) as warm:
         assert warm.process.stdin
         warm.process.stdin.close()
-        assert warm.process.wait(30) == 0
+        assert warm.process.wait(60) == 0
 
 
 def test_it_ends_by_itself_where_nobody_asks() -> None:
     with served(digits_job(), "--idle", "0.2") as warm:
-        assert warm.process.wait(30) == 0
+        assert warm.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -136,7 +136,7 @@ def test_a_signal_ends_it_after_what_it_was_asked(number: int) -> None:
     with served(digits_job()) as warm:
         warm.ask("ping")
         warm.process.send_signal(number)
-        assert warm.process.wait(30) == 0
+        assert warm.process.wait(60) == 0
 
 
 def test_also_one_that_its_parent_kept_back() -> None:
@@ -144,7 +144,7 @@ def test_also_one_that_its_parent_kept_back() -> None:
     try:
         with served(digits_job()) as warm:
             warm.process.terminate()
-            assert warm.process.wait(30) == 0
+            assert warm.process.wait(60) == 0
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -162,7 +162,7 @@ def test_it_ends_with_the_process_that_it_was_told_of() -> None:
     done = subprocess.run([sys.executable, "-c", code, str(digits_job())], stdout=subprocess.PIPE, check=True)
     child, keeper = map(int, done.stdout.split())
     try:
-        wait_for(lambda: is_gone(child), "the end of an orphan", 20)
+        wait_for(lambda: is_gone(child), "the end of an orphan")
     finally:
         os.kill(keeper, signal.SIGKILL)
 
@@ -172,7 +172,7 @@ def test_garbage_ends_it() -> None:
         assert warm.process.stdin
         warm.process.stdin.write((5).to_bytes(8, "little") + b"hello")
         warm.process.stdin.flush()
-        assert warm.process.wait(30) == 0
+        assert warm.process.wait(60) == 0
         assert warm.process.stderr
         assert b"Requests cannot be read any more: " in warm.process.stderr.read()
 
@@ -182,7 +182,7 @@ def test_a_network_that_cannot_be_opened_is_the_first_message(tmp_path: Path) ->
         assert warm.first["id"] == 0
         assert warm.first["error"]["error"] == "checkpoint"
         assert warm.first["error"]["advice"] == "Train it first."
-        assert warm.process.wait(30) == warm.first["exit_code"] == 7
+        assert warm.process.wait(60) == warm.first["exit_code"] == 7
 
 
 def test_a_device_that_is_none() -> None:

@@ -58,7 +58,7 @@ def studio(tmp_path_factory):
     helpers = psutil.Process(made.process.process.pid).children(recursive=True)
     code, said = made.process.end(signal.SIGTERM)
     assert code == 0, said
-    psutil.wait_procs(helpers, timeout=30)
+    psutil.wait_procs(helpers, timeout=60)
     assert not [each for each in helpers if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 

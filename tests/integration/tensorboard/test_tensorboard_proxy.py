@@ -66,7 +66,7 @@ class Site:
 
 
 def wait_for(condition):
-    last = time.monotonic() + 40
+    last = time.monotonic() + 60
     while time.monotonic() < last:
         found = condition()
         if found:

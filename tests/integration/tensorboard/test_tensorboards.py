@@ -38,7 +38,7 @@ def opens(tmp_path: Path) -> Iterator[Opens]:
 
 
 def status_of(target: ProxyTarget, path: str) -> int:
-    connection = http.client.HTTPConnection(target.host, target.port, timeout=20)
+    connection = http.client.HTTPConnection(target.host, target.port, timeout=60)
     connection.request("GET", path)
     status = connection.getresponse().status
     connection.close()
@@ -53,7 +53,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    last = time.monotonic() + 30
+    last = time.monotonic() + 60
     while not is_gone(pid):
         assert time.monotonic() < last
         time.sleep(0.02)
@@ -144,7 +144,7 @@ def test_without_the_package_it_is_said_so(opens: Opens, tmp_path: Path) -> None
     with pytest.raises(MissingDependencyError) as caught:
         boards.proxy_target("41")
     assert str(caught.value) == (
-        "The package `tensorboard` is needed for showing a job in TensorBoard, and it is not installed. "
+        "The package `tensorboard` is needed for opening TensorBoard, and it is not installed. "
         "Install it with: pip install 'ziggurat[studio]'."
     )
 

@@ -173,6 +173,8 @@ def test_memory_and_disk_follow_from_the_network(studio):
 
     assert (size.weights_bytes, size.slots_bytes, size.gradients_bytes) == (4200, 8000, 4000)
     assert size.layers_bytes == 4 * 10 * (256 + 10)
+    averaged = parse(optimizer="adam", average_weights=0.999)
+    assert network_size(described, averaged).slots_bytes == 12000
     machine = {"memory": {"free_bytes": 20_000, "total_bytes": 30_000}, "devices": []}
     assert memory_finding(spec, size, machine, describe=True)["level"] == "warning"
     machine["memory"]["total_bytes"] = 20_000

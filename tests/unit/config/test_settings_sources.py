@@ -44,7 +44,7 @@ def test_flags_win_over_variables_and_variables_over_the_file(home):
         "browser": str(file),
         "debug": "--debug",
         **dict.fromkeys(("server", "token", "host", "port", "database"), "default"),
-        **dict.fromkeys(("picture_urls", "picture_hosts"), "default"),
+        **dict.fromkeys(("picture_urls", "picture_hosts", "source_hosts"), "default"),
     }
 
 
@@ -95,7 +95,8 @@ def test_a_child_gets_the_same_settings():
 def test_every_setting_is_described():
     described = {each.name: each for each in describe_settings()}
     usual = ["workspace", "log_level", "color", "progress", "browser", "debug"]
-    assert list(described) == [*usual, "server", "token", "host", "port", "database", "picture_urls", "picture_hosts"]
+    of_the_studio = ["host", "port", "database", "picture_urls", "picture_hosts", "source_hosts"]
+    assert list(described) == [*usual, "server", "token", *of_the_studio]
     assert all(each.help.endswith(".") for each in described.values())
     level = described["log_level"]
     assert (level.variable, level.flag) == ("ZIGGURAT_LOG_LEVEL", "--log-level")

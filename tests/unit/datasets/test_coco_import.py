@@ -150,10 +150,15 @@ def test_boxes_without_area_may_be_kept(tmp_path):
 def test_run_lengths_are_compressed_and_checked(tmp_path):
     save_picture(tmp_path / "a.jpg")
     masks = [
-        {"size": [4, 3], "counts": [5, 2, 5]},
-        {"size": [4, 3], "counts": "52e0"},
-        {"size": [4, 3], "counts": [5, 2]},
-        {"size": [4, -3], "counts": "52"},
+        {"size": [80, 100], "counts": [3000, 2, 4998]},
+        {"size": [80, 100], "counts": "hm22Vl4"},
+        {"size": [80, 100], "counts": [5, 2]},
+        {"size": [80, 100], "counts": [-1, 8001]},
+        {"size": [80, 100], "counts": "hm22Vl5"},
+        {"size": [80, 100], "counts": "hm2 2Vl4"},
+        {"size": [80, 100], "counts": "hm22Vl4\u20ac"},
+        {"size": [80, -100], "counts": "hm22Vl4"},
+        {"size": [4, 3], "counts": "525"},
     ]
     save_json(
         tmp_path / "train.json",
@@ -161,13 +166,13 @@ def test_run_lengths_are_compressed_and_checked(tmp_path):
         [annotation(number, 1, 3, [1, 1, 5, 5], segmentation=mask) for number, mask in enumerate(masks)],
     )
     found = scan(COCO, tmp_path)
-    assert [each.mask for each in found.objects("a.jpg")] == [
-        {"size": [4, 3], "counts": "525"},
-        {"size": [4, 3], "counts": "52e0"},
-        None,
-        None,
+    good = {"size": [80, 100], "counts": "hm22Vl4"}
+    assert [each.mask for each in found.objects("a.jpg")] == [good, good, *[None] * 7]
+    reason = "its run lengths do not fit their size."
+    assert [(each.kind, each.reason) for each in found.problems] == [
+        *(("bad-mask", f"annotation {number}: {reason}") for number in range(2, 8)),
+        ("bad-mask", "annotation 8: its mask is 3 x 4 pixels, not as large as its picture."),
     ]
-    assert found.kinds() == ["bad-mask", "bad-mask"]
 
 
 @pytest.mark.parametrize(

@@ -1,68 +1,17 @@
 """Folders that web servers list are copied, file by file, and secrets stay secret."""
 
 import base64
-import contextlib
-import functools
-import http.server
-import threading
 import zipfile
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, picture, put
+from tests.unit.datasets.web_folders import fetched, serving
 from ziggurat.datasets.importers.class_folders import ClassFolders
 from ziggurat.datasets.importers.text_list import TextList
 from ziggurat.datasets.sources import SourceLimits, came_from_outside, open_source
 from ziggurat.datasets.sources.index_pages import parse_index
 from ziggurat.errors import DataError, DatapointError
-
-QUICK = SourceLimits(wait_s=0, timeout_s=10)
-
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Python's own server, which counts requests, breaks some, and may ask for a password."""
-
-    def do_GET(self) -> None:
-        server: Any = self.server
-        server.asked.append(unquote(self.path))
-        if server.password and self.headers.get("Authorization") != server.password:
-            self.send_error(401)
-        elif server.broken and unquote(self.path) in server.broken:
-            self.broken()
-        elif self.path.startswith("/away/"):
-            self.send_response(302)
-            self.send_header("Location", server.away + self.path.removeprefix("/away/"))
-            self.end_headers()
-        else:
-            super().do_GET()
-
-    def broken(self) -> None:
-        server: Any = self.server
-        server.broken.remove(unquote(self.path))
-        self.send_response(200)
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"half")
-
-    def log_message(self, *_args: object) -> None:
-        pass
-
-
-@contextlib.contextmanager
-def serving(folder: Path):
-    handler = functools.partial(Handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.asked, server.broken, server.password, server.away = [], [], "", ""
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server, f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -70,10 +19,6 @@ def web(tmp_path):
     tmp_path.joinpath("web").mkdir()
     with serving(tmp_path / "web") as served:
         yield served
-
-
-def fetched(tmp_path, url, limits=QUICK):
-    return open_source(url, tmp_path / "cache", limits=limits)
 
 
 # ---- pages
@@ -198,7 +143,7 @@ def test_38_a_server_that_is_not_there(tmp_path):
 
 
 def test_38_a_folder_that_is_not_there_or_empty(tmp_path, web):
-    with pytest.raises(DataError, match=r"`http://.*/gone/`: the server has nothing there \(404\)"):
+    with pytest.raises(DataError, match=r"`http://.*/gone/`: the server answered 404 Not Found"):
         fetched(tmp_path, f"{web[1]}/gone/")
     tmp_path.joinpath("web/empty").mkdir()
     with pytest.raises(DataError, match=r"holds files. Received: `http://.*/empty/`, which is there and is empty"):
@@ -223,7 +168,7 @@ def test_a_password_is_used_and_never_written_down(tmp_path, web):
     for path in tmp_path.joinpath("cache").rglob("*"):
         assert "pass" not in path.name
         assert not path.is_file() or b"pass" not in path.read_bytes()
-    with pytest.raises(DataError, match=r"asks for a user and a password \(401\)") as caught:
+    with pytest.raises(DataError, match="the server answered 401 Unauthorized") as caught:
         fetched(tmp_path, url.replace("pass%20word", "wrong-secret"))
     assert "secret" not in str(caught.value)
 
@@ -233,7 +178,7 @@ def test_a_password_does_not_go_on_to_another_host(tmp_path, web):
     with serving(tmp_path / "other") as (other, address):
         other.password = "Basic x"
         web[0].away = f"{address}/"
-        with pytest.raises(DataError, match="asks for a user and a password"):
+        with pytest.raises(DataError, match="answered 401 Unauthorized"):
             fetched(tmp_path, f"{web[1]}/away/".replace("http://", "http://ann:secret@"))
         other.password = ""
         assert fetched(tmp_path, f"{web[1]}/away/a.png").read_bytes() == picture(0)

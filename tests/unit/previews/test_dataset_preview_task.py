@@ -13,6 +13,7 @@ import pytest
 
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.errors import DataError, SpecError
+from ziggurat.records.run_lengths import run_lengths
 from ziggurat.specs import parse_spec
 from ziggurat.worker.dataset_job import creation_request
 from ziggurat.worker.tasks.dataset_previews import preview_dataset
@@ -267,12 +268,67 @@ def test_masks_are_shown_as_class_numbers_as_large_as_the_picture(look, tmp_path
     assert (shown[:, :79].max(), shown[:, 81:].min(), shown.max(), sample["objects"]) == (0, 2, 2, None)
 
 
-def test_a_mask_that_cannot_be_read_leaves_its_picture(look, tmp_path):
-    source = tmp_path / "masks"
-    for name, content in (("images", np.zeros((8, 8, 3), np.uint8)), ("masks", np.zeros((4, 4), np.uint8))):
-        (source / name).mkdir(parents=True)
-        cv2.imwrite(str(source / name / "1.png"), content)
+def _masks(root, **masks):
+    """Write pictures of 8 x 8 pixels with masks: arrays, or bytes of a file."""
+    for name in ("images", "masks"):
+        (root / name).mkdir(parents=True)
+    for name, mask in masks.items():
+        cv2.imwrite(str(root / "images" / f"{name}.png"), np.zeros((8, 8, 3), np.uint8))
+        content = mask if isinstance(mask, bytes) else cv2.imencode(".png", mask)[1].tobytes()
+        (root / "masks" / f"{name}.png").write_bytes(content)
+    return root
 
-    (sample,) = look(source, format="masks")["samples"]
 
-    assert (sample["png"] is not None, sample["mask_png"]) == (True, None)
+def test_masks_that_cannot_be_read_are_problems_and_leave_their_pictures(look, tmp_path):
+    good = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    cut_off = cv2.imencode(".png", np.random.default_rng(0).integers(0, 2, (8, 8), np.uint8))[1].tobytes()[:-30]
+    source = _masks(
+        tmp_path / "masks", a=good, b=cut_off, c=good[:4, :4], d=np.zeros((8, 8, 3), np.uint8), e=b"no picture"
+    )
+
+    found = look(source, format="masks", samples=9)
+
+    assert [sample["png"] is not None for sample in found["samples"]] == [True] * 5
+    assert [sample["mask_png"] is not None for sample in found["samples"]] == [True, False, False, False, False]
+    assert {each["key"]: each["kind"] for each in found["problems"]} == dict.fromkeys(
+        ("images/b.png", "images/c.png", "images/d.png", "images/e.png"), "unreadable"
+    )
+    assert [each["reason"] for each in found["problems"] if each["key"] == "images/c.png"] == [
+        "Datapoint 'images/c.png' cannot be used: "
+        "its mask has height and width (4, 4), the picture (8, 8): they must be the same."
+    ]
+    assert found["problem_counts"] == {"unreadable": 4}
+
+
+def test_values_that_no_class_has_are_a_problem_of_a_mask_that_is_shown(look, tmp_path):
+    strange = np.zeros((8, 8), np.uint8)
+    strange[0, :3] = 1, 7, 255
+    source = _masks(tmp_path / "masks", a=np.ones((8, 8), np.uint8), b=strange)
+    (source / "names.txt").write_text("nothing\nroad\n")
+    options = {"classes": "names.txt", "ignore_class": 255, "mode": "index"}
+
+    found = look(source, format="masks", options=options)
+
+    assert [sample["mask_png"] is not None for sample in found["samples"]] == [True, True]
+    assert [(each["kind"], each["key"], each["reason"]) for each in found["problems"]] == [
+        ("unknown-mask-value", "images/b.png", "Its mask has values that no class has: 7.")
+    ]
+
+
+def test_masks_of_objects_are_in_pixels_of_the_stored_picture(look, tmp_path):
+    source = _coco(tmp_path / "coco", [(1, 10, 5, 20, 30), (2, 0, 0, 60, 40)])
+    content = json.loads((source / "annotations.json").read_text())
+    mask = np.zeros((40, 60), np.uint8)
+    mask[6:20, 10:30] = 1
+    content["annotations"][0]["segmentation"] = run_lengths(mask)
+    content["annotations"][1]["segmentation"] = {"size": [40, 60], "counts": "nonsense"}
+    (source / "annotations.json").write_text(json.dumps(content))
+
+    plain, fitted = look(source), look(source, size=[20, 30], resize_mode="squash")
+
+    assert [each.get("mask") for each in plain["samples"][0]["objects"]] == [run_lengths(mask), None]
+    shown = [each.get("mask") for each in fitted["samples"][0]["objects"]]
+    assert shown == [run_lengths(mask[::2, ::2]), None]
+    assert [(each["kind"], each["reason"]) for each in plain["problems"]] == [
+        ("bad-mask", "annotation 2: its run lengths do not fit their size.")
+    ]

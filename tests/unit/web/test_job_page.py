@@ -134,6 +134,16 @@ def test_a_running_job_shows_progress_rate_and_what_to_do_about_its_data(visit, 
     assert f"/models/new?model={job.id}&amp;checkpoint=step-00000020" in page.text
 
 
+@pytest.mark.parametrize(("spec", "said"), [({"average_weights": 0.99}, 1), ({}, 0)])
+def test_checkpoints_say_that_averaged_weights_predict(visit, begun, spec, said):
+    job = begun(CheckpointSaved(time=12.0, name="step-00000020", step=20, epoch=1, reason="epoch"), spec=spec)
+    (Path(job.folder) / "checkpoints" / "step-00000020").mkdir(parents=True)
+
+    page = visit.get(f"/models/{job.id}")
+
+    assert _text(page).count("Predictions use the averaged weights.") == said
+
+
 def test_the_live_parts_come_alone(visit, begun):
     job = begun()
 

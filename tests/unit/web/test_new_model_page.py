@@ -96,6 +96,16 @@ def test_a_form_makes_a_training(visit: Any, studio: Any) -> None:
     assert [entry.action for entry in studio.people.audit().entries][:1] == ["training.create"]
 
 
+def test_weight_averaging_is_asked_for_in_the_form(visit: Any, studio: Any) -> None:
+    page = visit.get("/models/new").text
+    assert "Weight averaging (EMA)" in page
+    assert re.search(r'name="average_weights" type="text" value=""', page), "left out, nothing is averaged"
+    visit.post("/models/new", data={**SMALL, "average_weights": "0.999", "standard_network": "tensorflow/lenet"})
+    visit.post("/models/new", data={**SMALL, "average_weights": ""})
+    found = [(_spec(job)["backend"], _spec(job)["average_weights"]) for job in _jobs(studio)]
+    assert sorted(found) == [("null", None), ("tensorflow", 0.999)]
+
+
 def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
     sent = {**SMALL, "name": "many", "learning_rate": "0.1, 0.01", "batch_size": "[16, 32, 64]"}
     counted = visit.post("/models/new/check", data=sent)
@@ -119,6 +129,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
     ("sent", "place", "sentence"),
     [
         ({"epochs": "0"}, "epochs", "`epochs` must be at least 1. Received: 0."),
+        ({"average_weights": "1"}, "average_weights", "`average_weights` must be less than 1. Received: 1."),
         ({"epochs": "many"}, "epochs", "`epochs` must be a whole number. Received: &#34;many&#34;."),
         ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "`learning_rate` must be a number."),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Form, Response
+from fastapi import Depends, Form, Response
 from pydantic import Field
 
 from ziggurat.api.guard import new_router
@@ -21,6 +21,32 @@ __all__ = ["router"]
 router = new_router(prefix="/api/v1", tags=["models"])
 
 _Checkpoint = Annotated[str, Form(description="A name, `best` or `latest`; empty: the best, or else the latest.")]
+
+
+def _asked_how(
+    checkpoint: _Checkpoint = "", device: Annotated[str, Form(pattern="^(cpu|[0-9]{1,3})?$")] = ""
+) -> dict[str, str]:
+    return {"checkpoint": checkpoint, "device": device}
+
+
+_How = Annotated[dict[str, str], Depends(_asked_how)]
+"""Which checkpoint answers, and where it is computed."""
+
+
+def _asked_grad_cam(
+    grad_cam: Annotated[bool, Form(description="Also tell where in one picture it looked (Grad-CAM).")] = False,
+    grad_cam_class: Annotated[
+        str, Form(max_length=1000, description="Number of a class, or its name; empty: the likeliest.")
+    ] = "",
+    grad_cam_layer: Annotated[
+        str, Form(max_length=1000, description="A layer with maps; empty: the one of the last convolution.")
+    ] = "",
+) -> dict[str, str] | None:
+    return {"class": grad_cam_class, "layer": grad_cam_layer} if grad_cam else None
+
+
+_GradCam = Annotated[dict[str, str] | None, Depends(_asked_grad_cam)]
+"""Which class and layer are looked at; None where nobody asks for it."""
 
 
 class _Evaluate(RequestBody):
@@ -41,13 +67,26 @@ def predict(
     _who: Looker,
     job_id: str,
     pictures: Pictures,
+    how: _How,
+    looked: _GradCam,
     top: Annotated[int, Form(ge=1, le=1000)] = 5,
-    checkpoint: _Checkpoint = "",
-    device: Annotated[str, Form(pattern="^(cpu|[0-9]{1,3})?$")] = "",
 ) -> Response:
-    """Predict for pictures that are sent or named; one that cannot be read is among the failures."""
-    found = studio.training.predict(job_id, pictures, top=top, checkpoint=checkpoint, device=device)
-    return answer(found)
+    """Predict for pictures that are sent or named; one that cannot be read is among the failures.
+
+    With ``grad_cam``, of one picture also where in it the network finds what speaks for a class: ``grad_cam`` has
+    ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows of numbers from 0 to 1), ``largest``,
+    ``png``, ``heat_png`` and ``colours``; it is null where the picture cannot be read.
+    """
+    if looked is not None and len(pictures) != 1:
+        raise UsageError("Grad-CAM is of one picture.", received=f"{len(pictures)} pictures")
+    found = studio.training.predict(job_id, pictures, top=top, **how)
+    if looked is None:
+        return answer(found)
+    heat = None
+    if not found["failures"]:
+        heat = studio.training.grad_cam(job_id, pictures[0], **how, **looked)
+        heat = {name: value for name, value in heat.items() if name not in ("file", "classes")}
+    return answer({**found, "grad_cam": heat})
 
 
 @router.post("/models/{job_id}/activations", response_model=Json)

@@ -81,8 +81,9 @@ def preview(studio: Held, _who: Trainer, body: _Source) -> Response:
     """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …
 
     A sample has its picture (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``
-    (left, top, right, bottom, in pixels of ``width_px`` by ``height_px``) and perhaps ``polygons``, and ``mask_png``, a
-    picture of class numbers. ``colours`` and ``ignore_class`` say how masks are to be coloured.
+    (left, top, right, bottom, in pixels of ``width_px`` by ``height_px``) and perhaps ``polygons`` or ``mask`` (run
+    lengths as COCO writes them, of the same pixels), and ``mask_png``, a picture of class numbers. ``colours`` and
+    ``ignore_class`` say how masks are to be coloured.
     """
     studio.paths.check_spec(body.spec)
     return answer(studio.datasets.preview(body.spec, samples=body.samples, time_limit_s=body.time_limit_s))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import quote
 
-from fastapi import Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from ziggurat.api.guard import new_router
@@ -29,6 +30,7 @@ class _Network(RequestBody):
 class _Describe(_Network):
     input_shape: list[Annotated[int, Field(ge=1, le=65536)]] | None = Field(None, min_length=1, max_length=4)
     classes: int | None = Field(None, ge=1, le=1_000_000)
+    tensorboard: bool = Field(False, description="Whether its graph is kept for a while, to be shown in TensorBoard.")
 
 
 class _Debug(_Network):
@@ -59,9 +61,19 @@ def network_text(studio: Held, _who: Viewer, name: str, framework: _Framework = 
 
 
 @router.post("/networks/describe", response_model=Json)
-def describe(studio: Held, _who: Trainer, body: _Describe) -> Response:
-    """Describe a network: layers, shapes, parameters, cost. Its code runs in a process of its own."""
-    return answer(studio.training.describe(**body.model_dump()))
+def describe(request: Request, studio: Held, _who: Trainer, body: _Describe) -> Response:
+    """Describe a network: layers, shapes, parameters, cost. Its code runs in a process of its own.
+
+    With `tensorboard`, the answer has `tensorboard` too: `address` of the page that opens its graph there (from the
+    root of the server; null where there is none), and `problem`, which says why there is none.
+    """
+    options = body.model_dump(exclude={"tensorboard"})
+    if not body.tensorboard:
+        return answer(studio.training.describe(**options))
+    found = studio.graphs.describe(**options)
+    name, problem = found["tensorboard"]["graph"], found["tensorboard"]["problem"]
+    address = f"{quote(request.scope.get('root_path', ''))}/models/graphs/{name}" if name else None
+    return answer({**found, "tensorboard": {"address": address, "problem": problem}})
 
 
 @router.post("/networks/debug", response_model=Json)

@@ -91,6 +91,7 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             weight_decay=request.weight_decay,
             gradient_clip=request.gradient_clip,
             accumulate=request.accumulate,
+            average_weights=request.average_weights,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
 
@@ -140,6 +141,7 @@ def restore_pretrained(
     }
     plan = plan_restore(weights, pretrained, freeze)
     program.assign({name: pretrained[source] for name, source in {**plan.restored, **plan.frozen}.items()})
+    program.start_averages()
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Owns the description of a network's graph: its operations with shapes, its layers with their weights, its cost."""
+"""Owns what is said of a network: operations with shapes, layers with their weights, cost, and TensorBoard's graph."""
 
 from __future__ import annotations
 
@@ -10,9 +10,26 @@ from ziggurat.backends.tensorflow.ancestry import names_behind
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
 
-__all__ = ["GraphDescription", "LayerRow", "OperationRow", "VariableRow", "describe_graph"]
+__all__ = [
+    "GraphDescription",
+    "LayerRow",
+    "OperationRow",
+    "VariableRow",
+    "describe_graph",
+    "graph_for_tensorboard",
+    "light_graph",
+]
 
 _SCOPE: Final = "val/"
+_LARGE_BYTES: Final = 1024
+"""A constant with more bytes tells nobody anything in a picture of a graph."""
+
+_MOST_CONSTANT_BYTES: Final = 512 << 20
+"""TensorFlow copies all constants several times to give a graph away, and cannot at all beyond 2 GiB."""
+
+_MOST_GRAPH_BYTES: Final = 32 << 20
+"""Some 100,000 operations; TensorBoard's page stands still for minutes long before."""
+
 _PLUMBING: Final = frozenset({"Const", "Identity", "NoOp", "ReadVariableOp", "VarHandleOp", "Assert", "Shape"})
 
 
@@ -110,6 +127,53 @@ def describe_graph(built: JobGraph) -> GraphDescription:
         multiply_adds=sum(_multiply_adds(each) for each in shown),
         outputs=[_shape(tensor) for tensor in built.validation.outputs],
         scalars=sorted(built.validation.scalars),
+    )
+
+
+def graph_for_tensorboard(
+    graph: Any, *, most_constant_bytes: int = _MOST_CONSTANT_BYTES, most_bytes: int = _MOST_GRAPH_BYTES
+) -> tuple[bytes, str]:
+    """Return a graph as a serialized ``GraphDef`` with the shapes of its tensors and without large constants.
+
+    Args:
+        graph: the whole graph of a job.
+        most_constant_bytes: of all constants, before the large ones are left out.
+        most_bytes: of the result.
+
+    Returns:
+        The graph and an empty text; or no bytes, and why there are none.
+    """
+    constant_bytes = sum(_constant_bytes(each) for each in graph.get_operations() if each.type == "Const")
+    if constant_bytes > most_constant_bytes:
+        return b"", _too_large("The constants of the network are", constant_bytes, most_constant_bytes)
+    try:
+        definition = light_graph(graph)
+    except ValueError as error:  # functions too may hold constants, of more than a message can have
+        return b"", f"TensorFlow must give the graph away. Received: {error}"
+    size_bytes = definition.ByteSize()
+    if size_bytes > most_bytes:
+        return b"", _too_large("The graph is", size_bytes, most_bytes)
+    return definition.SerializeToString(), ""
+
+
+def light_graph(graph: Any) -> Any:
+    """Return the ``GraphDef`` of a graph with the shapes of its tensors and without large constants."""
+    definition = graph.as_graph_def(add_shapes=True)
+    for node in definition.node:
+        if node.op == "Const" and len(node.attr["value"].tensor.tensor_content) > _LARGE_BYTES:
+            node.attr["value"].tensor.tensor_content = b"(left out)"
+    return definition
+
+
+def _constant_bytes(operation: Any) -> int:
+    output = operation.outputs[0]
+    return _count(output.shape.as_list()) * output.dtype.size if output.shape.is_fully_defined() else 0
+
+
+def _too_large(what: str, size_bytes: int, most_bytes: int) -> str:
+    return (
+        f"{what} {size_bytes / (1 << 20):,.1f} MiB large; TensorBoard is given at most "
+        f"{most_bytes / (1 << 20):,.1f} MiB."
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.averages import AveragedWeights, average_weights
 from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
@@ -33,6 +34,7 @@ class GraphOptions:
         weight_decay: factor of the squared weights; added to the cost, or decoupled with ``adamw``.
         gradient_clip: largest global norm; None for no limit.
         accumulate: parts that a batch is trained in, their gradients averaged.
+        average_weights: decay of the averages of the weights; None for no averages.
     """
 
     batch_size: int
@@ -45,6 +47,7 @@ class GraphOptions:
     weight_decay: float = 0.0
     gradient_clip: float | None = None
     accumulate: int = 1
+    average_weights: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +61,7 @@ class JobGraph:
         y: placeholder of labels, or None.
         hyperparameters: name → variable.
         assignments: name → (placeholder, operation) for each hyperparameter.
-        train_op: one step of every optimizer.
+        train_op: one step of every optimizer, and of the averages.
         accumulate_op: adds the gradients of a part of a batch; None without accumulation.
         train_values: name → tensor of a training step.
         validation_values: name → tensor of an evaluation.
@@ -66,6 +69,7 @@ class JobGraph:
         training: the towers that train.
         validation: the tower that evaluates.
         inference: the tower that predicts.
+        averages: of the weights; None where nobody asked for them.
     """
 
     graph: Any
@@ -82,6 +86,7 @@ class JobGraph:
     training: list[BuiltTower]
     validation: BuiltTower
     inference: BuiltTower
+    averages: AveragedWeights | None = None
 
 
 def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = None) -> JobGraph:
@@ -111,6 +116,10 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     train_op, accumulate_op, norm = _training(training, options, hyperparameters, step, is_frozen, shared.path)
     validation = build_tower(shared, x, y, stage="val", device=_device(options.devices, 0))
     inference = build_tower(shared, x, None, stage="inf", device=_device(options.devices, 0))
+    averages = None
+    if options.average_weights is not None:  # behind everything else, so that the other operations stay what they were
+        averages = average_weights(options.average_weights, _trained(is_frozen), step, train_op)
+        train_op = averages.update
     train_values = _values(training, y, shared.classes)
     train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
     return JobGraph(
@@ -128,6 +137,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         training=training,
         validation=validation,
         inference=inference,
+        averages=averages,
     )
 
 
@@ -228,15 +238,19 @@ def _training(
 
 def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOptions, is_frozen: Any) -> list[Any]:
     loss = tower.losses[number]
-    variables = list(loss.variables) if loss.variables is not None else tf.trainable_variables()
-    if is_frozen is not None:
-        variables = [variable for variable in variables if not is_frozen(variable.op.name)]
+    variables = _trained(is_frozen, loss.variables)
     value = loss.value
     if options.weight_decay and options.optimizer != "adamw":
         value += options.weight_decay * exact_sum([tf.nn.l2_loss(each) for each in _decayed(variables)] or [0.0])
     pairs = optimizer.compute_gradients(value, variables, aggregation_method=tf.AggregationMethod.EXPERIMENTAL_TREE)
     known = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
     return [pair for pair in tower.tower.gradientUpdate(known) if pair[0] is not None]
+
+
+def _trained(is_frozen: Any, variables: Sequence[Any] | None = None) -> list[Any]:
+    """Return what is trained of some variables, or of all trainable ones."""
+    chosen = tf.trainable_variables() if variables is None else variables
+    return [variable for variable in chosen if is_frozen is None or not is_frozen(variable.op.name)]
 
 
 def _decayed(variables: Sequence[Any]) -> list[Any]:

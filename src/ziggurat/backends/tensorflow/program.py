@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
@@ -15,9 +16,6 @@ from ziggurat.backends.tensorflow.summaries import with_short_tags
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
-
-_LARGE_BYTES: Final = 1024
-"""A constant with more bytes tells nobody anything in a picture of a graph."""
 
 
 class TensorFlowProgram:
@@ -35,6 +33,7 @@ class TensorFlowProgram:
     def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
         self.graph = graph
         self._parts = batch_parts
+        self._is_averaged = False
         with graph.graph.as_default():
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
             self._placeholders, self._load = _loading(self._variables)
@@ -43,6 +42,7 @@ class TensorFlowProgram:
         self.session = tf.Session(graph=graph.graph, config=config)
         try:
             self.session.run(initializer)
+            self.start_averages()
         except tf.errors.OpError as error:
             self.session.close()
             raise explained(error, graph.path, doing="start") from error
@@ -64,6 +64,7 @@ class TensorFlowProgram:
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
         names = tuple(names)
+        self._use_averages(False)
         try:
             if self._parts == 1:
                 return _named(names, self._call("train", names)(*self._fed(batch)))
@@ -77,8 +78,9 @@ class TensorFlowProgram:
             raise explained(error, self.graph.path) from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
-        """Run the validation tower on one batch ``[x, y]``."""
+        """Run the validation tower on one batch ``[x, y]``, with the averaged weights where there are any."""
         names = tuple(names)
+        self._use_averages(True)
         try:
             return _named(names, self._call("evaluate", names)(*self._fed(batch)))
         except tf.errors.OpError as error:
@@ -98,6 +100,7 @@ class TensorFlowProgram:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return every variable by name: weights, slots of the optimizer, averages, hyperparameters, global step."""
+        self._use_averages(False)
         values = self.session.run(self._variables)
         return {name: np.array(value) for name, value in values.items()}
 
@@ -147,6 +150,7 @@ class TensorFlowProgram:
         if self.graph.summary is None:
             return b""
         part = [np.array_split(array, self._parts)[0] for array in self._fed(batch)]
+        self._use_averages(True)
         try:
             (summary,) = self._call("summarise", ())(*part)
         except tf.errors.OpError as error:
@@ -155,11 +159,7 @@ class TensorFlowProgram:
 
     def graph_bytes(self) -> bytes:
         """Return the graph as a serialized ``GraphDef``, with the shapes of its tensors and without large constants."""
-        definition = self.graph.graph.as_graph_def(add_shapes=True)
-        for node in definition.node:
-            if node.op == "Const" and len(node.attr["value"].tensor.tensor_content) > _LARGE_BYTES:
-                node.attr["value"].tensor.tensor_content = b"(left out)"
-        return definition.SerializeToString()
+        return light_graph(self.graph.graph).SerializeToString()
 
     def assign(self, values: Mapping[str, np.ndarray]) -> None:
         """Give some variables other values, in one call.
@@ -167,6 +167,7 @@ class TensorFlowProgram:
         Args:
             values: variable name → array of the variable's shape.
         """
+        self._use_averages(False)
         self.session.run(
             [self._load[name] for name in values], {self._placeholders[name]: value for name, value in values.items()}
         )
@@ -176,9 +177,25 @@ class TensorFlowProgram:
 
     def predict(self, x: np.ndarray) -> list[np.ndarray]:
         """Return the outputs of the inference tower for ``x: (N, H, W, C) float32``."""
+        self._use_averages(True)
         return self.session.run(self.graph.inference.outputs, {self.graph.x: x})
 
+    def start_averages(self) -> None:
+        """Begin to average at the weights as they are now."""
+        if self.graph.averages is not None:
+            self._use_averages(False)
+            self.session.run(self.graph.averages.start)
+
     # ---- inside
+
+    def _use_averages(self, wanted: bool) -> None:
+        """Let the network compute with the averaged weights, or with those that are trained.
+
+        They are exchanged when the need changes, so twice a validation, not twice a batch.
+        """
+        if self.graph.averages is not None and wanted != self._is_averaged:
+            self.session.run(self.graph.averages.exchange)
+            self._is_averaged = wanted
 
     def _fed(self, batch: Any) -> list[np.ndarray]:
         fed = [

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.datasets.catalogue import Catalogue, Entry
-from ziggurat.datasets.creation.labels import fit_objects
+from ziggurat.datasets.creation.labels import fit_objects, misfits
 from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
 from ziggurat.datasets.creation.sums import PictureSums
 from ziggurat.datasets.formats import importer
@@ -191,13 +191,12 @@ def _record(plan: ChunkPlan, reader: PartReader, entry: Entry, facts: ChunkFacts
             fitted = fit_picture(part, plan.fitting, entry.key)
             picture = picture or fitted
             parts.append(_kept(plan, reader, address, fitted.content))
-    label, problem = _label(entry, picture)
+    label, problems = _label(entry, picture)
     value = pack_record(parts, label)
     _note(plan, facts, entry, first, picture, is_training=is_training)
     if label is not entry.label:
         facts.labels[len(facts.numbers)] = label
-    if problem is not None:
-        facts.problems.append(problem)
+    facts.problems += problems
     return value
 
 
@@ -233,15 +232,19 @@ def _kept(plan: ChunkPlan, reader: PartReader, address: str | bytes, content: An
     return FileReference(str(address), about.st_size, about.st_mtime_ns)
 
 
-def _label(entry: Entry, picture: FittedPicture | None) -> tuple[Any, Problem | None]:
+def _label(entry: Entry, picture: FittedPicture | None) -> tuple[Any, list[Problem]]:
     if picture is None or picture.transform is None or picture.pixels is None or entry.objects is None:
-        return entry.label, None
+        return entry.label, []
     height, width = picture.pixels.shape[:2]
-    label, lost = fit_objects(entry.label, picture.transform, (height, width))
-    if not lost:
-        return label, None
-    reason = f"{lost} of {entry.objects} objects are outside of the fitted picture."
-    return label, Problem(key=entry.key, kind="object-lost", reason=reason)
+    label, lost = fit_objects(entry.label, picture.transform, (height, width), picture.source_size)
+    problems = []
+    if lost:
+        reason = f"{lost} of {entry.objects} objects are outside of the fitted picture."
+        problems.append(Problem(key=entry.key, kind="object-lost", reason=reason))
+    if bad := misfits(entry.label, picture.source_size):
+        reason = f"{bad} of {entry.objects} objects have a mask that is not as large as the picture: they stay without."
+        problems.append(Problem(key=entry.key, kind="bad-mask", reason=reason))
+    return label, problems
 
 
 def _note(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +10,17 @@ import numpy as np
 
 from ziggurat.dataflow.imgaug.labels import clip_boxes, clip_polygon
 from ziggurat.dataflow.imgaug.transform import Transform
-from ziggurat.errors import MissingDependencyError
 from ziggurat.records.objects import ImageObject, objects_from_json, objects_to_json
+from ziggurat.records.run_lengths import mask_pixels, read_run_lengths, run_lengths
 
-__all__ = ["fit_objects"]
+__all__ = ["fit_objects", "misfits"]
 
 
 def fit_objects(
-    label: list[Mapping[str, Any]], transform: Transform, size: tuple[int, int]
+    label: list[Mapping[str, Any]],
+    transform: Transform,
+    size: tuple[int, int],
+    source_size: tuple[int, int] | None = None,
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the objects of a fitted picture, and how many of them are no longer in it.
 
@@ -26,6 +28,7 @@ def fit_objects(
         label: of the picture as it came.
         transform: what was done to it.
         size: (height, width) of the fitted picture.
+        source_size: likewise, of the picture as it came; a mask of another size is left out.
     """
     kept: list[ImageObject] = []
     objects = objects_from_json(label)
@@ -39,10 +42,21 @@ def fit_objects(
                 each,
                 box=(left, top, right, bottom),
                 polygons=_polygons(each, transform, size),
-                mask=None if each.mask is None else _mask(each.mask, transform),
+                mask=None if each.mask is None else _mask(each.mask, transform, source_size),
             )
         )
     return objects_to_json(kept), len(objects) - len(kept)
+
+
+def misfits(label: Iterable[Mapping[str, Any]], source_size: tuple[int, int] | None) -> int:
+    """Return how many objects have a mask that is not as large as their picture, or is none.
+
+    Args:
+        label: of a picture.
+        source_size: its (height, width) as it came; None where nobody knows.
+    """
+    masks = (read_run_lengths(each["mask"]) for each in label if "mask" in each)
+    return sum(mask is None or (source_size is not None and tuple(mask["size"]) != source_size) for mask in masks)
 
 
 def _polygons(each: ImageObject, transform: Transform, size: tuple[int, int]) -> tuple[tuple[float, ...], ...]:
@@ -51,16 +65,10 @@ def _polygons(each: ImageObject, transform: Transform, size: tuple[int, int]) ->
     return tuple(tuple(round(float(value), 3) for value in polygon.ravel()) for polygon in moved if len(polygon) >= 3)
 
 
-def _mask(run_lengths: Mapping[str, Any], transform: Transform) -> dict[str, Any]:
-    try:
-        from pycocotools import mask as coco_mask
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError("pycocotools", extra="coco", purpose="resizing masks in run lengths") from error
-    counts = run_lengths["counts"]
-    encoded = {"size": run_lengths["size"], "counts": counts.encode() if isinstance(counts, str) else counts}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, about the inside of pycocotools
-        pixels = coco_mask.decode(encoded)  # pyright: ignore[reportArgumentType]
-    moved = transform.apply_mask(pixels)
-    again: Any = coco_mask.encode(np.asfortranarray(moved))
-    return {"size": [int(side) for side in again["size"]], "counts": again["counts"].decode()}
+def _mask(
+    content: Mapping[str, Any], transform: Transform, source_size: tuple[int, int] | None
+) -> dict[str, Any] | None:
+    """Return a mask as it follows its picture; None where it cannot."""
+    if misfits([{"mask": content}], source_size):
+        return None
+    return run_lengths(transform.apply_mask(mask_pixels(content)))

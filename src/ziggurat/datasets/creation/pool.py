@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import cv2
 
+from ziggurat.datasets.sources.web_client import address_limits, limit_addresses
 from ziggurat.errors import DataWorkerError
+from ziggurat.web_addresses import AllowedAddresses
 
 __all__ = ["in_processes"]
 
@@ -42,7 +44,7 @@ def in_processes(
         return
     # Spawned, not forked: a fork of a process with threads may hang, and OpenCV has some.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (function, shared)) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits())) as pool:
         waiting: set[Future[_Result]] = set()
         try:
             for task in tasks:
@@ -66,9 +68,10 @@ def in_processes(
 _mine: tuple[Callable[..., Any], Any] | None = None
 
 
-def _begin(function: Callable[..., Any], shared: Any) -> None:
+def _begin(function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None) -> None:
     global _mine
     _mine = (function, shared)
+    limit_addresses(addresses)
     cv2.setNumThreads(1)  # the processes are the parallelism
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -16,6 +16,7 @@ from ziggurat.datasets.importers.coco import KEY_FIELD
 from ziggurat.datasets.importers.coco_objects import EXACT_BOX
 from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.objects import ImageObject
+from ziggurat.records.run_lengths import mask_area, read_run_lengths
 from ziggurat.records.schema import Schema
 
 __all__ = ["export_coco"]
@@ -145,12 +146,15 @@ def _extent(start: float, end: float) -> float:
 
 
 def _area(each: ImageObject) -> float:
-    """Return the area in square pixels: as the source says it while it can still be true, else of outlines or box."""
+    """Return the area in square pixels: as the source says it while it can be true, else of mask, outlines or box."""
     said = each.details.get("area")
     box_area = each.width_px * each.height_px
     if isinstance(said, int | float) and 0 <= said <= box_area * 1.01 + 1:
         return said
-    if not each.polygons or each.mask is not None:
+    mask = None if each.mask is None else read_run_lengths(each.mask)
+    if mask is not None:
+        return mask_area(mask)
+    if not each.polygons:
         return box_area
     return sum(_polygon_area(polygon) for polygon in each.polygons)
 

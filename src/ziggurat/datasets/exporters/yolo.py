@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ziggurat.datasets.exporters.detection import DetectionExport, PlacedSample, SampleSource
 from ziggurat.datasets.exporters.report import ExportReport
 from ziggurat.records.objects import ImageObject
+from ziggurat.records.run_lengths import mask_outlines, read_run_lengths
 
 __all__ = ["export_yolo"]
 
@@ -33,7 +35,7 @@ def export_yolo(dataset: SampleSource, folder: Path, *, outlines: bool | None = 
         (folder / "images" / split).mkdir(parents=True)
         for sample in export.samples(split, prefix):
             if outlines is None and sample.objects:
-                outlines = all(len(each.polygons) == 1 for each in sample.objects)
+                outlines = all(len(_polygons(each)) == 1 for each in sample.objects)
             export.write(f"labels/{split}/{sample.stem(prefix)}.txt", _text(export, sample, bool(outlines)))
     content = {
         **{split: f"images/{split}" for split in dataset.splits},
@@ -55,8 +57,8 @@ def _text(export: DetectionExport, sample: PlacedSample, outlines: bool) -> str:
         lines.append(_outline_line(each, sample.size) if outlines else _box_line(each, sample.size))
         lost = {
             "outlines beside boxes": each.polygons and not outlines,
-            "several outlines of one object": outlines and len(each.polygons) > 1,
-            "run lengths": each.mask,
+            "several outlines of one object": outlines and len(_polygons(each)) > 1,
+            "run lengths": each.mask and not _is_whole(each, outlines),
             "crowds": each.crowd,
             "the mark of difficult objects": each.difficult,
             "further fields": each.details and set(each.details) != {"score"},
@@ -83,8 +85,25 @@ def _box_line(each: ImageObject, size: tuple[int, int]) -> str:
 
 def _outline_line(each: ImageObject, size: tuple[int, int]) -> str:
     left, top, right, bottom = each.box
-    points = max(each.polygons, key=len) if each.polygons else (left, top, right, top, right, bottom, left, bottom)
+    points = max(_polygons(each), key=len, default=(left, top, right, top, right, bottom, left, bottom))
     return _line(each.class_number, [value / size[place % 2] for place, value in enumerate(points)])
+
+
+def _polygons(each: ImageObject) -> tuple[tuple[float, ...], ...]:
+    """Return the outlines of an object; where it has none, those of its mask without the holes."""
+    if each.polygons or each.mask is None:
+        return each.polygons
+    return tuple(tuple(points.ravel().tolist()) for points, is_hole in _outlines(each) if not is_hole)
+
+
+def _is_whole(each: ImageObject, outlines: bool) -> bool:
+    """Return whether an outline says all that the object's mask does."""
+    return outlines and not each.polygons and [is_hole for _, is_hole in _outlines(each)] == [False]
+
+
+def _outlines(each: ImageObject) -> list[tuple[Any, bool]]:
+    mask = None if each.mask is None else read_run_lengths(each.mask)
+    return [] if mask is None else mask_outlines(mask)
 
 
 def _line(number: int, values: Sequence[float]) -> str:

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 from ziggurat.datasets.importers.detection import BoxRule, clean_json
 from ziggurat.datasets.samples import Problem
-from ziggurat.errors import MissingDependencyError
 from ziggurat.records.objects import ImageObject
+from ziggurat.records.run_lengths import read_run_lengths
 
 __all__ = ["EXACT_BOX", "object_of"]
 
 EXACT_BOX: Final = "ziggurat_box"
 """Field of our own exports: (left, top, right, bottom), where x + width does not give right in floating point."""
 _OWN_FIELDS: Final = frozenset(("image_id", "category_id", "bbox", "segmentation", "iscrowd", "difficult", EXACT_BOX))
-_LARGEST_MASK: Final = 1 << 30
 
 
 def object_of(
@@ -41,7 +40,7 @@ def object_of(
     if not isinstance(category, int | str) or category not in classes:
         reason = f"{where}: there is no category of id {_shown(category)}."
         return None, [Problem(key=key, kind="unknown-class", reason=reason)]
-    polygons, mask, problems = _segmentation(annotation.get("segmentation"), key, where)
+    polygons, mask, problems = _segmentation(annotation.get("segmentation"), key, where, size)
     box = _box(annotation) or _box_of_polygons(polygons)
     if box is None:
         return None, [Problem(key=key, kind="bad-box", reason=f"{where}: it has no box of four numbers."), *problems]
@@ -95,11 +94,14 @@ def _details(annotation: Mapping[str, Any], box: tuple[float, float, float, floa
 
 
 def _segmentation(
-    value: Any, key: str, where: str
+    value: Any, key: str, where: str, size: tuple[float, float] | None
 ) -> tuple[tuple[tuple[float, ...], ...], dict[str, Any] | None, list[Problem]]:
     if isinstance(value, Mapping):
-        mask = _mask(value)
+        mask = read_run_lengths(value)
         reason = f"{where}: its run lengths do not fit their size."
+        if mask and size and mask["size"] != [size[1], size[0]]:
+            reason = f"{where}: its mask is {mask['size'][1]} x {mask['size'][0]} pixels, not as large as its picture."
+            mask = None
         return (), mask, [] if mask else [Problem(key=key, kind="bad-mask", reason=reason)]
     outlines = value if isinstance(value, list) else []
     polygons = [_numbers(outline) for outline in outlines]
@@ -107,31 +109,6 @@ def _segmentation(
     reason = f"{where}: an outline is no list of at least three points."
     bad = [Problem(key=key, kind="bad-polygon", reason=reason)] if len(good) < len(polygons) else []
     return tuple(good), None, bad
-
-
-def _mask(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    size, counts = value.get("size"), value.get("counts")
-    if not isinstance(size, list) or len(size) != 2 or not all(type(each) is int and each > 0 for each in size):
-        return None
-    pixels = size[0] * size[1]
-    if isinstance(counts, str):
-        return {"size": size, "counts": counts} if counts.isascii() else None
-    if not isinstance(counts, list) or not all(type(each) is int and each >= 0 for each in counts):
-        return None
-    if sum(counts) != pixels or pixels > _LARGEST_MASK:
-        return None
-    return {"size": size, "counts": _compressed(counts, size)}
-
-
-def _compressed(counts: list[int], size: list[int]) -> str:
-    try:
-        from pycocotools import mask
-    except ImportError:
-        raise MissingDependencyError(
-            "pycocotools", extra="coco", purpose="reading masks of COCO files that are not compressed"
-        ) from None
-    encode: Any = mask.frPyObjects  # its stubs know no run lengths
-    return encode({"size": size, "counts": counts}, *size)["counts"].decode("ascii")
 
 
 def _finite(values: list[float]) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ziggurat.datasets.importer import FilePartReader
 from ziggurat.datasets.sources import came_from_outside, public_uri
-from ziggurat.datasets.sources.web_place import WebClient
+from ziggurat.datasets.sources.web_client import WebClient
 from ziggurat.errors import DataError, DatapointError
 
 __all__ = ["ListPictures", "UrlPartReader", "is_url"]
@@ -100,6 +100,8 @@ class UrlPartReader(FilePartReader):
             return self._client.content(address, _MOST_BYTES)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise DatapointError(public_uri(address), f"it cannot be fetched ({error}).") from None
+        except DataError as error:
+            raise DatapointError(public_uri(address), f"it may not be fetched. {error.rule}") from None
 
     def file(self, address: str) -> Path | None:  # type: ignore[override]
         """Return the file; None for an address of the web."""

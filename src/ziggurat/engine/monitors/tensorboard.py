@@ -25,7 +25,7 @@ from ziggurat.engine.monitors.tensorboard_records import (
 from ziggurat.engine.tasks import HasGraph
 from ziggurat.layout import JobFolder
 
-__all__ = ["TFEventWriter"]
+__all__ = ["TFEventWriter", "write_graph"]
 
 _START: Final = "events.out.tfevents."
 
@@ -61,7 +61,7 @@ class TFEventWriter(Monitor, NeedsFolder):
         now, step = self.trainer.monitors.now(), self.global_step
         is_first = not any(self._folder.glob(f"{_START}*"))
         try:
-            self._descriptor = _new_file(self._folder, now)
+            self._descriptor, _ = _new_file(self._folder, now)
         except OSError as error:
             self._problem = error.strerror or str(error)
         first = [file_version(now)]
@@ -133,18 +133,40 @@ class TFEventWriter(Monitor, NeedsFolder):
             )
 
 
+def write_graph(folder: Path, graph: bytes, now: float) -> Path:
+    """Write a file of events that holds a graph alone, as for a network that nobody trains; return its path.
+
+    Args:
+        folder: made where it is not there.
+        graph: a serialized ``GraphDef``.
+        now: seconds since 1970.
+
+    Raises:
+        OSError: where it cannot be written; then there is no such file.
+    """
+    descriptor, path = _new_file(folder, now)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(record(each) for each in (file_version(now), graph_event(now, graph)))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
 def _encoded(scalar: Scalar) -> bytes:
     return scalar_event(scalar.time, scalar.step, scalar.tag, scalar.value)
 
 
-def _new_file(folder: Path, now: float) -> int:
+def _new_file(folder: Path, now: float) -> tuple[int, Path]:
     """Open a file that sorts behind those that are there: TensorBoard reads them in order of their names."""
     folder.mkdir(parents=True, exist_ok=True)
     base = f"{_START}{int(now):010d}.{socket.gethostname()}"
     for number in range(1_000_000):
         path = folder / f"{base}.{number:06d}"
         try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o644)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND
+            return os.open(path, flags, 0o644), path
         except FileExistsError:
             continue
     raise FileExistsError(f"{base} exists a million times")

@@ -15,11 +15,11 @@ from ziggurat.api.routes.access import Held, Looker, Trainer, Uploader, Viewer
 from ziggurat.api.routes.pictures import posted_pictures
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError, ZigguratError
-from ziggurat.web.kept_pictures import kept_pictures
+from ziggurat.web.kept_pictures import KeptPictures, kept_pictures
 from ziggurat.web.new_dataset_files import take_files
 from ziggurat.web.pages import is_part, page, part, see_other
 from ziggurat.web.tried_forms import FieldError, at_field, sent_files, typed_texts, whole_number
-from ziggurat.web.tried_pictures import Question, layers_answer, one_answer, some_answer
+from ziggurat.web.tried_pictures import OneAnswer, Question, heat_answer, layers_answer, one_answer, some_answer
 from ziggurat.web.tried_view import TABS, model_test
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.picture_sources import picture_source
@@ -52,7 +52,7 @@ def show(
 
 @router.post(f"{_PLACE}/one", include_in_schema=False)
 async def one(request: Request, studio: Held, _who: Looker, job_id: str) -> Response:
-    """Return what the model says of one picture; with ``look=layers``, what each layer makes of it."""
+    """Return what the model says of one picture; with ``look``, also its ``layers``, or ``grad-cam``."""
     async with request.form(max_files=1, max_fields=20) as form:
         return await run_in_threadpool(_one, request, studio, job_id, form)
 
@@ -112,18 +112,30 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
     typed = typed_texts(form)
     url = typed.get("url", "").strip()
     typed["url"] = "" if has_secret(url) else url
-    look = layers_answer if typed.get("look") == "layers" else one_answer
     try:
         question = _question(job_id, typed, _MOST_TOP)
         chosen = at_field("picture", _picture, request, studio, form, {**typed, "url": url})
-        result = look(studio, question, chosen, kept_pictures(request))
+        result = _look(studio, question, chosen, kept_pictures(request), typed)
     except (FieldError, ZigguratError) as error:
         return _refused(request, studio, job_id, "one", typed, error)
     typed = {**typed, "kept": result.kept}
+    status = 200 if result.heat_error is None else status_of(result.heat_error)
     if is_part(request, "test-one"):
-        job = studio.jobs.get(job_id)
-        return part(request, "test_model/one_result.html", job=job, typed=typed, one=result, problems={}, error=None)
-    return _page(request, studio, job_id, "one", typed, one=result)
+        values = {"job": studio.jobs.get(job_id), "typed": typed, "one": result, "problems": {}, "error": None}
+        return part(request, "test_model/one_result.html", status, **values)
+    return _page(request, studio, job_id, "one", typed, status=status, one=result)
+
+
+def _look(
+    studio: Studio, question: Question, picture: tuple[str, bytes], kept: KeptPictures, typed: Mapping[str, str]
+) -> OneAnswer:
+    """Return what is said of a picture, with what the person wants to see beside it."""
+    if typed.get("look") == "layers":
+        return layers_answer(studio, question, picture, kept)
+    if typed.get("look") == "grad-cam":
+        chosen = {"class_name": typed.get("grad_cam_class", ""), "layer": typed.get("grad_cam_layer", "")}
+        return heat_answer(studio, question, picture, kept, **chosen)
+    return one_answer(studio, question, picture, kept)
 
 
 def _few(request: Request, studio: Studio, job_id: str, form: FormData) -> Response:

@@ -17,7 +17,16 @@ from ziggurat.worker.inference.waiting import AT_ONCE
 from ziggurat.worker.tasks.evaluation import Confusion
 from ziggurat.worker.tasks.prediction import described
 
-__all__ = ["PredictRequest", "evaluate", "fitted_picture", "pictures_of", "predict", "top_of"]
+__all__ = [
+    "DecodedPicture",
+    "PredictRequest",
+    "decoded_picture",
+    "evaluate",
+    "fitted_picture",
+    "pictures_of",
+    "predict",
+    "top_of",
+]
 
 _TOP: Final = 5
 _Picture = tuple[str, bytes]
@@ -108,18 +117,46 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
-    """Return the name of a request's one picture, and it as the network gets it: (1, H, W, C) float32.
+@dataclass(frozen=True)
+class DecodedPicture:
+    """One picture of a request.
+
+    Args:
+        name: of its file.
+        seen: resized and cropped as the network sees it, (H, W, C) uint8.
+        x: as the network gets it, also less the mean and whitened: (1, H, W, C) float32.
+    """
+
+    name: str
+    seen: np.ndarray
+    x: np.ndarray
+
+
+def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPicture:
+    """Return a request's one picture.
 
     Raises:
         UsageError: where there is not just one.
         DatapointError: where it cannot be read.
     """
-    pictures = pictures_of(request)
+    pictures, preprocessing = pictures_of(request), model.job.preprocessing
     if len(pictures) != 1:
-        raise UsageError("Activations are those of one picture.", received=f"{len(pictures)} pictures")
+        raise UsageError("This is asked of one picture.", received=f"{len(pictures)} pictures")
     ((name, content),) = pictures
-    return name, model.job.preprocessing.finish(model.job.preprocessing.decode(content, name)[None])
+    fitted = preprocessing.decode(content, name)
+    height, width, _ = preprocessing.output_shape
+    top, left = (fitted.shape[0] - height) // 2, (fitted.shape[1] - width) // 2
+    return DecodedPicture(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
+
+
+def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
+    """Return the name of a request's one picture, and it as the network gets it: (1, H, W, C) float32.
+
+    Raises:
+        UsageError, DatapointError: as ``decoded_picture``.
+    """
+    picture = decoded_picture(model, request)
+    return picture.name, picture.x
 
 
 def pictures_of(request: Mapping[str, Any]) -> list[_Picture]:

@@ -21,6 +21,7 @@ from ziggurat.logs import set_up_logging
 from ziggurat.records.frames import write_frame
 from ziggurat.settings import load_settings
 from ziggurat.worker.inference.answers import PredictRequest, evaluate, predict
+from ziggurat.worker.inference.grad_cam import grad_cam
 from ziggurat.worker.inference.layers import activations
 from ziggurat.worker.inference.model import WarmModel
 from ziggurat.worker.inference.waiting import Requests
@@ -36,6 +37,7 @@ REQUESTS: Final[dict[str, Callable[[WarmModel, Mapping[str, Any]], dict[str, Any
     "predict": lambda model, request: _predict_together(model, [request])[0],
     "evaluate": evaluate,
     "activations": activations,
+    "grad_cam": grad_cam,
     "describe": lambda model, _request: model.describe(),
     "ping": lambda _model, _request: {"pid": os.getpid()},
 }

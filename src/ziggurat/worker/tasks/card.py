@@ -78,6 +78,8 @@ def _training(job: TrainedJob) -> Iterable[tuple[str, str]]:
     yield "learning rate", f"{spec.learning_rate:g}, schedule {_options(spec.schedule.model_dump())}"
     yield "batch size", str(spec.batch_size * spec.accumulate)
     yield "weight decay", f"{spec.weight_decay:g}"
+    if spec.average_weights is not None:
+        yield "averaged weights", f"decay {spec.average_weights:g}"
     yield "precision", spec.precision
     yield "seed", str(spec.seed)
     if spec.pretrained is not None:

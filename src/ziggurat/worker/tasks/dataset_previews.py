@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,7 +50,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         and ``count`` (None where that is not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask,
         empty where nobody said; ``ignore_class``: number in a mask that counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
-        ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, and ``problem_counts``; ``warnings``.
+        ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of pictures and masks that
+        were to be shown; ``problem_counts``: kind → how many were seen; ``warnings``.
 
     Raises:
         SpecError: where an option is wrong; ``details["field"]`` names it.
@@ -70,6 +72,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             importer=chosen, source=place, options=seen.options, schema=seen.schema, form=asked.image
         )
         samples, bad = shown.read(catalogue, request["samples"], showing)
+        problems = [*bad, *problems]
         return {
             "format": chosen.name,
             "title": chosen.title,
@@ -82,9 +85,9 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "samples": samples,
             "problems": [
                 {"kind": each.kind, "key": each.key, "reason": each.reason}
-                for each in [*bad, *problems, *catalogue.problems(limit=_PROBLEMS)][:_PROBLEMS]
+                for each in [*problems, *catalogue.problems(limit=_PROBLEMS)][:_PROBLEMS]
             ],
-            "problem_counts": dict(catalogue.problem_counts()),
+            "problem_counts": dict(Counter(catalogue.problem_counts()) + Counter(each.kind for each in problems)),
             "warnings": seen.warnings,
         }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.engine.backend import ProgramRequest
-from ziggurat.engine.tasks import Debugs, Describes
+from ziggurat.engine.monitors.tensorboard import write_graph
+from ziggurat.engine.tasks import Debugs, Describes, DescribesWithGraph
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 from ziggurat.worker.data import DataOptions, prepare_data
 from ziggurat.worker.sources import open_source
@@ -27,20 +29,42 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         request: ``network`` (a file, or the name of a standard network); ``backend`` (default ``tensorflow``);
             ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1); ``classes`` (default
-            10).
+            10); ``tensorboard`` (a folder for the graph that TensorBoard shows; none where it is left out).
 
     Returns:
-        ``network``, ``input_shape``, ``classes``, and what ``Describes.describe`` returns.
+        ``network``, ``input_shape``, ``classes``, and what ``Describes.describe`` returns. With ``tensorboard``, that
+        too: ``file`` (None where none was written) and ``problem`` (why).
     """
     backend = request.get("backend") or "tensorflow"
     asked = _network(request["network"], backend, request)
-    found = provider_of(backend, Describes, "describe networks").describe(asked)
+    provider = provider_of(backend, Describes, "describe networks")
+    if folder := request.get("tensorboard"):
+        found = _described_for_tensorboard(provider, asked, backend, Path(folder))
+    else:
+        found = provider.describe(asked)
     return {
         "network": request["network"],
         "input_shape": list(asked.input_shape),
         "classes": asked.classes,
         **found,
     }
+
+
+def _described_for_tensorboard(
+    provider: Describes, asked: ProgramRequest, backend: str, folder: Path
+) -> dict[str, Any]:
+    """Describe a network and write its graph. What is said of it holds, whether the graph could be written or not."""
+    if not isinstance(provider, DescribesWithGraph):
+        problem = f"The backend `{backend}` has no graph for TensorBoard."
+        return {**provider.describe(asked), "tensorboard": {"file": None, "problem": problem}}
+    found = provider.describe_with_graph(asked)
+    file, problem = None, found.problem
+    if found.graph:
+        try:
+            file = str(write_graph(folder, found.graph, time.time()))
+        except OSError as error:
+            problem = f"The graph for TensorBoard cannot be written into {folder}: {error.strerror or error}."
+    return {**found.description, "tensorboard": {"file": file, "problem": problem}}
 
 
 def debug(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import load_settings
+from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.stopping import ParentWatch
 from ziggurat.worker.tasks.dataset_previews import preview_dataset
 from ziggurat.worker.tasks.evaluation import evaluate
@@ -81,6 +82,7 @@ def perform(name: str, text: str) -> tuple[dict[str, Any], int]:
     """
     try:
         settings = load_settings()
+        keep_to_addresses(settings)
         with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)):
             return _task(name)(_request(text)), 0
     except ZigguratError as error:

@@ -38,10 +38,9 @@ class SamplePreviews:
 
     Each is ``key``, ``label`` in words, ``png`` (base64, at most 160 px wide or high; None where there is no picture),
     ``text`` (None where there is none), ``width_px`` and ``height_px`` as they would be stored (None without picture).
-    ``objects`` (None where the kind has none): the first 200 as ``ziggurat.records.objects`` writes them, but without
-    masks, in pixels of the stored picture, each with the ``name`` of its class; ``more_objects``: how many come after
-    those. ``mask_png`` (None where there is none, or where it cannot be read): base64, as large as ``png``, one channel
-    of class numbers.
+    ``objects`` (None where the kind has none): the first 200 as ``ziggurat.records.objects`` writes them, in pixels of
+    the stored picture, each with the ``name`` of its class; ``more_objects``: how many come after those. ``mask_png``
+    (None where there is none, or where it cannot be read): base64, as large as ``png``, one channel of class numbers.
 
     Args:
         importer: of its format.
@@ -58,7 +57,7 @@ class SamplePreviews:
     form: ImageForm
 
     def read(self, catalogue: Catalogue, count: int, showing: Deadline) -> tuple[list[dict[str, Any]], list[Problem]]:
-        """Return some samples from all over a catalogue, as many as can be read in time, and those that cannot be."""
+        """Return some samples from all over a catalogue, as many as can be read in time, and what cannot be read."""
         if not len(catalogue) or count < 1:
             return [], []
         numbers = np.unique(np.linspace(0, len(catalogue) - 1, num=min(count, len(catalogue)), dtype=int)).tolist()
@@ -67,16 +66,19 @@ class SamplePreviews:
         with self.importer.reader(self.source, self.options) as reader:
             for entry in catalogue.entries(numbers):
                 try:
-                    shown = showing.call(self._shown, entry, reader)
+                    found = showing.call(self._shown, entry, reader)
                 except DatapointError as error:
-                    problems.append(Problem(key=entry.key, kind="unreadable", reason=error.rule, left_out=True))
+                    problems.append(_unreadable(entry, error.rule))
                     continue
-                if shown is OVER:
+                if found is OVER:
                     break
-                samples.append(shown)
+                samples.append(found[0])
+                problems += found[1]
         return samples, problems
 
-    def _shown(self, entry: Entry, reader: PartReader) -> dict[str, Any]:
+    def _shown(self, entry: Entry, reader: PartReader) -> tuple[dict[str, Any], list[Problem]]:
+        """Return a sample as it is shown, and what in it cannot be read although its picture can."""
+        problems: list[Problem] = []
         role = self.schema.parts[0]
         address = entry.parts[0]
         part = address if isinstance(address, bytes) else reader.read(address)
@@ -87,25 +89,27 @@ class SamplePreviews:
             fitted = fit_picture(part, fitting, entry.key)
             pixels: Any = fitted.pixels
             shown |= {"png": _small_png(pixels), "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}
-            shown |= self._objects(entry.label, fitted) | {"mask_png": self._mask_png(entry, reader, fitted, fitting)}
+            shown |= self._objects(entry.label, fitted)
+            shown["mask_png"] = self._mask_png(entry, reader, fitted, fitting, problems)
         elif isinstance(part, np.ndarray):
             shown["text"] = f"array {part.shape} of {part.dtype}"
         else:
             shown["text"] = self._text(part, role)
-        return {"key": entry.key, "label": _label(entry.label, self.schema), **shown}
+        return {"key": entry.key, "label": _label(entry.label, self.schema), **shown}, problems
 
     def _objects(self, label: Any, fitted: FittedPicture) -> dict[str, Any]:
         if self.schema.kind != "detection" or not isinstance(label, list) or fitted.pixels is None:
             return {}
-        found: list[Any] = [
-            {name: value for name, value in each.items() if name != "mask"} for each in label[:_OBJECTS]
-        ]
+        found: list[Any] = label[:_OBJECTS]
         if fitted.transform is not None:
-            found, _ = fit_objects(found, fitted.transform, (fitted.pixels.shape[0], fitted.pixels.shape[1]))
+            size = (fitted.pixels.shape[0], fitted.pixels.shape[1])
+            found, _ = fit_objects(found, fitted.transform, size, fitted.source_size)
         named = [{**each, "name": _class_name(each["class"], self.schema)} for each in found]
         return {"objects": named, "more_objects": max(0, len(label) - _OBJECTS)}
 
-    def _mask_png(self, entry: Entry, reader: PartReader, fitted: FittedPicture, fitting: Fitting) -> str | None:
+    def _mask_png(
+        self, entry: Entry, reader: PartReader, fitted: FittedPicture, fitting: Fitting, problems: list[Problem]
+    ) -> str | None:
         number = self.schema.parts.index("mask") if "mask" in self.schema.parts else len(entry.parts)
         if number >= len(entry.parts):
             return None
@@ -113,11 +117,26 @@ class SamplePreviews:
         try:
             part = address if isinstance(address, bytes) else reader.read(address)
             mask = fit_mask(part, fitted, fitting, entry.key, self.schema.ignore_class or 0)
-        except (ZigguratError, OSError, ValueError, KeyError):  # making the data set says so; the picture can be shown
+        except DatapointError as error:  # the sample cannot come then; its picture is shown all the same
+            problems.append(_unreadable(entry, error.rule))
             return None
+        except (ZigguratError, OSError, ValueError, KeyError) as error:
+            reason = f"Its mask cannot be read ({type(error).__name__}: {error})."
+            problems.append(_unreadable(entry, reason))
+            return None
+        problems += self._strange_values(entry, mask)
         done, content = cv2.imencode(".png", _smaller(mask, cv2.INTER_NEAREST))
         assert done
         return base64.b64encode(content.tobytes()).decode()
+
+    def _strange_values(self, entry: Entry, mask: np.ndarray) -> list[Problem]:
+        """Return a problem where a mask has values that no class has; without names, each is a class."""
+        values = np.unique(mask)
+        strange = values[(values >= len(self.schema.class_names)) & (values != self.schema.ignore_class)]
+        if not self.schema.class_names or not len(strange):
+            return []
+        reason = f"Its mask has values that no class has: {', '.join(map(str, strange[:10].tolist()))}."
+        return [Problem(key=entry.key, kind="unknown-mask-value", reason=reason)]
 
     def _text(self, part: bytes, role: str) -> str:
         text = part.decode("utf-8", "replace")
@@ -127,6 +146,10 @@ class SamplePreviews:
                 f"{column.name}: {value}" for column, value in zip(columns, json.loads(text), strict=False)
             )
         return text if len(text) <= _TEXT_CHARACTERS else f"{text[: _TEXT_CHARACTERS - 1]}…"
+
+
+def _unreadable(entry: Entry, reason: str) -> Problem:
+    return Problem(key=entry.key, kind="unreadable", reason=reason, left_out=True)
 
 
 def _small_png(pixels: np.ndarray) -> str:

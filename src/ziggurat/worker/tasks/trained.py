@@ -13,6 +13,7 @@ import numpy as np
 
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.sources import DataFromList
+from ziggurat.engine.averages import with_averages
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.program import Program
@@ -38,7 +39,7 @@ class TrainedJob:
         preprocessing: what its network was trained with.
         class_names: by class number.
         checkpoint: name of the checkpoint.
-        state: what the checkpoint holds.
+        state: what the checkpoint holds; of weights that were averaged, the averages in their place.
         request: the network, for the backend.
     """
 
@@ -85,7 +86,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
         preprocessing=preprocessing,
         class_names=names,
         checkpoint=name,
-        state=state,
+        state=replace(state, arrays=with_averages(state.arrays)),
         request=_request(spec, preprocessing, names),
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.people import People
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
 from ziggurat.workspace.studio.janitor import Janitor
+from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER, KeptGraphs
 from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.reindexing import job_reader
@@ -46,7 +47,7 @@ def open_studio(
     """Put the studio of a workspace together; close it at the end.
 
     Args:
-        settings: of this process; workers get the same.
+        settings: of this process; workers get the same, and fetch for others: see ``settings.source_hosts``.
         url: of its database; ``studio.db`` in the workspace where it is not given.
         start: whether jobs are brought forward; without, they are only looked at and asked for.
         prefix: path below which the studio stands, such as ``/ziggurat``.
@@ -56,17 +57,14 @@ def open_studio(
         JobError: where another process serves the workspace; the message names it.
         StorageError: where workspace or database cannot be read or written, or the schema is newer.
     """
+    settings = replace(settings, is_for_others=True)
     root, environment = settings.workspace, child_environment(settings)
     with ExitStack() as made:
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         machine = Machine(root, settings=store.settings.all)
-        supervisor = Supervisor(
-            store,
-            LocalExecutor(worker_command, environment),
-            root,
-            resources=lambda: machine.resources(store.settings.all()),
-        )
+        executor = LocalExecutor(worker_command, environment)
+        supervisor = Supervisor(store, executor, root, resources=lambda: machine.resources(store.settings.all()))
         made.callback(supervisor.close)
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
         boards = made.enter_context(
@@ -77,14 +75,18 @@ def open_studio(
                 logs=_logs(root, "tensorboard"),
             )
         )
+        graphs, graph_boards = _graphs(root, environment, prefix, made)
         if start:
-            made.enter_context(_janitor(supervisor, store, root))
+            graphs.remove_all()  # pages that are open can ask for them again
+            made.enter_context(_janitor(supervisor, store, root, graphs))
         parts = StudioParts(
             store=store,
             supervisor=supervisor,
             people=People(store),
             inference=pool,
             tensorboards=boards,
+            graphs=graphs,
+            graph_boards=graph_boards,
             machine=machine,
         )
         studio = Studio(settings, parts, close=made.pop_all().close)
@@ -93,13 +95,25 @@ def open_studio(
     return studio
 
 
-def _janitor(supervisor: Supervisor, store: Store, root: Path) -> Janitor:
+def _graphs(
+    root: Path, environment: Mapping[str, str], prefix: str, made: ExitStack
+) -> tuple[KeptGraphs, TensorBoards]:
+    """Return the graphs of networks that nobody has trained, and their TensorBoards: of their own, so that looking at
+    some networks never ends the TensorBoard of a job.
+    """
+    graphs = KeptGraphs(root / GRAPHS_FOLDER, time.time, before_remove=lambda name: boards.release(name))
+    address = prefix + "/models/graphs/{job_id}/tensorboard"
+    boards = made.enter_context(TensorBoards(graphs.folder, environment, prefix=address))
+    return graphs, boards
+
+
+def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: KeptGraphs) -> Janitor:
     uploads = Uploads(root / "uploads", time.time)
 
     def clear_uploads() -> None:
         uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S))
 
-    return Janitor((supervisor.tidy, clear_uploads))
+    return Janitor((supervisor.tidy, clear_uploads, graphs.remove_old))
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.kept_graphs import KeptGraphs
 from ziggurat.workspace.studio.limits import Limits
+from ziggurat.workspace.studio.network_graphs import NetworkGraphs
 from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
@@ -35,6 +37,8 @@ class StudioParts:
         people: who may do it.
         inference: warm processes that predict.
         tensorboards: a TensorBoard for each job that is looked at.
+        graphs: of networks that nobody has trained.
+        graph_boards: a TensorBoard for each of those that is looked at.
         machine: devices, memory, disk.
     """
 
@@ -43,6 +47,8 @@ class StudioParts:
     people: Any
     inference: Any
     tensorboards: Any
+    graphs: KeptGraphs
+    graph_boards: Any
     machine: Any
 
 
@@ -59,6 +65,7 @@ class Studio:
         jobs: of every kind.
         datasets: data sets.
         training: networks and models.
+        graphs: of networks that nobody has trained, in TensorBoard.
         evaluations: models on whole splits and on many pictures.
         exports: trained models in formats of other programs.
         published: models that others start from.
@@ -96,6 +103,7 @@ class Studio:
         self.training = Training(
             self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock, parts.machine
         )
+        self.graphs = NetworkGraphs(parts.graphs, self.training.describe, parts.graph_boards)
         self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)
         self.published = Published(self.jobs, store.settings, clock)
         self.jobs.protect(self.published.refuse_deletion)

@@ -269,6 +269,13 @@ class Training:
         folder = Path(job.folder)
         return self._inference.activations(folder, checkpoint or None, picture, device or None, weights=weights)
 
+    def grad_cam(
+        self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", **options: Any
+    ) -> dict[str, Any]:
+        """Return where in a picture a model finds what speaks for a class; see ``InferencePool.grad_cam``."""
+        folder = Path(self._of_kind(job_id, "train").folder)
+        return self._inference.grad_cam(folder, checkpoint or None, picture, device or None, **options)
+
     def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
         """Evaluate a model on every sample of a split; the test split counts how often that is done."""
         job = self._of_kind(job_id, "train")

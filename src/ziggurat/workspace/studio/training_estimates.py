@@ -37,7 +37,7 @@ class NetworkSize:
     Args:
         parameters: numbers that are trained.
         weights_bytes: of all variables.
-        slots_bytes: that the optimizer keeps.
+        slots_bytes: that the optimizer keeps, and the averages of the weights.
         gradients_bytes: of the parameters.
         layers_bytes: what the operations give for the samples that one device gets in a step.
     """
@@ -74,7 +74,7 @@ def network_size(described: Mapping[str, Any], spec: TrainSpec) -> NetworkSize:
     return NetworkSize(
         parameters=parameters,
         weights_bytes=_NUMBER_BYTES * variables,
-        slots_bytes=_NUMBER_BYTES * parameters * SLOTS[spec.optimizer.name],
+        slots_bytes=_NUMBER_BYTES * parameters * (SLOTS[spec.optimizer.name] + (spec.average_weights is not None)),
         gradients_bytes=_NUMBER_BYTES * parameters * (2 if spec.accumulate > 1 else 1),
         layers_bytes=bytes_each * per_sample * samples,
     )

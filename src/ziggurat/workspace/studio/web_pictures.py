@@ -1,14 +1,12 @@
-"""Owns pictures that a person names by their address in the web: what may be asked, how it is fetched, and how much.
+"""Owns pictures that a person names by their address in the web: how they are fetched, and how much.
 
-A server that fetches what others name can be turned against its own network. Each name is resolved once, what it
-stands for is checked, and the connection goes to the address that was checked, also after a redirect.
+Each name is resolved once, what it stands for is checked (see ``ziggurat.web_addresses``), and the connection goes to
+the address that was checked, also after a redirect.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -20,6 +18,7 @@ import httpx
 
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.errors import DataError, UsageError, ZigguratError
+from ziggurat.web_addresses import AllowedAddresses, addresses_of, status_in_words
 
 __all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
 
@@ -38,10 +37,8 @@ _HEADERS: Final = {
     "Accept-Encoding": "identity",
     "Connection": "close",
 }
-_THROUGH_IPV4: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _SHOWN: Final = 200
 _UPLOAD: Final = "Save the picture and send the file."
-_IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class WebPictures:
@@ -54,7 +51,7 @@ class WebPictures:
     """
 
     def __init__(self, hosts: str = "", *, is_on: bool = True, limit_s: float = _LIMIT_S) -> None:
-        self._hosts = frozenset(_plain(name) for name in hosts.split(",") if name.strip())
+        self._allowed = AllowedAddresses.of("picture_hosts", hosts)
         self._is_on = is_on
         self._limit_s = limit_s
         self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
@@ -131,17 +128,13 @@ class WebPictures:
     async def _addresses(self, url: httpx.URL) -> list[str]:
         """Return what a name stands for; each of them may be asked, or none is."""
         found = await _resolved(url)
-        if not self._is_named(url) and not all(_is_global(ipaddress.ip_address(address)) for address in found):
+        if not self._allowed.allows(_plain_host(url), _port(url), found):
             raise UsageError(
-                "A picture is fetched from a public address, or from a host that the setting `picture_hosts` names.",
+                self._allowed.rule("A picture"),
                 received=f"`{_shown(url)}`, which is in a network of this machine",
-                advice=f"{_UPLOAD} Who runs the studio can add the host to `picture_hosts`.",
+                advice=f"{_UPLOAD} {self._allowed.advice}",
             )
         return found
-
-    def _is_named(self, url: httpx.URL) -> bool:
-        host = _plain(f"[{url.host}]" if ":" in url.host else _host(url))
-        return not self._hosts.isdisjoint((host, f"{host}:{_port(url)}"))
 
 
 def has_secret(url: str) -> bool:
@@ -179,10 +172,10 @@ def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
 
 async def _resolved(url: httpx.URL) -> list[str]:
     """Return the addresses that a name stands for now; nobody waits for a resolver longer than for the picture."""
-    found: Future[list[Any]] = Future()
+    found: Future[list[str]] = Future()
     threading.Thread(target=_resolve, args=(_host(url), _port(url), found), daemon=True).start()
     try:
-        return list(dict.fromkeys(each[4][0] for each in await asyncio.wrap_future(found)))
+        return await asyncio.wrap_future(found)
     except (OSError, UnicodeError):
         raise DataError(
             "The name in an address stands for a machine.",
@@ -191,11 +184,11 @@ async def _resolved(url: httpx.URL) -> list[str]:
         ) from None
 
 
-def _resolve(host: str, port: int, found: Future[list[Any]]) -> None:
+def _resolve(host: str, port: int, found: Future[list[str]]) -> None:
     if not found.set_running_or_notify_cancel():
         return
     try:
-        found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        found.set_result(addresses_of(host, port))
     except (OSError, UnicodeError) as error:
         found.set_exception(error)
 
@@ -214,7 +207,7 @@ async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.status_code != HTTPStatus.OK:
         raise DataError(
             "At its address, a picture is found.",
-            received=f"{_status(answer.status_code)} from `{_shown(url)}`",
+            received=f"{status_in_words(answer.status_code)} from `{_shown(url)}`",
             advice="Open the address in a browser; a picture behind a login is saved and sent.",
         )
     content = bytearray()
@@ -258,32 +251,9 @@ def _unanswered(url: httpx.URL, error: Exception | None) -> DataError:
     )
 
 
-def _status(number: int) -> str:
-    try:
-        return f"{number} {HTTPStatus(number).phrase}"
-    except ValueError:
-        return str(number)
-
-
-def _is_global(address: _IPAddress) -> bool:
-    """Return whether an address is one of the public internet; one that stands for another is what that one is."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if address in _THROUGH_IPV4:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return _is_global(inner)
-        if address.is_site_local or address.teredo is not None:
-            return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
-
-
-def _plain(host: str) -> str:
-    """Return a name, or a name with a port, as it is compared."""
-    name, colon, port = host.strip().lower().rpartition(":")
-    if not colon or not port.isdecimal():
-        return host.strip().lower().rstrip(".")
-    return f"{name.rstrip('.')}:{port}"
+def _plain_host(url: httpx.URL) -> str:
+    """Return a name as it is compared: in letters of ASCII, and an address of six without its brackets."""
+    return url.host if ":" in url.host else _host(url)
 
 
 def _host(url: httpx.URL) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.backend import build_job_graph
-from ziggurat.backends.tensorflow.describe import describe_graph
+from ziggurat.backends.tensorflow.describe import describe_graph, graph_for_tensorboard
 from ziggurat.backends.tensorflow.export.formats import FORMATS, Runner, format_named
 from ziggurat.backends.tensorflow.export.parity import parity_report
 from ziggurat.backends.tensorflow.export.serving import ServingModel, serving_model
@@ -18,7 +18,7 @@ from ziggurat.backends.tensorflow.export.trained import TrainedTower, tower_inpu
 from ziggurat.backends.tensorflow.foreign import ForeignModel, open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf2
 from ziggurat.engine.backend import ProgramRequest
-from ziggurat.engine.tasks import ExportOrder, ExportResult
+from ziggurat.engine.tasks import DescribedGraph, ExportOrder, ExportResult
 
 __all__ = ["TensorFlowTasks"]
 
@@ -33,6 +33,12 @@ class TensorFlowTasks:
     def describe(self, request: ProgramRequest) -> Mapping[str, Any]:
         """Describe the network's validation tower."""
         return asdict(describe_graph(build_job_graph(request)))
+
+    def describe_with_graph(self, request: ProgramRequest) -> DescribedGraph:
+        """Describe the network's validation tower, and give the graph of the whole training."""
+        built = build_job_graph(request)
+        graph, problem = graph_for_tensorboard(built.graph)
+        return DescribedGraph(description=asdict(describe_graph(built)), graph=graph, problem=problem)
 
     def open_foreign(self, path: Path) -> ForeignModel:
         """Open a frozen graph, a checkpoint with its metagraph, or a SavedModel."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.backend import session_config
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
+from ziggurat.backends.tensorflow.export.class_gradients import ClassGradients
 from ziggurat.backends.tensorflow.export.layers import layers_behind
 from ziggurat.backends.tensorflow.export.serving import give_weights, named_outputs
 from ziggurat.backends.tensorflow.failures import explained
@@ -22,7 +23,7 @@ __all__ = ["TrainedTower", "tower_input"]
 
 
 class TrainedTower:
-    """Evaluates and predicts; holds neither gradients nor an optimizer.
+    """Evaluates and predicts; holds no optimizer, and gradients only once somebody asks for them.
 
     Args:
         request: the network, its input shape, classes and class weights; whether it started from a pretrained model.
@@ -47,6 +48,7 @@ class TrainedTower:
             inference = build_tower(shared, self._x, None, stage="inf")
             self._layers = layers_behind(inference.outputs, "inf/model/")
             self._outputs = named_outputs(inference, request.classes)
+            self._gradients = ClassGradients(self._layers, self._outputs)
             cost = tf.add_n([loss.value for loss in validation.losses])
             self._values = {**named_outputs(validation, request.classes), **validation.scalars, "cost": cost}
             variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -66,11 +68,21 @@ class TrainedTower:
         """Return what each layer of the inference tower gives, in the order of the graph; the outputs come last."""
         return self._run({**self._layers, **self._outputs}, {self._x: x})
 
+    def map_layers(self) -> tuple[list[str], str]:
+        """Return the layers with maps in the order of the graph, and the usual one; empty where there is none."""
+        return list(self._gradients.layers), self._gradients.usual
+
+    def maps_and_gradients(self, x: np.ndarray, layer: str, class_number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's maps and the gradients of the score of a class by them, both (N, H, W, C) float32."""
+        (maps, gradients), chosen = self._gradients.fetches(layer, class_number)
+        found = self._run({"maps": maps, "gradients": gradients}, {self._x: x, **chosen})
+        return found["maps"], found["gradients"]
+
     def close(self) -> None:
         """Close the session; closing twice does nothing."""
         self._session.close()
 
-    def _run(self, fetches: Mapping[str, Any], feeds: Mapping[Any, np.ndarray]) -> Mapping[str, Any]:
+    def _run(self, fetches: Mapping[str, Any], feeds: Mapping[Any, Any]) -> Mapping[str, Any]:
         try:
             return self._session.run(fetches, feeds)
         except tf.errors.OpError as error:

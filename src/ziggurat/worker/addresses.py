@@ -1,0 +1,19 @@
+"""Owns what a worker may fetch from the web: for the people of a studio less than for who started it."""
+
+from __future__ import annotations
+
+from ziggurat.datasets.sources import limit_addresses
+from ziggurat.settings import Settings
+from ziggurat.web_addresses import AllowedAddresses
+
+__all__ = ["keep_to_addresses"]
+
+
+def keep_to_addresses(settings: Settings) -> None:
+    """Let this process fetch what its settings allow.
+
+    Args:
+        settings: of this process; a person on their own machine may fetch from everywhere.
+    """
+    allowed = AllowedAddresses.of("source_hosts", settings.source_hosts) if settings.is_for_others else None
+    limit_addresses(allowed)

@@ -1,0 +1,200 @@
+"""Shows that what a person does before the scripts of a page are there is not lost, and that no button is dead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import HeldScripts, RunningStudio
+from tests.integration.studio.studio_process import wait_for
+
+Hold = Callable[..., HeldScripts]
+
+
+@pytest.fixture
+def running(server: RunningStudio) -> Iterator[str]:
+    """Return the id of a training that runs, with a learning rate that changes."""
+    spec = {"kind": "train", "version": 1, "name": "long run", "backend": "null", "network": "mlp", "data": "digits"}
+    schedule = {"policy": "exp", "gamma": 0.999}
+    (job,) = server.client.train({**spec, "epochs": 100_000, "heartbeat_s": 0.2, "schedule": schedule})
+    wait_for(lambda: "learning_rate" in server.client.job(job["id"])["scalars"])
+    yield job["id"]
+    server.client.delete(job["id"], force=True)
+
+
+@pytest.mark.parametrize("names", ["**/static/vendor/**", "**/vendor/parts/upload-*"])
+def test_files_that_were_chosen_are_sent(
+    names: str, page: Page, server: RunningStudio, held_scripts: Hold, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(name, encoding="utf-8")
+    scripts = held_scripts(names)
+    scripts.open(f"{server.address}/datasets/new")
+    page.locator("#files").focus()
+    page.locator("#files").set_input_files([tmp_path / "a.txt", tmp_path / "b.txt"])
+    scripts.let_go()
+    expect(page.locator("#upload")).to_contain_text("2 files sent")
+    expect(page.get_by_label("Folder, file or archive")).not_to_have_value("")
+    expect(page.get_by_role("button", name="Choose files or an archive")).to_be_focused()
+
+
+def test_a_source_that_was_typed_is_looked_at(
+    page: Page, server: RunningStudio, held_scripts: Hold, digits: str
+) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/datasets/new")
+    field = page.get_by_label("Folder, file or archive")
+    field.press_sequentially(str(server.workspace / "uploads" / "digits"))
+    scripts.let_go()
+    expect(page.locator("#preview")).to_contain_text("10 classes")
+    expect(field).to_have_value(str(server.workspace / "uploads" / "digits"))
+    expect(field).to_be_focused()
+
+
+def test_what_was_chosen_for_a_model_acts(page: Page, server: RunningStudio, held_scripts: Hold, digits: str) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/models/new?dataset={digits}")
+    page.get_by_label("Linear classifier").check()
+    page.locator("#schedule").select_option("poly")
+    page.locator("#learning_rate").fill("0.1, 0.01")
+    scripts.let_go()
+    expect(page.locator("#rate-words")).to_contain_text("poly")
+    expect(page.locator("#rate polyline")).to_have_count(2)
+    expect(page.locator("#start")).to_have_text("Start 2 trainings")
+    expect(page.locator("#schedule")).to_have_value("poly")
+
+
+def test_a_filter_and_ticks_act(page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/?kind=train")
+    page.get_by_label("Choose all jobs on this page").check()
+    scripts.let_go()
+    expect(page.locator("#chosen")).to_have_text("1 chosen:")
+    expect(page.locator(f"#pick-{tiny_model}")).to_be_checked()
+    expect(page.get_by_label("Choose all jobs on this page")).to_be_checked()
+
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/?kind=train")
+    page.get_by_label("Find").fill("nobody")
+    scripts.let_go()
+    expect(page.get_by_text("Nothing matches this filter.")).to_be_visible()
+    expect(page).to_have_url(f"{server.address}/?kind=train&text=nobody")
+    expect(page.get_by_label("Find")).to_have_value("nobody")
+
+
+def test_a_name_that_is_being_typed_is_not_written_over(
+    page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str
+) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/?kind=train&rename={tiny_model}")
+    field = page.get_by_label("New name of tiny")
+    field.press("End")
+    page.keyboard.type(" on")
+    scripts.let_go()
+    expect(page.locator("body")).to_have_attribute("data-live", "on")
+    page.keyboard.type("e")
+    expect(field).to_have_value("tiny one")
+
+
+def test_what_happened_meanwhile_is_told(
+    page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str
+) -> None:
+    """It happened after the page was made and before its event stream was open."""
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/models/{tiny_model}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tiny")
+    server.client.change(tiny_model, name="renamed")
+    scripts.let_go()
+    expect(page.get_by_role("heading", level=1)).to_have_text("renamed")
+    server.client.change(tiny_model, name="tiny")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tiny")
+
+
+def test_a_learning_rate_that_is_typed_stays(
+    page: Page, server: RunningStudio, held_scripts: Hold, running: str
+) -> None:
+    scripts = held_scripts("**/vendor/parts/curves-*")
+    scripts.open(f"{server.address}/models/{running}")
+    expect(page.locator("body")).to_have_attribute("data-live", "on")
+    page.locator("#rate-value").fill("0.5")
+    page.locator("#content").focus()
+    scripts.let_go()
+    expect(page.get_by_label("Learning rate, on a logarithmic scale")).to_be_visible()
+    now = page.locator("#job-rate-now")
+    expect(now).not_to_have_attribute("data-rate", now.get_attribute("data-rate") or "")
+    expect(page.locator("#rate-value")).to_have_value("0.5")
+
+
+def test_who_types_code_goes_on_in_the_editor(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
+    scripts = held_scripts("**/vendor/parts/editor-*")
+    scripts.open(f"{server.address}/models/new")
+    page.locator("#method-custom").check()
+    page.locator("#network_text").fill("first line\nsecond")
+    page.keyboard.type(" line")
+    scripts.let_go()
+    code = page.locator(".cm-content")
+    expect(code).to_be_focused()
+    page.keyboard.type(", third word")
+    expect(page.locator("#network_text")).to_have_value("first line\nsecond line, third word")
+    expect(page.locator("#network_text")).to_be_hidden()
+
+
+def test_a_line_is_gone_to_before_the_editor_is_there(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
+    scripts = held_scripts("**/vendor/parts/editor-*")
+    scripts.open(f"{server.address}/models/new")
+    page.locator("#method-custom").check()
+    page.locator("#network_text").fill("one\ntwo\nthree")
+    button = '<button type="button" data-goto-line="2">Go to line 2</button>'  # as an answer about a network has it
+    page.evaluate("(html) => document.querySelector('#network-look').insertAdjacentHTML('beforeend', html)", button)
+    page.get_by_role("button", name="Go to line 2").click()
+    expect(page.locator("#network_text")).to_be_focused()
+    scripts.let_go()
+    expect(page.locator(".cm-content")).to_be_focused()
+    page.keyboard.type("line ")
+    expect(page.locator("#network_text")).to_have_value("one\nline two\nthree")
+
+
+def test_a_picture_that_was_chosen_is_answered(
+    page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str, digit_folders: Path
+) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/models/{tiny_model}/test")
+    page.get_by_label("A picture of this computer").set_input_files(min((digit_folders / "3").iterdir()))
+    scripts.let_go()
+    expect(page.locator("#test-one .said li")).to_have_count(5)
+
+
+def test_a_licence_that_was_opened_is_shown(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/about/licences")
+    page.locator("#own-1 summary").click()
+    scripts.let_go()
+    expect(page.locator("#own-1-text")).to_contain_text(re.compile("Apache License"))
+
+
+def test_no_button_is_dead_and_nothing_is_deleted_unasked(
+    browser: Any, page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str
+) -> None:
+    scripts = held_scripts()
+    scripts.open(f"{server.address}/models/{tiny_model}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tiny")
+    opens, asks = page.locator("#job-delete"), page.locator("form[data-confirm] button").first
+    for button in (opens, asks, page.locator("[data-copy]").first):
+        expect(button).to_be_hidden()
+    scripts.let_go()
+    expect(asks).to_be_visible()
+    opens.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+    context = browser.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(f"{server.address}/models/{tiny_model}")
+    expect(plain.locator("form[data-confirm] button").first).to_be_visible()
+    expect(plain.locator("#job-delete")).to_be_hidden()
+    expect(plain.get_by_role("link", name="Delete…")).to_be_visible()
+    context.close()

@@ -1,0 +1,68 @@
+"""A studio fetches data sets from public addresses and from hosts that are named; a person's own shell from all."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.datasets.web_folders import serving
+from ziggurat.settings import load_settings
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.studio.opening import open_studio
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def served(pets: Path) -> Any:
+    with serving(pets) as (server, address):
+        yield server, f"{address}/"
+
+
+def opened(tmp_path: Path, **flags: Any) -> Studio:
+    return open_studio(load_settings(flags={"workspace": tmp_path / "workspace", **flags}))
+
+
+def made(studio: Studio, spec: dict[str, Any]) -> Any:
+    """Return the job of a data set when it has ended."""
+    job = studio.datasets.create(JobRequest(spec={"name": "pets", "workers": 1, **spec}))
+    last = time.monotonic() + LIMIT_S
+    while (found := studio.jobs.get(job.id)).state not in ("done", "failed"):
+        assert time.monotonic() < last, found
+        time.sleep(0.05)
+    return found
+
+
+def test_a_studio_does_not_fetch_from_its_own_network(tmp_path: Path, served: Any) -> None:
+    with opened(tmp_path) as studio:
+        job = made(studio, {"source": served[1]})
+    assert job.state == "failed"
+    assert "public address, or from a host that the setting `source_hosts` names" in job.reason
+    assert served[0].asked == []
+
+
+def test_a_studio_fetches_from_a_host_that_is_named(tmp_path: Path, served: Any) -> None:
+    with opened(tmp_path, source_hosts=f"127.0.0.1:{served[0].server_port}") as studio:
+        job = made(studio, {"source": served[1]})
+        assert job.state == "done", job.reason
+    assert sum(path.endswith(".png") for path in served[0].asked) == 24
+
+
+def test_pictures_that_a_list_names_are_kept_to_it_in_all_processes(tmp_path: Path, served: Any) -> None:
+    listing = tmp_path / "list.txt"
+    listing.write_text("".join(f"{served[1]}cat/{number}.png {number % 2}\n" for number in range(0, 8, 2)))
+    spec = {"source": str(listing), "format": "text_list", "options": {"urls": True}}
+    with opened(tmp_path) as studio:
+        job = made(studio, spec)
+    assert job.state == "failed"
+    assert served[0].asked == []
+
+
+def test_a_shell_without_a_studio_fetches_from_everywhere(ziggurat: Any, tmp_path: Path, served: Any) -> None:
+    shown = ziggurat.create(served[1], tmp_path / "set")
+    assert shown["name"]
+    assert served[0].asked[0] == "/"
