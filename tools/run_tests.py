@@ -6,6 +6,7 @@ to every session: ``python -m tools.run_tests -k resume``.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,8 @@ NO_TESTS = 5
 
 def main(arguments: Sequence[str]) -> int:
     """Run every session, whatever the others gave; return 1 where one failed."""
+    # A script starts what it puts into the background with Ctrl-C ignored, and processes of the tests would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     codes: dict[str, int] = {}
     for name, (marks, *others) in SESSIONS.items():
         began = time.perf_counter()

@@ -42,6 +42,7 @@ def test_the_results_have_a_row_for_each_scene(tmp_path):
         "1",
         "--warm",
         "1",
+        "--unrehearsed",
         "--json",
         str(tmp_path / "pages.json"),
     ]
