@@ -1,6 +1,7 @@
 // Loads islands: parts of a page that need more than HTML. `<div data-island="curves">` is handed to islands/curves.js,
 // whose `mount(element)` may return a function that ends it. Small ones come with the script of every page, so that they
-// are at work before the first paint; large ones are loaded by the pages that have them.
+// are at work before the first paint; large ones are loaded by the pages that have them, or brought by them.
+import { brought } from "./brought.js";
 import { mount as dialog } from "./islands/dialog.js";
 import { mount as explorer } from "./islands/explorer.js";
 import { mount as focus } from "./islands/focus.js";
@@ -43,8 +44,9 @@ function begin(element, start) {
 async function mount(element) {
   if (mounted.has(element)) return;
   const name = element.dataset.island;
-  if (small[name]) {
-    begin(element, small[name]);
+  const known = small[name] ?? brought[name];
+  if (known) {
+    begin(element, known);
     return;
   }
   if (!loaders[name]) throw new Error(`There is no island called ${name}.`);

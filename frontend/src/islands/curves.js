@@ -3,12 +3,13 @@
 //
 // The library that draws comes while the points are asked for: its beginning takes longer than all the rest, and the
 // page can be used meanwhile.
+import { brought } from "../brought.js";
 import { el } from "./curves/dom.js";
 import { groupsOf } from "./curves/groups.js";
 import { readPinned, readSettings, writePinned, writeSettings } from "./curves/memory.js";
 import { Run } from "./curves/run.js";
 import { MOST_COMPARED, chooserOf, comparerOf, toolsOf } from "./curves/tools.js";
-export { mountLearningRate } from "./learning-rate.js";
+import { mountLearningRate } from "./learning-rate.js";
 
 const EVERY_MS = 1000;
 const RETRY_MS = 3000;
@@ -162,3 +163,6 @@ class Curves {
 export function mount(element) {
   return new Curves(element).start();
 }
+
+export { mountLearningRate };
+Object.assign(brought, { curves: mount, "learning-rate": mountLearningRate });
