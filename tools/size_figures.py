@@ -33,9 +33,9 @@ class Limit:
 
 
 LIMITS = {
-    "file": Limit(most=500, median=150),
-    "function": Limit(most=60, median=10),
-    "class": Limit(most=300, median=None),
+    "file": Limit(most=800, median=250),
+    "function": Limit(most=80, median=25),
+    "class": Limit(most=400, median=None),
     "arguments of a function": Limit(most=7, median=None, unit="arguments"),
 }
 

@@ -7,4 +7,4 @@ The package itself imports nothing, so that ``import ziggurat`` costs no time. I
 
 __all__ = ["__version__"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -6,7 +6,6 @@ WRONG = {
     "snapshot for checkpoint": ("def save_snapshot(): ...\n", ":1: the glossary says checkpoint, not `snapshot`."),
     "iterations for steps": ("def train(max_iterations): ...\n", ":1: the glossary says steps, not `iterations`."),
     "minibatch for batch": ("class MiniBatch: ...\n", ":1: the glossary says batch, not `mini_batch`."),
-    "run for job": ("class Spec:\n    run_name: str\n", ":2: the glossary says job, not `run_name`."),
     "lr for learning_rate": ("def set_lr(value): ...\n", ":1: the glossary says learning_rate, not `lr`."),
     "a hook for a callback": ("class SaverHook: ...\n", ":1: the glossary says Callback"),
     "db for store": ("def open(*, db): ...\n", ":1: the glossary says store, not `db`. Received: the argument `db`."),

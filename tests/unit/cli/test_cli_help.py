@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 import pytest
 
+from ziggurat import __version__
 from ziggurat.cli.main import LATER, VERBS
 
 HEAVY = ("numpy", "pydantic", "psutil", "cv2", "tensorflow", "torch", "ziggurat.workspace", "ziggurat.specs")
@@ -68,7 +69,7 @@ def test_every_command_takes_json(path, command):
 
 def test_python_m_ziggurat_is_the_same():
     done = python("-m", "ziggurat", "--version")
-    assert (done.returncode, done.stdout) == (0, "ziggurat 0.1.0\n")
+    assert (done.returncode, done.stdout) == (0, f"ziggurat {__version__}\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_a_word_that_is_to_come_is_told_apart_from_a_mistyped_one(ziggurat, word
     answer = ziggurat(word, "--any", "thing")
     assert answer.code == 2
     assert answer.err == (
-        f"Error: `{word}` is not in version 0.1.0: {LATER[word]} comes with a later release. "
+        f"Error: `{word}` is not in version {__version__}: {LATER[word]} comes with a later release. "
         "`ziggurat --help` lists what there is.\n"
     )
     assert word not in [verb.name for verb in VERBS]

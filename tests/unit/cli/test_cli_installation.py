@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
+from ziggurat import __version__
 from ziggurat.plugins import GROUPS, available
 
 
 def test_version(ziggurat):
-    assert ziggurat("version").out == "ziggurat 0.1.0\n"
-    assert ziggurat("version", "--json").content == {"ziggurat": "0.1.0", "python": platform.python_version()}
+    assert ziggurat("version").out == f"ziggurat {__version__}\n"
+    assert ziggurat("version", "--json").content == {"ziggurat": __version__, "python": platform.python_version()}
 
 
 def test_settings_show_values_and_origins(ziggurat, monkeypatch, tmp_path):
