@@ -54,16 +54,24 @@ class Streams:
         heartbeat_s: silence after which a comment is sent: proxies keep the connection then, and a dead one is noticed.
         recheck_s: after which it is asked again who reads; a logout through this server asks at once.
         most: streams at a time.
+        most_each: streams of one user at a time, so that one user cannot take all of them.
         gather_s: after it sent notices, a stream gathers what is new for so long: many small messages cost more than
             they are worth. The first one after a silence is sent at once.
     """
 
     def __init__(
-        self, *, heartbeat_s: float = 15.0, recheck_s: float = 5.0, most: int = 1000, gather_s: float = 0.2
+        self,
+        *,
+        heartbeat_s: float = 15.0,
+        recheck_s: float = 5.0,
+        most: int = 1000,
+        most_each: int = 200,
+        gather_s: float = 0.2,
     ) -> None:
         self.heartbeat_s = heartbeat_s
         self.recheck_s = recheck_s
         self.most = most
+        self.most_each = most_each
         self.gather_s = gather_s
         self.server = secrets.token_hex(8)
         """Name of this life of the server: a page that sees another one asks for everything again."""
@@ -82,12 +90,21 @@ class Streams:
         """Whether the server is ending."""
         return self._is_closed
 
-    def check_room(self) -> None:
-        """Raise where no further stream can be opened.
+    def check_room(self, reader: str) -> None:
+        """Raise if no further stream can be opened.
+
+        Args:
+            reader: name of the user who asks.
 
         Raises:
-            TooBusyError: where too many are open, or the server is ending.
+            TooBusyError: if too many are open in all or by this user, or the server is ending.
         """
+        if sum(stream.reader == reader for stream in self._open) >= self.most_each:
+            raise TooBusyError(
+                f"A user has at most {self.most_each} event streams open at a time.",
+                advice="Close some pages, or try again later.",
+                details={"retry_after_s": 10},
+            )
         if len(self._open) >= self.most or self._is_closed:
             raise TooBusyError(
                 f"At most {self.most} event streams are open at a time.",
@@ -146,11 +163,10 @@ class Streams:
 class _Stream:
     """One stream: sleeps until there is something to send, to check or to end."""
 
-    def __init__(
-        self, streams: Streams, request: Request, hub: NoticeHub, topics: list[str], since: int | None
-    ) -> None:
+    def __init__(self, request: Request, hub: NoticeHub, topics: list[str], since: int | None, reader: str) -> None:
+        self.reader = reader
         self.must_recheck = False
-        self._streams = streams
+        self._streams: Streams = request.app.state.streams
         self._request = request
         self._awake = asyncio.Event()
         self._hub = hub
@@ -227,9 +243,9 @@ async def stream_events(
     must be asked for again. An event `reload` means the same; whoever comes back from another life gets one.
     """
     state = request.app.state
-    state.streams.check_room()
+    state.streams.check_room(identity.name)
     since = _number(request.headers.get("last-event-id", "") or last_event_id, state.streams.server)
-    stream = _Stream(state.streams, request, state.studio.notices, _checked_topics(topics), since)
+    stream = _Stream(request, state.studio.notices, _checked_topics(topics), since, identity.name)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
     return StreamingResponse(stream.parts(), media_type="text/event-stream", headers=headers)
 

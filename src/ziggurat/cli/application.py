@@ -34,7 +34,9 @@ class Application:
 
     def use_workspace(self, workspace: Path) -> None:
         """Take another workspace than the settings say, for the rest of this call."""
-        self._settings = dataclasses.replace(self.settings, workspace=workspace)
+        # A child process inherits only settings whose origin is not the default.
+        origins = {**self.settings.origins, "workspace": "--workspace"}
+        self._settings = dataclasses.replace(self.settings, workspace=workspace, origins=origins)
 
     @property
     def settings(self) -> Settings:

@@ -68,12 +68,13 @@ def job_list(application: Application, kinds: Sequence[str], states: Sequence[st
 
 
 @job.command("queue")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Jobs at most.")
 @reaches_studio
 @click.pass_obj
-def job_queue(application: Application, **studio: Any) -> None:
+def job_queue(application: Application, limit: int, **studio: Any) -> None:
     """List the jobs that wait, the next one first, and why each waits."""
     with studio_client(application, studio) as client:
-        found = client.queue()
+        found = client.queue(limit)
     application.output.document(found, _queue_table(found))
 
 
@@ -89,7 +90,7 @@ def job_move(application: Application, job_id: str, before: str | None, last: bo
         raise UsageError("`--before` and `--last` exclude each other.", advice="Leave one of them out.")
     with studio_client(application, studio) as client:
         if not last and before is None:
-            before = next((each["id"] for each in client.queue() if each["id"] != job_id), None)
+            before = next((each["id"] for each in client.queue(2) if each["id"] != job_id), None)
         found = client.reorder(job_id, before)
     application.output.document(found, _queue_table(found))
 

@@ -132,14 +132,14 @@ def up(
     if backup_made:
         studio_module(f"{_STUDIO}.opening").upgrade_database(application.settings, asked.database)
     with take_port(asked.host, asked.port) as listener:
-        token = _check_people(application, asked, new_token)
+        token, is_open = _check_people(application, asked, new_token)
         if not detach:
             serve_studio(application, asked, listener, token=token, browser=browser)
             return
     state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
         asked.settings(application.settings), asked.words()
     )
-    _show_start(application, state.address, state.pid, token)
+    _show_start(application, state.address, state.pid, token, is_open=is_open)
     _open_browser(application, state.address, browser)
 
 
@@ -182,13 +182,17 @@ def _asked_place(
     )
 
 
-def _check_people(application: Application, place: Place, new_token: bool) -> str:
-    """Return a new token where one is asked for; refuse to listen to others where nobody would have to log in."""
+def _check_people(application: Application, place: Place, new_token: bool) -> tuple[str, bool]:
+    """Return a new token if one is asked for, and whether the studio is open to this machine without a login.
+
+    Raises:
+        UsageError: if other machines could reach a studio that needs no login.
+    """
     binding = studio_module("ziggurat.workspace.binding")
     with studio_module(f"{_STUDIO}.opening").open_people(application.settings, place.database) as people:
         token = binding.first_token(people) if new_token else ""
         binding.check_bind(place.host, people)
-    return token
+        return token, not people.has_accounts()
 
 
 def serve_studio(
@@ -224,7 +228,7 @@ def serve_studio(
 
         def ready() -> None:
             write_server(workspace, make_server_state(address, __version__, now=time.time()))
-            _show_start(application, address, None, token)
+            _show_start(application, address, None, token, is_open=not studio.people.has_accounts())
             threading.Thread(target=_greet, args=(application, studio, address, browser, begin), daemon=True).start()
 
         try:
@@ -236,11 +240,17 @@ def serve_studio(
     application.output.note(f"The studio has ended ({ended_by}); {going_on}.")
 
 
-def _show_start(application: Application, address: str, pid: int | None, token: str) -> None:
+def _show_start(application: Application, address: str, pid: int | None, token: str, *, is_open: bool) -> None:
     workspace = str(application.settings.workspace)
-    content = {"address": address, "workspace": workspace} | ({"pid": pid} if pid else {}) | _given(token)
+    content: dict[str, Any] = {"address": address, "workspace": workspace, "login": not is_open}
+    content |= ({"pid": pid} if pid else {}) | _given(token)
     how_to_end = "`ziggurat down` ends it" if pid else "Ctrl-C ends it"
     lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on."]
+    if is_open:
+        lines.append(
+            "No login is needed: only this machine reaches the studio, and everyone who uses this machine is an admin. "
+            "`ziggurat user add NAME --role admin` adds accounts."
+        )
     if token:
         lines.append(f"Log in with this token, which is shown only now: {token}")
     application.output.line(content, "\n".join(lines))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,6 +20,9 @@ from ziggurat.settings import load_settings
 __all__ = ["Client"]
 
 _ENDED: Final = ("done", "failed", "stopped")
+_PAGE: Final = 200
+"""Jobs that one request returns at most, where many are asked for."""
+
 _USUAL_URL: Final = "http://127.0.0.1:5000"
 
 
@@ -68,22 +72,26 @@ class Client:
             chosen: ``kind``, ``state`` (one or several), ``project``, ``text``, ``tag``, ``group``, ``owner``,
                 ``where`` (conditions such as ``learning_rate > 0.01``), ``sort`` (such as ``-created``).
         """
-        offset = 0
-        while True:
-            params = {"limit": 200, **given(chosen), "offset": offset}
-            page = self._connection.ask("GET", "/jobs", params=params)
-            yield from page["jobs"]
-            offset += len(page["jobs"])
-            if not page["jobs"] or offset >= page["total"]:
-                return
+        yield from self._pages("/jobs", given(chosen))
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Return a job."""
         return self._connection.ask("GET", f"/jobs/{job_id}")
 
-    def queue(self) -> list[dict[str, Any]]:
-        """Return the jobs that wait, the next one first; ``reason`` says why."""
-        return self._connection.ask("GET", "/queue")["jobs"]
+    def queue(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the jobs that wait, so many at most, the next one first; ``reason`` says why."""
+        size = {} if limit is None else {"limit": min(limit, _PAGE)}
+        return list(islice(self._pages("/queue", size), limit))
+
+    def _pages(self, path: str, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the jobs of a list, page by page."""
+        offset = 0
+        while True:
+            page = self._connection.ask("GET", path, params={"limit": _PAGE, **params, "offset": offset})
+            yield from page["jobs"]
+            offset += len(page["jobs"])
+            if not page["jobs"] or offset >= page["total"]:
+                return
 
     def log(self, job_id: str) -> str:
         """Return the end of the worker's log."""
@@ -166,7 +174,7 @@ class Client:
         self._connection.ask("DELETE", f"/jobs/{job_id}", params={"force": force})
 
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
-        """Place a job of the queue before another one, or last; return the queue."""
+        """Place a job of the queue before another one, or last; return the beginning of the queue."""
         return self._connection.ask("POST", f"/jobs/{job_id}/reorder", json={"before": before})["jobs"]
 
     def remove_checkpoint(self, job_id: str, name: str) -> None:

@@ -88,9 +88,15 @@ class JobRepository:
                 keys = connection.execute(ordered.offset(offset).limit(limit)).scalars().all()
             return JobPage(total=total, jobs=tuple(load_jobs(connection, keys)))
 
-    def in_states(self, states: Iterable[str], limit: int | None = None) -> list[Job]:
+    def in_states(self, states: Iterable[str], limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs in any of these states, so many at most, as they wait: by priority, then by position."""
-        return self._where(jobs.c.state.in_(list(states)), limit=limit)
+        return self._where(jobs.c.state.in_(list(states)), limit=limit, offset=offset)
+
+    def queue_order(self) -> list[tuple[str, int]]:
+        """Return id and priority of each job in the queue, the next one first."""
+        query = sa.select(jobs.c.id, jobs.c.priority).where(jobs.c.state == "queued").order_by(*_IN_QUEUE)
+        with self._database.read() as connection:
+            return [(row.id, row.priority) for row in connection.execute(query)]
 
     def group(self, group_id: str) -> list[Job]:
         """Return the jobs of a sweep, in the order in which they were made."""
@@ -201,8 +207,10 @@ class JobRepository:
         with self._database.write() as connection:
             connection.execute(sa.delete(jobs).where(jobs.c.id == job_id))
 
-    def _where(self, *conditions: Any, order: Iterable[Any] = _IN_QUEUE, limit: int | None = None) -> list[Job]:
-        query = sa.select(jobs.c.key).where(*conditions).order_by(*order).limit(limit)
+    def _where(
+        self, *conditions: Any, order: Iterable[Any] = _IN_QUEUE, limit: int | None = None, offset: int = 0
+    ) -> list[Job]:
+        query = sa.select(jobs.c.key).where(*conditions).order_by(*order).limit(limit).offset(offset or None)
         with self._database.read() as connection:
             return load_jobs(connection, connection.execute(query).scalars().all())
 

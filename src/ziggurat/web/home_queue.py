@@ -90,7 +90,7 @@ def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:
     """
     if move not in MOVES:
         raise UnknownNameError("move", move, MOVES)
-    order = [job.id for job in jobs.queue()]
+    order = [each for each, _ in jobs.queue_order()]
     here = _place(jobs, order, job_id)
     there = {"first": 0, "up": max(0, here - 1), "down": min(len(order) - 1, here + 1), "last": len(order) - 1}[move]
     if there == here:
@@ -107,17 +107,17 @@ def place_in_queue(jobs: Jobs, job_id: str, before: str | None) -> int:
     Raises:
         JobError: where one of them is not in the queue.
     """
-    queue = jobs.queue()
-    job = queue[_place(jobs, [each.id for each in queue], job_id)]
-    rest = [each for each in queue if each.id != job_id]
-    there = len(rest) if before is None else _place(jobs, [each.id for each in rest], before)
-    ahead = rest[there - 1].priority if there else None
-    behind = rest[there].priority if there < len(rest) else None
-    priority = _fitting(job.priority, ahead, behind)
-    if priority != job.priority:
+    queue = jobs.queue_order()
+    _, own = queue[_place(jobs, [each for each, _ in queue], job_id)]
+    rest = [(each, priority) for each, priority in queue if each != job_id]
+    there = len(rest) if before is None else _place(jobs, [each for each, _ in rest], before)
+    ahead = rest[there - 1][1] if there else None
+    behind = rest[there][1] if there < len(rest) else None
+    priority = _fitting(own, ahead, behind)
+    if priority != own:
         jobs.change(job_id, JobChange(priority=priority))
     if behind == priority:
-        jobs.reorder(job_id, rest[there].id)
+        jobs.reorder(job_id, rest[there][0])
     elif ahead == priority:
         jobs.reorder(job_id)  # behind all others of its priority
     return there + 1

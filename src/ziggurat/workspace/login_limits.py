@@ -14,8 +14,7 @@ from ziggurat.errors import UsageError
 __all__ = ["LoginLimits", "TooManyLoginsError"]
 
 _FREE = {"pair": 5, "address": 20, "name": 50}
-"""Tries without waiting, of a name from one network, of one network, and of a name from anywhere. The last is large,
-so that a stranger cannot shut somebody out by guessing at their name."""
+"""Attempts without waiting: of a name from one network, of one network, and of a name from anywhere."""
 
 
 class TooManyLoginsError(UsageError):
@@ -36,6 +35,9 @@ _Key = tuple[str, str, str]
 
 class LoginLimits:
     """Counts tries to log in by name and by network address. Any thread may call any method.
+
+    Failures from many networks slow down guessing at a name, but never lock its user out: the first attempt from a
+    network is always checked, and a network from which the user logged in before only waits for its own failures.
 
     Args:
         clock: seconds since 1970.
@@ -58,6 +60,7 @@ class LoginLimits:
         self._kept = kept
         self._lock = threading.Lock()
         self._tries: OrderedDict[_Key, _Tries] = OrderedDict()
+        self._trusted: OrderedDict[_Key, None] = OrderedDict()
 
     def begin(self, name: str, address: str) -> None:
         """Count a try before its password is looked at, so that tries side by side count as well.
@@ -71,8 +74,12 @@ class LoginLimits:
         """
         now = self._clock()
         with self._lock:
-            entries = [(key[0], self._entry(key, now)) for key in _keys(name, address)]
-            wait_s = max(entry.blocked_until for _, entry in entries) - now
+            keys = _keys(name, address)
+            entries = [(key[0], self._entry(key, now)) for key in keys]
+            pair, network, anywhere = (entry for _, entry in entries)
+            is_first = pair.count == 0 or keys[0] in self._trusted
+            limiting = (pair, network) if is_first else (pair, network, anywhere)
+            wait_s = max(entry.blocked_until for entry in limiting) - now
             if wait_s > 0:
                 raise _too_many(wait_s)
             for kind, entry in entries:
@@ -83,6 +90,10 @@ class LoginLimits:
         pair, network, anywhere = _keys(name, address)
         with self._lock:
             self._tries.pop(pair, None)
+            self._trusted[pair] = None
+            self._trusted.move_to_end(pair)
+            while len(self._trusted) > self._kept:
+                self._trusted.popitem(last=False)
             for key in (network, anywhere):
                 entry = self._tries.get(key)
                 if entry is not None:

@@ -92,6 +92,26 @@ def test_15_ending_the_server_leaves_its_jobs_alone(up, workspace):
         assert (job["state"], job["pid"]) == ("running", pid)
 
 
+def test_up_detached_serves_the_workspace_named_after_it(workspace, tmp_path):
+    try:
+        answer = call(None, "up", "--workspace", str(workspace), "--detach", "--port", "0", "--no-open", "--json")
+        said = json.loads(answer.stdout)
+        assert (answer.returncode, said["workspace"], said["login"]) == (0, str(workspace), False)
+        with Client(said["address"]) as client:
+            assert client.queue() == []
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["workspace"]
+    finally:
+        call(workspace, "down")
+
+
+def test_up_on_loopback_says_that_no_login_is_needed(workspace):
+    try:
+        answer = call(workspace, "up", "--detach", "--port", "0", "--no-open")
+        assert "No login is needed: only this machine reaches the studio" in answer.stdout
+    finally:
+        call(workspace, "down")
+
+
 def test_a_second_server_in_the_workspace_is_told_of_the_first(up, workspace):
     studio = up()
     answer = call(workspace, "up", "--port", "0", "--json")

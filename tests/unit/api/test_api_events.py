@@ -313,6 +313,26 @@ def test_streams_have_a_limit(site, run):
     run(scene())
 
 
+def test_streams_of_one_user_leave_room_for_others(site, run):
+    async def scene():
+        site.add("ann")
+        bob, cid = (bearer(site.add(name, "viewer", scope="read")) for name in ("bob", "cid"))
+        app = site.app(streams=Streams(most=10, most_each=2))
+        mine = [Reader(app, **bob) for _ in range(2)]
+        for reader in mine:
+            await reader.until("hello")
+        third = Reader(app, **bob)
+        await third.end()
+        assert (third.status, third.headers[b"retry-after"]) == (503, b"10")
+        assert "A user has at most 2 event streams open at a time." in third.text
+        other = Reader(app, **cid)
+        await other.until("hello")
+        for reader in (*mine, other):
+            await reader.leave()
+
+    run(scene())
+
+
 def test_the_end_of_the_server_ends_all_streams(site, run):
     async def scene():
         app = site.app()

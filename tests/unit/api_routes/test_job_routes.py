@@ -10,7 +10,24 @@ from ziggurat.store import Store
 
 def test_an_empty_studio_has_no_jobs(ask):
     assert ask("GET", "/api/v1/jobs").json() == {"total": 0, "jobs": []}
-    assert ask("GET", "/api/v1/queue").json() == {"jobs": []}
+    assert ask("GET", "/api/v1/queue").json() == {"total": 0, "jobs": []}
+
+
+def test_the_queue_comes_in_pages(ask, train):
+    order = [train(spec={"name": name})["id"] for name in ("a", "b", "c")]
+
+    def queue(query):
+        found = ask("GET", f"/api/v1/queue?{query}").json()
+        return found["total"], [each["id"] for each in found["jobs"]]
+
+    assert queue("") == (3, order)
+    assert queue("limit=2") == (3, order[:2])
+    assert queue("limit=2&offset=2") == (3, order[2:])
+    assert ask("GET", "/api/v1/queue?limit=2000").status_code == 422
+    machine = ask("GET", "/api/v1/machine").json()
+    assert (machine["waiting"], [each["id"] for each in machine["queue"]]) == (3, order)
+    moved = ask("POST", f"/api/v1/jobs/{order[2]}/reorder", json={"before": order[0]}).json()
+    assert [each["id"] for each in moved["jobs"]] == [order[2], order[0], order[1]]
 
 
 def test_a_training_waits_in_the_queue_and_is_found_by_what_it_is(ask, train):

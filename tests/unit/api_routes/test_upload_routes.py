@@ -75,3 +75,24 @@ def test_digits_94_no_name_of_many_leads_out_of_the_upload(ask, studio):
 def test_files_of_no_upload_are_refused(ask):
     answer = ask("POST", "/api/v1/uploads/files?id=1234567890-0123456789abcdef", files=[("files", ("a.png", b"x"))])
     assert (answer.status_code, answer.json()["rule"]) == (404, "There is no such upload.")
+
+
+def test_a_name_that_no_disk_takes_is_refused_as_a_name(ask):
+    answer = ask("POST", "/api/v1/uploads", params={"name": f"cat/{'ä' * 150}.png"}, content=b"x")
+    assert answer.status_code == 422
+    assert answer.json()["rule"] == "The name of a file or folder has at most 255 bytes."
+    assert "which has 304" in answer.json()["received"]
+
+
+def test_what_a_kill_left_of_an_upload_is_removed(ask, studio):
+    whole = ask("POST", "/api/v1/uploads?name=a.txt", content=b"12345").json()
+    folder = studio.root / "uploads"
+    (folder / whole["id"] / "0011223344556677.partial").write_bytes(b"half")
+    alone = folder / "1700000000-0123456789abcdef"
+    alone.mkdir()
+    (alone / "8899aabbccddeeff.partial").write_bytes(b"half")
+
+    assert studio.uploads.remove_partial() == 2
+
+    assert [path.name for path in folder.iterdir()] == [whole["id"]]
+    assert ask("GET", f"/api/v1/uploads/{whole['id']}").json()["size_bytes"] == 5

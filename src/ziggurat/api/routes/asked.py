@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from ziggurat.workspace.studio.conditions import parse_conditions
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = [
+    "PAGE_SIZE",
     "BulkBody",
     "ChangeBody",
     "JobQuery",
@@ -19,6 +20,9 @@ __all__ = [
     "RequestBody",
     "Text",
 ]
+
+PAGE_SIZE: Final = 50
+"""Entries of a list that one request returns, where it does not say how many."""
 
 Text = Annotated[str, Field(max_length=100_000)]
 _Name = Annotated[str, Field(max_length=200)]
@@ -37,7 +41,7 @@ class PageQuery(RequestBody):
     """Which part of a list."""
 
     offset: int = Field(0, ge=0, lt=2**31, description="How many to leave out first.")
-    limit: int = Field(50, ge=1, le=1000, description="How many to return at most.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=1000, description="How many to return at most.")
 
 
 class JobQuery(PageQuery):

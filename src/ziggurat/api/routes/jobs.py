@@ -10,8 +10,8 @@ from pydantic import Field
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import BulkBody, ChangeBody, JobQuery, RequestBody
-from ziggurat.api.routes.shapes import ActionShape, JobPageShape, JobShape, JobsShape, Json, RequestShape
+from ziggurat.api.routes.asked import PAGE_SIZE, BulkBody, ChangeBody, JobQuery, PageQuery, RequestBody
+from ziggurat.api.routes.shapes import ActionShape, JobPageShape, JobShape, Json, RequestShape
 from ziggurat.errors import UsageError
 from ziggurat.workspace.studio.bulk import act_on_jobs
 from ziggurat.workspace.studio.clones import clone_request
@@ -36,10 +36,10 @@ def list_jobs(studio: Held, _who: Viewer, query: Annotated[JobQuery, Query()]) -
     return answer(studio.jobs.page(query.chosen()))
 
 
-@router.get("/queue", response_model=JobsShape)
-def queue(studio: Held, _who: Viewer) -> Response:
-    """Return the jobs that wait, the next one first; ``reason`` of each says why it waits."""
-    return answer({"jobs": studio.jobs.queue()})
+@router.get("/queue", response_model=JobPageShape)
+def queue(studio: Held, _who: Viewer, part: Annotated[PageQuery, Query()]) -> Response:
+    """Return jobs that wait, the next one first; ``reason`` of each says why it waits, ``total`` counts all."""
+    return answer(studio.jobs.queue_page(part.limit, part.offset))
 
 
 @router.get("/counts", response_model=dict[str, int])
@@ -123,12 +123,12 @@ def retry_job(studio: Held, who: Trainer, job_id: str) -> Response:
     return answer(job)
 
 
-@router.post("/jobs/{job_id}/reorder", response_model=JobsShape)
+@router.post("/jobs/{job_id}/reorder", response_model=JobPageShape)
 def reorder_job(studio: Held, who: Trainer, job_id: str, body: _Reorder) -> Response:
-    """Place a job of the queue before another one, or last; return the queue."""
+    """Place a job of the queue before another one, or last; return the beginning of the queue."""
     studio.jobs.reorder(job_id, body.before)
     studio.people.note(who, "job.reorder", job_id)
-    return answer({"jobs": studio.jobs.queue()})
+    return answer(studio.jobs.queue_page(PAGE_SIZE))
 
 
 @router.post("/jobs/{job_id}/hyperparameters", response_model=JobShape)

@@ -12,7 +12,7 @@ from ziggurat import __version__
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Admin, Held, Trainer, Viewer
 from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import RequestBody
+from ziggurat.api.routes.asked import PAGE_SIZE, RequestBody
 from ziggurat.api.routes.shapes import Json, ProjectShape, RootsShape, SuggestionsShape
 from ziggurat.settings import describe_settings
 
@@ -63,8 +63,19 @@ def delete_project(
 
 @router.get("/machine", response_model=Json)
 def machine(studio: Held, _who: Viewer) -> Response:
-    """Return what the machine has (devices, memory, disk, frameworks), and the jobs that run and wait."""
-    return answer({**studio.machine.strip(), "running": studio.jobs.running(), "queue": studio.jobs.queue()})
+    """Return what the machine has (devices, memory, disk, frameworks), the jobs that run, and those that wait.
+
+    ``queue`` holds the next 50 of the ``waiting`` jobs; ``/queue`` has all of them, in pages.
+    """
+    waiting = studio.jobs.queue_page(PAGE_SIZE)
+    return answer(
+        {
+            **studio.machine.strip(),
+            "running": studio.jobs.running(),
+            "queue": waiting.jobs,
+            "waiting": waiting.total,
+        }
+    )
 
 
 @router.get("/paths", response_model=SuggestionsShape)

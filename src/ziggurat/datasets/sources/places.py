@@ -21,6 +21,7 @@ NOTE_NAME: Final = "ziggurat-source.json"
 """File beside the content, which says what it is."""
 
 CONTENT_NAME: Final = "content"
+_LONGEST_NAME_BYTES: Final = 255  # of one part of a path, on the file systems of Linux
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
@@ -73,6 +74,13 @@ def member_path(name: str, source: str) -> str:
             "Every file of a source lies in its folder.",
             received=f"{name!r} in `{source}`",
             advice="It may be made to write elsewhere: do not use it, or unpack it yourself.",
+        )
+    too_long = [part for part in parts if len(os.fsencode(part)) > _LONGEST_NAME_BYTES]
+    if too_long:
+        raise DataError(
+            f"The name of a file or folder has at most {_LONGEST_NAME_BYTES} bytes.",
+            received=f"{too_long[0][:40]!r}…, which has {len(os.fsencode(too_long[0]))}, in `{source}`",
+            advice="Rename it.",
         )
     return str(path)
 

@@ -96,10 +96,17 @@ class Jobs:
         """Return state → jobs."""
         return self._store.jobs.counts()
 
-    def queue(self, limit: int | None = None) -> list[Job]:
+    def queue(self, limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs that wait, so many at most, the next one first; each says why it waits."""
-        waiting = self._store.jobs.in_states(("queued",), limit)
-        return sorted(waiting, key=lambda job: (-job.priority, job.position, job.created))
+        return self._store.jobs.in_states(("queued",), limit, offset)
+
+    def queue_page(self, limit: int, offset: int = 0) -> JobPage:
+        """Return part of the queue, and how many jobs wait in all."""
+        return JobPage(total=self.counts()["queued"], jobs=tuple(self.queue(limit, offset)))
+
+    def queue_order(self) -> list[tuple[str, int]]:
+        """Return id and priority of each job that waits, the next one first."""
+        return self._store.jobs.queue_order()
 
     def running(self) -> list[Job]:
         """Return the jobs that a worker is at, the oldest first."""

@@ -109,6 +109,7 @@ def _graphs(
 
 def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: KeptGraphs) -> Janitor:
     uploads = Uploads(root / "uploads", time.time)
+    uploads.remove_partial()
 
     def clear_uploads() -> None:
         uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S))

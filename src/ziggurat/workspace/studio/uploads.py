@@ -7,6 +7,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
@@ -115,6 +116,18 @@ class Uploads:
         for each in old:
             shutil.rmtree(each, ignore_errors=True)
         return len(old)
+
+    def remove_partial(self) -> int:
+        """Delete what a kill left of files that were arriving; return how many.
+
+        Call it before the first request: a file that is arriving now would go too.
+        """
+        left = [path for path in self.folder.glob("*/*.partial") if _ID.fullmatch(path.parent.name)]
+        for path in left:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it is kept if it holds other files
+                path.parent.rmdir()
+        return len(left)
 
     def _counted(self, place: Path) -> tuple[int, int]:
         """Return how many files an upload has, and their bytes."""
