@@ -53,8 +53,11 @@ def start_detached_server(
         has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
     if not has_ended:
         os.kill(pid, signal.SIGTERM)
+    within = "before it answered" if has_ended else f"without an answer after {ready_within_s:.0f} s"
     raise JobError(
-        "The studio must start and answer.", received=_last_words(log), advice=f"What it said before stands in {log}."
+        f"The studio did not start: it ended {within}.",
+        received=f"as the last line of its log: {_last_words(log)}",
+        advice=f"See {log} for the rest.",
     )
 
 
