@@ -49,8 +49,8 @@ def create(
 ) -> int:
     """Make a data set from SOURCE: a folder, a file, an archive, or an address.
 
-    The format is guessed and shown where --format does not name it. `ziggurat resume FOLDER` goes on with one that was
-    stopped.
+    The format is guessed and shown where --format does not name it; a guess that is less than 50 % sure, or would drop
+    labels, is an error that lists the likely formats. `ziggurat resume FOLDER` goes on with one that was stopped.
     """
     shares = {name: flags.pop(name) for name in ("val_share", "test_share")}
     given = {name: text for name, text in flags.items() if text is not None}
@@ -72,8 +72,8 @@ def create(
 @click.pass_obj
 def guess(application: Application, source: str) -> None:
     """Say which format SOURCE has, and why; the surest guess comes first."""
-    found = Datasets(application.settings).guesses(source)
-    application.output.document([vars(each) for each in found], guess_text(found))
+    found = Datasets(application.settings).recognize(source)
+    application.output.document([vars(each) for each in found.guesses], guess_text(found))
 
 
 @click.command(cls=Command)

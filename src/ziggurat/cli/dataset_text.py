@@ -21,12 +21,17 @@ __all__ = [
 ]
 
 
-def guess_text(found: Sequence[Any]) -> str:
-    """Return what importers think of a source."""
-    if not found:
-        return "No format is recognised; `ziggurat dataset formats` lists those that can be read."
-    rows = [(each.format, each.kind, f"{each.confidence:.0%}", each.reason) for each in found]
-    return table(rows, ("format", "kind", "sure", "why"))
+def guess_text(found: Any) -> str:
+    """Return what importers think of a source, and which guess `dataset create` takes."""
+    nearest = "".join(f"\n{each}." for each in found.obstacles)
+    if not found.guesses:
+        return f"No format is recognised; `ziggurat dataset formats` lists those that can be read.{nearest}"
+    rows = [(each.format, each.kind, f"{each.confidence:.0%}", _why(each)) for each in found.guesses]
+    shown = table(rows, ("format", "kind", "sure", "why"))
+    if found.chosen is None:
+        return f"{shown}\nNone is taken by itself: choose one with `dataset create --format NAME`.{nearest}"
+    where = f", for the folder {found.chosen.folder}, which alone holds data" if found.chosen.folder else ""
+    return f"{shown}\n`dataset create` takes {found.chosen.format}{where}." if where else shown
 
 
 def formats_text(found: Sequence[Mapping[str, Any]]) -> str:
@@ -111,6 +116,12 @@ def samples_text(page: Page, class_names: Sequence[str], *, by_problem: bool) ->
     if page.total or not by_problem:
         return text
     return f"{text}\nSamples that were left out are listed by: ziggurat dataset problems FOLDER"
+
+
+def _why(guess: Any) -> str:
+    where = f" (in the folder {guess.folder})" if guess.folder else ""
+    lost = f"; would lose {guess.loses}" if guess.loses else ""
+    return f"{guess.reason}{where}{lost}"
 
 
 def _label(entry: Any, class_names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ziggurat.datasets.creation import CreationRequest, CreationStopped, Watch, create_dataset
     from ziggurat.datasets.dataset import Dataset, StoredSample
     from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-    from ziggurat.datasets.formats import guess_format, guesses, importer, importers
+    from ziggurat.datasets.formats import Recognition, guess_format, guesses, importer, importers, recognize
     from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
     from ziggurat.datasets.samples import Problem, Sample
     from ziggurat.datasets.splitting import SplitRule, assign_splits, find_leaks
@@ -50,6 +50,7 @@ __all__ = [
     "Manifest",
     "PartReader",
     "Problem",
+    "Recognition",
     "Sample",
     "SampleFilter",
     "Scan",
@@ -71,6 +72,7 @@ __all__ = [
     "importers",
     "make_version",
     "merge_datasets",
+    "recognize",
     "statistics_of",
 ]
 
@@ -80,7 +82,7 @@ _HOMES = {
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",
     "ziggurat.datasets.export": "EXPORT_FORMATS export_dataset",
-    "ziggurat.datasets.formats": "guess_format guesses importer importers",
+    "ziggurat.datasets.formats": "Recognition guess_format guesses importer importers recognize",
     "ziggurat.datasets.importer": "FilePartReader Guess Importer ImporterOption PartReader Scan",
     "ziggurat.datasets.samples": "Problem Sample",
     "ziggurat.datasets.splitting": "SplitRule assign_splits find_leaks",

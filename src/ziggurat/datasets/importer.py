@@ -51,6 +51,8 @@ class Guess:
         reason: one sentence on what was found, such as "12 folders with pictures".
         kind: kind of data set that it would become, a name in ``ziggurat.records.schema.KINDS``.
         options: that the importer should get.
+        loses: labels of the source that would not be read, such as "`annotations.xml`"; empty where all are.
+        folder: folder below the source that the guess is about; empty for the source itself.
     """
 
     format: str
@@ -58,6 +60,8 @@ class Guess:
     reason: str
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    loses: str = ""
+    folder: str = ""
 
 
 class PartReader(ABC):
@@ -132,12 +136,14 @@ class Importer(ABC):
         title: as a page shows it, such as "COCO (JSON)".
         kinds: the kinds of data set that it makes.
         options: what it may be told.
+        reads_archives: whether it reads tar files as they are; all others get them unpacked.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
     options: ClassVar[tuple[ImporterOption, ...]] = ()
+    reads_archives: ClassVar[bool] = False
 
     @abstractmethod
     def guess(self, source: Path) -> Guess | None:
@@ -146,6 +152,13 @@ class Importer(ABC):
         Args:
             source: a folder or a file that exists.
         """
+
+    def obstacle(self, source: Path) -> str:
+        """Return why a source with signs of this format cannot be read; empty without such signs.
+
+        Asked only where no importer recognizes the source, so that the error can name the reason.
+        """
+        return ""
 
     @abstractmethod
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:

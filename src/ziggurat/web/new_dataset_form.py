@@ -18,9 +18,6 @@ from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = ["DatasetForm", "cloned_texts", "fill_form", "is_elsewhere", "refuse", "sent_texts"]
 
-_SURE: Final = 0.3
-"""A guess below this is shown, but not taken without a person's word."""
-
 _KEPT: Final = ("options_of", "form_id")
 
 _ALL: Final = "*"
@@ -36,6 +33,7 @@ class DatasetForm:
         problems: name → what is wrong there.
         parent: name → text of the job that it is a clone of; empty for none.
         guesses: what the importers think of the source, the surest first.
+        guessed: the guess that is taken where no format is chosen; None for none.
         formats: that can be read.
         chosen: format whose options are shown; None while it is not known.
         options: texts of its options.
@@ -46,6 +44,7 @@ class DatasetForm:
     problems: Mapping[str, str] = field(default_factory=dict)
     parent: Mapping[str, str] = field(default_factory=dict)
     guesses: Sequence[Any] = ()
+    guessed: Any = None
     formats: Sequence[Mapping[str, Any]] = ()
     chosen: Mapping[str, Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +67,15 @@ class DatasetForm:
     @property
     def guess(self) -> Any:
         """What the importer of the format thinks of the source; None where it knows nothing of it."""
+        if not self.texts.get("format"):
+            return self.guessed
         name = self.chosen["name"] if self.chosen else ""
-        return next((guess for guess in self.guesses if guess.format == name), None)
+        return next((guess for guess in self.own_guesses if guess.format == name), None)
+
+    @property
+    def own_guesses(self) -> list[Any]:
+        """The guesses about the source itself, not about folders in it."""
+        return [guess for guess in self.guesses if not guess.folder]
 
     @property
     def shares(self) -> list[tuple[str, float]]:
@@ -85,7 +91,7 @@ class DatasetForm:
     @property
     def kinds(self) -> list[tuple[str, list[Mapping[str, Any]]]]:
         """Name of a kind → the formats that are not guessed and can become it."""
-        guessed = {guess.format for guess in self.guesses}
+        guessed = {guess.format for guess in self.own_guesses}
         rest = [each for each in self.formats if each["name"] not in guessed]
         groups = [(name, [each for each in rest if each["kinds"][0] == kind]) for kind, name in KIND_NAMES.items()]
         return [(name, found) for name, found in groups if found]
@@ -173,8 +179,9 @@ def fill_form(
     """
     parent = _parent_texts(studio, texts.get("parent", ""))
     formats = studio.datasets.formats()
-    guesses, problems = _guesses(studio, texts["source"])
-    form = DatasetForm(texts=texts, parent=parent, formats=formats, guesses=guesses)
+    found, problems = _recognition(studio, texts["source"], is_format_named=bool(texts.get("format")))
+    guesses, guessed = ((), None) if found is None else (found.guesses, found.chosen)
+    form = DatasetForm(texts=texts, parent=parent, formats=formats, guesses=guesses, guessed=guessed)
     form = replace(form, chosen=_chosen(form))
     form, given = _with_options(form)
     try:
@@ -215,19 +222,26 @@ def _parent_texts(studio: Studio, job_id: str) -> dict[str, str]:
         return {}
 
 
-def _guesses(studio: Studio, source: str) -> tuple[list[Any], dict[str, str]]:
+def _recognition(studio: Studio, source: str, *, is_format_named: bool) -> tuple[Any, dict[str, str]]:
+    """Return what the importers think of a source, and what is wrong with it or its format."""
     if not source or is_elsewhere(source):
-        return [], {}
+        return None, {}
     try:
-        return studio.datasets.guesses(str(studio.paths.allowed(source))), {}
+        found = studio.datasets.recognize(str(studio.paths.allowed(source)))
     except ZigguratError as error:
-        return [], {"source": problem_text(error)}
+        return None, {"source": problem_text(error)}
+    if not is_format_named and found.guesses:
+        try:
+            found.required()
+        except ZigguratError as error:
+            return found, field_problems(error, {})
+    return found, {}
 
 
 def _chosen(form: DatasetForm) -> Mapping[str, Any] | None:
     name = form.texts.get("format", "")
     if not name:
-        name = next((guess.format for guess in form.guesses if guess.confidence >= _SURE), "")
+        name = form.guessed.format if form.guessed is not None else ""
     return next((each for each in form.formats if each["name"] == name), None)
 
 

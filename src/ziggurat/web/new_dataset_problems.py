@@ -28,7 +28,10 @@ def field_problems(error: ZigguratError, texts: Mapping[str, str]) -> dict[str, 
 
 def problem_text(error: ZigguratError) -> str:
     """Return an error in one line, for the place beside a field."""
-    return " ".join(part for part in (error.rule, error.advice) if part).replace("`", "")
+    advice = "Choose one of the formats below." if error.details.get("options") else error.advice
+    nearest = "; ".join(error.details.get("obstacles", ()))
+    nearest = f"{nearest.rstrip('.')}." if nearest else ""
+    return " ".join(part for part in (error.rule, nearest, advice) if part).replace("`", "")
 
 
 def _field_of(error: ZigguratError, texts: Mapping[str, str]) -> str:

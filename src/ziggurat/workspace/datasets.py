@@ -15,7 +15,7 @@ from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
 from ziggurat.datasets.exporters.report import ExportReport
-from ziggurat.datasets.formats import guesses, importer, importers
+from ziggurat.datasets.formats import Recognition, importer, importers, recognize
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
@@ -121,13 +121,21 @@ class Datasets:
         Raises:
             DataError: where the source is not there, or is not local.
         """
+        return list(self.recognize(source).guesses)
+
+    def recognize(self, source: str) -> Recognition:
+        """Return what every importer thinks of a local source, and which guess is taken.
+
+        Raises:
+            DataError: where the source is not there, or is not local.
+        """
         if is_remote(source):
             raise DataError(
                 "Only a local source is recognised before it is fetched.",
                 received=public_uri(source),
                 advice="Make the data set: the format is guessed when the source is here.",
             )
-        return guesses(Path(stored_source(source)))
+        return recognize(Path(stored_source(source)))
 
     def preview(self, spec: Mapping[str, Any], **limits: Any) -> dict[str, Any]:
         """Return what is in a source; see ``ziggurat.workspace.dataset_previews.preview_dataset``."""

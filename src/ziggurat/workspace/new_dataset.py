@@ -10,9 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ziggurat.datasets.export import EXPORT_FORMATS
-from ziggurat.datasets.formats import guess_format, importer
+from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.sources import is_remote, public_uri
-from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.secrets import without_user
 from ziggurat.errors import ConfigurationError, DataError, JobError, UnknownNameError
 from ziggurat.layout import JobFolder
@@ -29,7 +28,7 @@ def check_new_dataset(spec: DatasetSpec, folder: Path | None = None) -> None:
         folder: where it is to be made; None for a new folder of the workspace.
 
     Raises:
-        DataError: where the source is not there, or no importer recognises it.
+        DataError: where the source is not there, or its format is not clear; ``details["options"]`` lists the likely.
         UnknownNameError: where format or option are unknown.
         ConfigurationError: where a value cannot be, or the address holds a password.
         JobError: where the folder holds something, or lies in the source.
@@ -114,7 +113,7 @@ def _check_local(spec: DatasetSpec, source: Path) -> None:
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
     if spec.format:
         importer(spec.format).checked_options(spec.options)
-    elif not (source.is_file() and is_archive(source.name)):
+    elif not is_unpacked_first(source):
         guess = guess_format(source)
         importer(guess.format).checked_options({**guess.options, **spec.options})
 

@@ -6,7 +6,9 @@ import io
 import json
 import zipfile
 
-from ziggurat.dataflow.image_codec import decode_image
+import numpy as np
+
+from ziggurat.dataflow.image_codec import decode_image, encode_image
 
 
 def test_formats_say_what_they_read(ask):
@@ -113,3 +115,16 @@ def test_a_data_set_that_is_not_done_is_not_explored(ask, train):
 
     assert answer.status_code == 409
     assert "of kind train" in answer.json()["received"]
+
+
+def test_an_unclear_format_is_asked_for(ask, studio, tmp_path):
+    studio.paths.choose([str(tmp_path)])
+    (tmp_path / "loose").mkdir()
+    for number in range(3):
+        (tmp_path / f"loose/{number}.png").write_bytes(encode_image(np.full((4, 4, 3), number, np.uint8), "png"))
+    answer = ask("POST", "/api/v1/datasets", json={"spec": {"source": str(tmp_path / "loose")}})
+    assert answer.status_code == 422
+    assert answer.json()["details"]["field"] == "format"
+    assert [each["format"] for each in answer.json()["details"]["options"]] == ["class_folders"]
+    named = {"source": str(tmp_path / "loose"), "format": "class_folders", "options": {"classes": "none"}}
+    assert ask("POST", "/api/v1/datasets", json={"spec": named}).status_code == 201

@@ -200,7 +200,7 @@ def test_guess_says_the_format_and_why(ziggurat, flowers):
     assert answer.out.splitlines()[1].startswith("class_folders  image-classification")
     assert answer.out.splitlines()[1].endswith("2 folders with pictures")
     first = ziggurat("dataset", "guess", flowers, "--json").content[0]
-    assert set(first) == {"format", "kind", "confidence", "reason", "options"}
+    assert set(first) == {"format", "kind", "confidence", "reason", "options", "loses", "folder"}
     assert first["format"] == "class_folders"
 
 
@@ -244,3 +244,22 @@ def test_a_mistyped_verb_names_the_nearest(ziggurat):
     assert "Did you mean `ziggurat dataset create`?" in answer.err
     as_json = ziggurat("dataset", "creat", "--json")
     assert json.loads(as_json.err or as_json.out)
+
+
+def test_an_unclear_format_is_asked_for_and_then_obeyed(ziggurat, flowers, tmp_path):
+    loose = flowers / "rose"
+    answer = ziggurat("dataset", "create", loose, "--out", tmp_path / "set")
+    assert answer.code == 4
+    assert "which may be: class_folders (30% sure: pictures without classes" in answer.err
+    assert "Choose one with --format NAME" in answer.err
+    assert not (tmp_path / "set").exists()
+    said = ziggurat("dataset", "guess", loose).out
+    assert "None is taken by itself: choose one with `dataset create --format NAME`." in said
+    named = ("--format", "class_folders", "--option", "classes=none")
+    assert ziggurat("dataset", "create", loose, *named, "--dry-run").code == 0
+
+
+def test_guess_names_the_folder_that_alone_fits(ziggurat, flowers):
+    (flowers.parent / "README.md").write_text("# Flowers")
+    answer = ziggurat("dataset", "guess", flowers.parent)
+    assert f"`dataset create` takes class_folders, for the folder {flowers.name}, which alone holds data." in answer.out

@@ -89,7 +89,7 @@ def test_what_is_unpacked_once_is_used_again_until_it_changes(tmp_path):
 
 def test_archives_may_be_left_as_they_are(tmp_path):
     archive = make_tar(tmp_path / "shard.tar", CONTENT)
-    assert open_source(str(archive), tmp_path / "cache", unpack_archives=False) == archive
+    assert open_source(str(archive), tmp_path / "cache", is_unpacked=lambda _path: False) == archive
     assert not (tmp_path / "cache").exists()
 
 

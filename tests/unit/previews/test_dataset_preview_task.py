@@ -332,3 +332,19 @@ def test_masks_of_objects_are_in_pixels_of_the_stored_picture(look, tmp_path):
     assert [(each["kind"], each["reason"]) for each in plain["problems"]] == [
         ("bad-mask", "annotation 2: its run lengths do not fit their size.")
     ]
+
+
+def test_an_unclear_format_is_an_error_with_options(look, pets):
+    loose = pets.parent / "loose"
+    shutil.copytree(pets / "cat", loose)
+    with pytest.raises(DataError, match="Choose one with --format") as caught:
+        look(loose)
+    assert [each["format"] for each in caught.value.details["options"]] == ["class_folders"]
+    assert look(loose, format="class_folders", options={"classes": "none"})["counts"]["total"] == 10
+
+
+def test_the_folder_that_alone_fits_is_looked_at(look, pets):
+    above = pets.parent / "above"
+    shutil.move(pets, above / "pets")
+    found = look(above)
+    assert (found["format"], found["folder"], found["counts"]["total"]) == ("class_folders", "pets", 21)

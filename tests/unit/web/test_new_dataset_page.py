@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,58 @@ def test_the_preview_asks_for_mending_first(visit: Any, folder: Path) -> None:
     wrong = visit.post(f"{PAGE}/preview", data={"source": str(folder), "seed": "x"}, headers=htmx).text
     assert "Mend the 1 field marked in the form" in wrong
     assert "Drop a folder or name a source." in visit.post(f"{PAGE}/preview", data={"source": ""}, headers=htmx).text
+
+
+# ---- a format that is not clear
+
+
+def _pictures(folder: Path, count: int = 4) -> Path:
+    """Write pictures that nothing says anything of."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        pixels = np.full((20, 30, 3), 20 * number, np.uint8)
+        (folder / f"{number}.png").write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
+    return folder
+
+
+def test_an_unclear_format_must_be_chosen(visit: Any, tmp_path: Path, studio: Any) -> None:
+    folder = _pictures(tmp_path / "unlabelled")
+    html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
+    assert problem(html, "format").endswith("drops no labels. Choose one of the formats below.")
+    assert re.search(r'id="create"[^>]* disabled', html)
+    refused = visit.post(PAGE, data={"source": str(folder)})
+    assert refused.status_code == 422
+    assert problem(refused.text, "format")
+    assert studio.jobs.kind_counts() == {}
+
+    typed = {"source": str(folder), "format": "class_folders", "options_of": "class_folders", "options.classes": "none"}
+    html = visit.post(f"{PAGE}/form", data=typed).text
+    assert not re.search(r'id="create"[^>]* disabled', html)
+    assert visit.post(PAGE, data=typed).status_code == 303
+
+
+def test_the_preview_lists_the_likely_formats(visit: Any, tmp_path: Path) -> None:
+    folder = _pictures(tmp_path / "boxes")
+    (folder / "annotations.xml").write_text("<annotations><image/></annotations>")
+    html = visit.post(f"{PAGE}/preview", data={"source": str(folder), "seed": "0"}, headers=HTMX).text
+    assert "Likely formats" in html
+    assert '<label class="button" for="format-class_folders">Class folders</label>' in html
+    assert "Would lose labels such as those in annotations.xml." in html
+
+
+def test_an_archive_of_an_unclear_format_is_refused(visit: Any, tmp_path: Path, studio: Any) -> None:
+    _pictures(tmp_path / "unlabelled")
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "unlabelled")
+    refused = visit.post(PAGE, data={"source": archive, "seed": "0"})
+    assert refused.status_code == 422
+    assert "Choose one of the formats below." in problem(refused.text, "format")
+    assert studio.jobs.kind_counts() == {}
+
+
+def test_the_folder_that_alone_fits_is_named(visit: Any, folder: Path) -> None:
+    above = folder.parent / "above"
+    shutil.move(folder, above / "animals")
+    html = visit.post(f"{PAGE}/form", data={"source": str(above), "seed": "0"}).text
+    assert "for the folder <code>animals</code>, which alone holds data" in html
+    html = visit.post(f"{PAGE}/preview", data={"source": str(above), "seed": "0"}, headers=HTMX).text
+    assert "from Class folders in <code>animals</code>" in html

@@ -18,6 +18,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ from ziggurat.datasets.creation.pictures import Fitting
 from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
-from ziggurat.datasets.formats import guess_format, importer
+from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.sources import open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
@@ -67,7 +68,8 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
         (work / "chunks").mkdir(parents=True, exist_ok=True)
     for leftover in work.rglob(".*.partial"):
         leftover.unlink()
-    source = open_source(request.source, work / "source", unpack_archives=request.format != "webdataset")
+    is_unpacked = partial(is_unpacked_first, format_name=request.format)
+    source = open_source(request.source, work / "source", is_unpacked=is_unpacked)
     if request.encoding == "reference" and source.is_relative_to(work):
         raise DataError(
             "Pictures can stay where they are in a local folder only.",
@@ -75,6 +77,7 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
             advice="Choose another encoding, or unpack it into a folder that stays.",
         )
     scan = _scanned(request, source, work / "scan.sqlite", watch)
+    source = source / scan.folder
     workers = (os.cpu_count() or 1) if request.workers is None else request.workers
     splits, problems, warnings = _split(request, source, scan, work, workers, watch)
     plan = _plan(request, source, scan, work / "chunks")
@@ -91,12 +94,13 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
 def _scanned(request: CreationRequest, source: Path, path: Path, watch: Watch) -> ScanResult:
     if path.exists():
         return read_scan(path)
-    name, options = request.format, dict(request.options)
+    name, options, folder = request.format, dict(request.options), ""
     if not name:
         guess = guess_format(source)
-        name, options = guess.format, {**guess.options, **options}
-        watch.message("info", f"The format is taken to be {guess.format}: {guess.reason}")
-    return scan_source(path, source, importer(name), options, watch)
+        name, options, folder = guess.format, {**guess.options, **options}, guess.folder
+        where = f" in the folder `{folder}`, which alone holds data" if folder else ""
+        watch.message("info", f"The format is taken to be {guess.format}{where}: {guess.reason}")
+    return scan_source(path, source, importer(name), options, watch, folder=folder)
 
 
 def _split(

@@ -29,6 +29,7 @@ class ScanResult:
         format: name of the importer.
         options: of the importer, complete.
         count: samples.
+        folder: below the source, where the samples were found; empty for the source itself.
     """
 
     catalogue: Path
@@ -36,9 +37,12 @@ class ScanResult:
     format: str
     options: Mapping[str, Any]
     count: int
+    folder: str = ""
 
 
-def scan_source(path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch) -> ScanResult:
+def scan_source(
+    path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch, *, folder: str = ""
+) -> ScanResult:
     """Walk through a source and write its catalogue; memory does not grow with the number of samples.
 
     Args:
@@ -47,13 +51,14 @@ def scan_source(path: Path, source: Path, importer: Importer, options: Mapping[s
         importer: of its format.
         options: as they were given.
         watch: is told of the progress.
+        folder: below the source, that is scanned; empty for the source itself.
 
     Raises:
         DataError: where the source cannot be used, has no samples, or two samples have one key.
         CreationStopped: where somebody asked to stop.
     """
     complete = importer.checked_options(options)
-    scan = importer.scan(source, complete)
+    scan = importer.scan(source / folder, complete)
     count, problems = 0, 0
     with CatalogueWriter(path, replace=True) as catalogue:
         for found in scan:
@@ -73,6 +78,7 @@ def scan_source(path: Path, source: Path, importer: Importer, options: Mapping[s
             ("format", importer.name),
             ("options", complete),
             ("count", count),
+            ("folder", folder),
         ):
             catalogue.note(name, value)
     watch.progress("scan", count, count)
@@ -91,6 +97,7 @@ def read_scan(path: Path) -> ScanResult:
             format=catalogue.note("format"),
             options=catalogue.note("options"),
             count=catalogue.note("count"),
+            folder=catalogue.note("folder") or "",
         )
 
 

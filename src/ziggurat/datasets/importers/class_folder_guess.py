@@ -11,6 +11,7 @@ from typing import Final
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.importers.class_folder_layout import CLASSES_NAME, ClassPlace, class_places
 from ziggurat.datasets.importers.image_folder_walk import PictureWalk, folders_in, has_picture_name, holds_pictures
+from ziggurat.datasets.importers.label_files import label_files
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.split_names import SPLIT_NAMES
 
@@ -19,13 +20,14 @@ __all__ = ["guess_class_folders"]
 _OF_OTHERS: Final = re.compile(
     r"jpegimages|imagesets?|images?(_?\d+)?|imgs?|pictures|photos|frames|rgb|annotations?|annots?|\w*annot|"
     r"labels?(\W\w*|_?\d+|txt)?|labels-\S*|masks?|\w+_masks?|segmentation\w*|ground_?truth|gt\w*|calib|velodyne|inputs?|"
-    r"targets?|outputs?|left|right|[hl]r|before|after|(train|test|val)[ab]|\w*_db",
+    r"targets?|outputs?|left|right|[hl]r|before|after|(train|test|val)[ab]|\w*_db|docs?|assets|screenshots|figures",
     re.IGNORECASE,
 )
 """Names of folders that say what is in a part of a sample, not of which class it is."""
 
 _SIDE_FILES: Final = frozenset([".xml", ".json", ".jsonl", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".mdb", ".txt"])
 _LOOKED_AT: Final = 30
+_FEW_CLASSES_SURE: Final = 0.6
 
 
 def guess_class_folders(format_name: str, source: Path) -> Guess | None:
@@ -45,21 +47,54 @@ def guess_class_folders(format_name: str, source: Path) -> Guess | None:
     if most[0].split:
         reason += f" in each of {', '.join(place.folder for place in places)}"
     confidence = _confidence(source, most[0], classes)
-    return Guess(format=format_name, confidence=confidence, reason=reason, kind="image-classification")
+    if confidence < _FEW_CLASSES_SURE and _same_names_in(source, most[0], classes):
+        reason += "; their pictures have the same names, so they may be pairs"
+    return Guess(
+        format=format_name,
+        confidence=confidence,
+        reason=reason,
+        kind="image-classification",
+        loses=_lost(source, of_classes=True),
+    )
 
 
 def _confidence(source: Path, place: ClassPlace, classes: list[str]) -> float:
-    strange = [name for name in classes if _OF_OTHERS.fullmatch(name) or name.lower() in SPLIT_NAMES]
-    if strange:
+    splits = sum(map(_is_split, classes))
+    if splits > 1 or 2 * splits >= len(classes) or any(_is_strange(source / place.folder, name) for name in classes):
         return 0.1
-    first = source / place.folder / classes[0]
-    if len(place.classes) == 2 == len(classes) and _same_names(first, source / place.folder / classes[1]):
-        return 0.45  # two parts of the same samples look like that
+    if _same_names_in(source, place, classes):
+        return 0.5  # two parts of the same samples look like that, and so do classes with numbered pictures
     if any(_side_files(source / place.folder / name) for name in classes[:3]) or _lists(source):
         return 0.3
     if place.split:
-        return 0.85 if len(classes) > 1 else 0.5
-    return 0.7 if len(classes) > 2 else 0.6
+        return 0.85 if len(classes) > 1 else 0.3
+    return 0.7 if len(classes) > 2 else _FEW_CLASSES_SURE
+
+
+def _is_strange(folder: Path, name: str) -> bool:
+    """Tell whether a folder is a part of samples or a whole data set, rather than a class."""
+    if _OF_OTHERS.fullmatch(name):
+        return True
+    inner = folders_in(folder / name)
+    parts = [each for each in inner if _is_split(each) or _OF_OTHERS.fullmatch(each)]
+    return any(holds_pictures(folder / name / each) for each in parts)
+
+
+def _is_split(name: str) -> bool:
+    """Tell whether a folder's name has a word for a split, such as ``Train``, ``test_images`` or ``val2017``."""
+    return any(word in SPLIT_NAMES for word in re.findall(r"[a-z]+", name.lower()))
+
+
+def _same_names_in(source: Path, place: ClassPlace, classes: list[str]) -> bool:
+    if not len(place.classes) == 2 == len(classes):
+        return False
+    return _same_names(source / place.folder / classes[0], source / place.folder / classes[1])
+
+
+def _lost(source: Path, *, of_classes: bool) -> str:
+    """Return which labels class folders would not read; empty where there are none."""
+    found = next(label_files(source, of_classes=of_classes), "")
+    return f"labels such as those in `{found}`" if found else ""
 
 
 def _guess_flat(format_name: str, source: Path) -> Guess | None:
@@ -72,6 +107,7 @@ def _guess_flat(format_name: str, source: Path) -> Guess | None:
         reason="pictures without classes, each of which would be its own target",
         kind="image-to-image",
         options={"classes": "none"},
+        loses=_lost(source, of_classes=False),
     )
 
 

@@ -42,7 +42,7 @@ def class_places(source: Path, splits: str) -> list[ClassPlace]:
     Args:
         source: a folder.
         splits: ``yes``, ``no``, or ``auto``: they are splits where train stands beside val or test, or where every
-            folder with pictures has the name of a split, and has folders with pictures in it.
+            folder with pictures has the name of a split, and there are several or they have folders with pictures.
 
     Raises:
         DataError: where there must be splits and are none.
@@ -86,8 +86,10 @@ def write_classes(folder: Path, classes: Mapping[str, str]) -> None:
 
 def _are_splits(source: Path, named: list[tuple[str, str]]) -> bool:
     names = {name for _, name in named}
-    if not any(holds_pictures(source / name / inner) for name in names for inner in folders_in(source / name)[:10]):
-        return source.joinpath(CLASSES_NAME).is_file()
     found = {split for split, _ in named}
     others = (name for name in folders_in(source) if name not in names)
+    if not any(holds_pictures(source / name / inner) for name in names for inner in folders_in(source / name)[:10]):
+        # Pictures right in Train and Test have no classes; a class called train stands beside others.
+        is_split = len(found) > 1 and not any(holds_pictures(source / name) for name in others)
+        return is_split or source.joinpath(CLASSES_NAME).is_file()
     return ("train" in found and len(found) > 1) or not any(holds_pictures(source / name) for name in others)

@@ -10,7 +10,8 @@ from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.importers.class_folder_guess import guess_class_folders
 from ziggurat.datasets.importers.class_folder_layout import ClassPlace, class_places, listed_classes
 from ziggurat.datasets.importers.class_folder_pictures import chosen_pictures, exported_pictures
-from ziggurat.datasets.importers.image_folder_walk import FoundPicture, PictureWalk
+from ziggurat.datasets.importers.image_folder_walk import FoundPicture, PictureWalk, holds_pictures
+from ziggurat.datasets.importers.label_files import label_files
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.datasets.split_names import split_of
 from ziggurat.errors import ConfigurationError, DataError
@@ -58,6 +59,11 @@ class ClassFolders(Importer):
     def guess(self, source: Path) -> Guess | None:
         """Recognise folders with pictures, and a folder with nothing but pictures."""
         return guess_class_folders(self.name, source)
+
+    def obstacle(self, source: Path) -> str:
+        """Name labels that no importer reads, where they lie with pictures."""
+        found = next(label_files(source), "") if source.is_dir() and holds_pictures(source) else ""
+        return f"no importer reads the labels in `{found}` with these pictures" if found else ""
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         """Walk through the folders; links to folders are entered once."""
@@ -159,7 +165,7 @@ class _ClassScan(Scan):
                 "Class folders are at least two folders with enough pictures.",
                 received=f"{len(self._numbers)} in `{self._source}` ({len(self._dropped)} too small)",
                 advice="Name the folder above the classes, lower `min_per_class`, or set classes=none for pictures "
-                "without classes.",
+                "without classes. Folders named as splits, such as Train and Test, are classes with splits=no only.",
             )
 
 

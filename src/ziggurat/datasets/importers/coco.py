@@ -20,8 +20,8 @@ import numpy as np
 
 from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.importers.coco_categories import Categories
-from ziggurat.datasets.importers.coco_files import PictureFinder, annotation_files, root_of, split_of_file
-from ziggurat.datasets.importers.coco_json import looks_like_coco, stream_lists
+from ziggurat.datasets.importers.coco_files import PictureFinder, annotation_files, json_files, root_of, split_of_file
+from ziggurat.datasets.importers.coco_json import coco_fault, looks_like_coco, stream_lists
 from ziggurat.datasets.importers.coco_objects import object_of
 from ziggurat.datasets.importers.detection import ZERO_SIZE_OPTION, BoxRule
 from ziggurat.datasets.samples import Problem, Sample
@@ -59,6 +59,10 @@ class CocoImporter(Importer):
         count = "one JSON file" if len(found) == 1 else f"{len(found)} JSON files"
         reason = f"{count} with pictures and annotations, such as {found[0]}."
         return Guess(format=self.name, confidence=0.97, reason=reason, kind="detection")
+
+    def obstacle(self, source: Path) -> str:
+        """Say what is wrong with the first JSON file that has a list of COCO's."""
+        return next(filter(None, map(coco_fault, json_files(source))), "")
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         return _CocoScan(source, options)

@@ -12,7 +12,7 @@ from ziggurat.datasets.importers.coco_json import looks_like_coco
 from ziggurat.datasets.importers.detection_files import folders_below, split_of, split_within
 from ziggurat.errors import DataError
 
-__all__ = ["PictureFinder", "annotation_files", "root_of", "split_of_file"]
+__all__ = ["PictureFinder", "annotation_files", "json_files", "root_of", "split_of_file"]
 
 _ANNOTATION_FOLDERS = ("annotations", "annotation", "labels")
 _PICTURE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
@@ -42,9 +42,15 @@ def annotation_files(source: Path, chosen: Sequence[str] = ()) -> list[str]:
         return list(chosen)
     if source.is_file():
         return [source.absolute().relative_to(root).as_posix()]
-    found = [path for folder in folders_below(root, 2) for path in _json_files(root, folder)]
-    found = [path for path in found if looks_like_coco(root / path)]
+    found = [path.relative_to(root).as_posix() for path in json_files(root) if looks_like_coco(path)]
     return [path for path in found if "instances" in posixpath.basename(path).lower()] or found
+
+
+def json_files(source: Path) -> list[Path]:
+    """Return the JSON files of a source, down to two folders deep."""
+    if source.is_file():
+        return [source] if source.suffix.lower() == ".json" else []
+    return [source / path for folder in folders_below(source, 2) for path in _json_files(source, folder)]
 
 
 def split_of_file(path: str) -> str:

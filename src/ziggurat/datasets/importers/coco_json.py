@@ -10,12 +10,13 @@ from typing import Any, Final, TextIO
 
 from ziggurat.errors import DataError
 
-__all__ = ["CocoFileError", "looks_like_coco", "stream_lists"]
+__all__ = ["CocoFileError", "coco_fault", "looks_like_coco", "stream_lists"]
 
 _CHUNK: Final = 1 << 20
 _LARGEST_VALUE: Final = 64 << 20
 _PEEK_BYTES: Final = 1 << 16
 _WHOLE_BYTES: Final = 1 << 22
+_LISTS: Final = ("images", "annotations", "categories")
 _SPACE: Final = " \t\r\n"
 
 
@@ -61,6 +62,23 @@ def looks_like_coco(path: Path) -> bool:
     if b"{" not in seen[:16]:
         return False
     return b'"file_name"' in seen and b'"images"' in seen and (b'"annotations"' in seen or b'"categories"' in seen)
+
+
+def coco_fault(path: Path) -> str:
+    """Return what is wrong with a file that begins like a COCO file and is none; empty where it does not begin so."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_PEEK_BYTES).replace(b"\0", b"")
+    except OSError:
+        return ""
+    if not any(f'"{name}"'.encode() in start for name in _LISTS):
+        return ""
+    try:
+        found = {name for name, _text, _value in stream_lists(path)}
+    except DataError as error:
+        return str(error)
+    missing = [name for name in _LISTS[:2] if name not in found]
+    return f"the list of {' and that of '.join(missing)} in `{path.name}` is empty or no list" if missing else ""
 
 
 def _encoding(path: Path) -> str:

@@ -14,7 +14,7 @@ from ziggurat.datasets.importers.table_files import TableFile, TextTable, table_
 from ziggurat.datasets.importers.table_parquet import PARQUET_SUFFIXES, ParquetTable, is_parquet
 from ziggurat.datasets.importers.table_scan import TableScan
 from ziggurat.datasets.importers.table_signs import TableSigns, table_signs
-from ziggurat.datasets.importers.text_encoding import head_lines
+from ziggurat.datasets.importers.text_encoding import encoding_of, head_lines
 from ziggurat.errors import DataError, MissingDependencyError
 
 __all__ = ["MISSING", "TABLE_SUFFIXES", "TableImporter"]
@@ -77,6 +77,17 @@ class TableImporter(Importer):
         except DataError:
             return None
         return self._judged(source, files, signs)
+
+    def obstacle(self, source: Path) -> str:
+        """Say why the file of a table cannot be read."""
+        try:
+            path = table_files(source, TABLE_SUFFIXES)[0].path
+            if path.suffix.lower() in TABLE_SUFFIXES and not is_parquet(path):
+                encoding_of(path)
+                table_signs(path)
+        except DataError as error:
+            return str(error) if source.is_file() else ""
+        return ""
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> TableScan:
         """Return a walk through the rows."""

@@ -51,6 +51,11 @@ class TFRecordImporter(Importer):
             return None
         return Guess(format=self.name, confidence=0.95, reason=f"TFRecord files, such as `{path}`", kind=kind)
 
+    def obstacle(self, source: Path) -> str:
+        """Say what the first record of the first file is."""
+        path = next(_shards(source), "")
+        return _shown(_root(source) / path) if path else ""
+
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         """Return a walk through the records."""
         return _TFRecordScan(source, options)

@@ -12,7 +12,7 @@ from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartRead
 from ziggurat.datasets.importers.exported_schema import completed
 from ziggurat.datasets.importers.image_pairs_folders import split_of
 from ziggurat.datasets.importers.image_pairs_lists import names_in
-from ziggurat.datasets.importers.webdataset_samples import kind_of, label_of, own_json, parts_of
+from ziggurat.datasets.importers.webdataset_samples import kind_of, label_of, own_json, parts_of, unread_labels
 from ziggurat.datasets.importers.webdataset_shards import COMPRESSED, ShardSample, read_member, samples_of
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError
@@ -39,14 +39,23 @@ class WebDatasetImporter(Importer):
         "text-classification",
     )
     options = (ImporterOption(name="classes", type=str, default="", help="File with the name of class i in line i."),)
+    reads_archives = True
 
     def guess(self, source: Path) -> Guess | None:
         """Claim tar files whose first sample has a picture and a label, or a text and a class."""
         path = next(_shards(source), "")
-        kind = _kind_of_shard(_root(source) / path) if path else None
-        if kind is None:
+        first = _first_sample(_root(source) / path) if path else None
+        kind = None if first is None else kind_of(first)
+        if first is None or kind is None:
             return None
-        return Guess(format=self.name, confidence=0.93, reason=f"tar shards of samples, such as `{path}`", kind=kind)
+        unread = unread_labels(kind, first)
+        return Guess(
+            format=self.name,
+            confidence=0.93,
+            reason=f"tar shards of samples, such as `{path}`",
+            kind=kind,
+            loses=f"what the members {', '.join(unread)} of each sample say" if unread else "",
+        )
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         """Return a walk through the shards."""
@@ -171,13 +180,17 @@ def _files(source: Path) -> Iterator[str]:
         yield from ((below / name).as_posix() for name in sorted(names) if not name.startswith("."))
 
 
-def _kind_of_shard(path: Path) -> str | None:
+def _first_sample(path: Path) -> ShardSample | None:
+    """Return the first sample of a tar file; None where it has no more than a picture, as in any archive."""
     try:
         first = next(samples_of(path), None)
         known = first is not None and ("cls" in first.members or "json" in first.members or len(first.members) > 1)
-        return kind_of(first) if first is not None and known else None
+        if first is None or not known:
+            return None
+        kind_of(first)
     except DataError:
         return None
+    return first
 
 
 def _split_of_path(path: str) -> str:

@@ -11,7 +11,7 @@ from ziggurat.datasets.importers.webdataset_shards import Member, ShardSample
 from ziggurat.errors import DataError
 from ziggurat.records.schema import KINDS
 
-__all__ = ["Meaning", "kind_of", "label_of", "meaning_of", "own_json", "parts_of"]
+__all__ = ["Meaning", "kind_of", "label_of", "meaning_of", "own_json", "parts_of", "unread_labels"]
 
 _IMAGES: Final = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
 _MASKS: Final = ("mask", "seg", "segmentation", "annotation")
@@ -49,6 +49,13 @@ def kind_of(sample: ShardSample) -> str | None:
     if isinstance(label, list):
         return "detection" if any(isinstance(each, dict) for each in label) else "image-regression"
     return "image-classification" if "cls" in sample.members or label is not None else "image-to-image"
+
+
+def unread_labels(kind: str, sample: ShardSample) -> list[str]:
+    """Return the members of a sample that nothing is read of, where it would get no label for that reason."""
+    if kind != "image-to-image" or "target" in meaning_of(sample):
+        return []
+    return [ending for ending in sample.members if ending != meaning_of(sample)["image"]]
 
 
 def parts_of(kind: str, sample: ShardSample) -> list[Member] | None:

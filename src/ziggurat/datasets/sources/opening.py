@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -30,7 +30,7 @@ def open_source(
     *,
     limits: SourceLimits | None = None,
     storage: Mapping[str, Any] | None = None,
-    unpack_archives: bool = True,
+    is_unpacked: Callable[[Path], bool] | None = None,
 ) -> Path:
     """Return the folder or file on this machine that holds a source, for an importer.
 
@@ -42,7 +42,7 @@ def open_source(
         cache: folder for what is unpacked or copied.
         limits: what an archive or a remote place may bring.
         storage: options of the remote file system, see ``StoredPlace``.
-        unpack_archives: False leaves archives as they are, for formats that are archives themselves.
+        is_unpacked: tells whether a file is unpacked, for formats that are archives themselves; None: every archive.
 
     Raises:
         DataError: where the source is not there, is damaged, empty, or more than it may be.
@@ -58,7 +58,7 @@ def open_source(
             raise DataError(
                 "A source is a folder or a file that exists.", received=f"`{uri}`", advice="Check the path."
             )
-    if unpack_archives and path.is_file() and is_archive(path.name):
+    if path.is_file() and is_archive(path.name) and (is_unpacked is None or is_unpacked(path)):
         return _unpacked(path, cache, limits, public_uri(uri))
     return path
 

@@ -15,7 +15,7 @@ from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
 from ziggurat.web.new_dataset_commands import as_text
 from ziggurat.web.new_dataset_files import take_files
-from ziggurat.web.new_dataset_form import DatasetForm, cloned_texts, fill_form, refuse, sent_texts
+from ziggurat.web.new_dataset_form import DatasetForm, cloned_texts, fill_form, is_elsewhere, refuse, sent_texts
 from ziggurat.web.new_dataset_preview import Preview, Previews, SupersededError
 from ziggurat.web.new_dataset_problems import problem_text
 from ziggurat.web.new_dataset_texts import start_texts
@@ -54,10 +54,11 @@ def new_dataset(
 
 
 @router.post(_PLACE, include_in_schema=False)
-async def create(request: Request, studio: Held, who: Uploader) -> Response:
+async def create(request: Request, studio: Held, previews: _Shown, who: Uploader) -> Response:
     """Put the data set into the queue and show it; where it cannot be, show the form with what is wrong."""
     texts, refused = await _sent(request, studio)
     form = await run_in_threadpool(fill_form, studio, texts, refused=refused)
+    form = await run_in_threadpool(_with_archive_seen, previews, form)
     return await run_in_threadpool(_create, request, studio, who, form)
 
 
@@ -101,6 +102,18 @@ async def _sent(request: Request, studio: Studio) -> tuple[dict[str, str], dict[
         except ZigguratError as error:
             return texts, {"source": problem_text(error)}
     return {**texts, "source": source or texts["source"]}, {}
+
+
+def _with_archive_seen(previews: Previews, form: DatasetForm) -> DatasetForm:
+    """Return the form with a problem where no format is chosen for an archive, and its content has no clear one."""
+    asked = form.request
+    if asked is None or form.spec is None or form.chosen is not None or is_elsewhere(form.texts["source"]):
+        return form
+    try:
+        previews.of(form.spec.model_dump(mode="json"))
+    except ZigguratError as error:
+        return refuse(form, error) if error.details.get("options") else form
+    return form
 
 
 def _create(request: Request, studio: Studio, who: Identity, form: DatasetForm) -> Response:

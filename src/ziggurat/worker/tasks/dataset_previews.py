@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
-from ziggurat.datasets.formats import guess_format, importer
+from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.sources import is_remote, public_uri
-from ziggurat.datasets.sources.archives import is_archive, unpack
+from ziggurat.datasets.sources.archives import unpack
 from ziggurat.datasets.sources.limits import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
@@ -45,7 +45,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             problems after which the walk ends; ``folder``: an empty one, for what is written on the way.
 
     Returns:
-        ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``counts``: ``train``, ``val``,
+        ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``folder`` below the source that
+        alone holds data, empty for the source itself; ``counts``: ``train``, ``val``,
         ``test``, ``total`` and ``is_complete`` (False: they are those of the part that was seen); ``classes``: ``name``
         and ``count`` (None where that is not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask,
         empty where nobody said; ``ignore_class``: number in a mask that counts for nothing, None for none;
@@ -55,7 +56,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         SpecError: where an option is wrong; ``details["field"]`` names it.
-        DataError: where the source is not there, is somewhere else, or is not recognised.
+        DataError: where the source is not there, is somewhere else, or its format is not clear;
+            ``details["options"]`` lists the likely ones.
     """
     spec = parse_spec(request["spec"], source="the request")
     assert isinstance(spec, DatasetSpec)
@@ -64,6 +66,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
     with Deadline(request["time_limit_s"] * _SCAN_SHARE) as walking:
         place, is_whole = _opened(asked, folder / "source", walking)
         chosen, guess = _recognised(asked, place, walking)
+        inner = guess.folder if guess is not None else ""
+        place = place / inner
         seen = _Seen(importer=chosen, source=place, options=_options(chosen, asked, guess), catalogue=folder / "seen")
         seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
     with Deadline(request["time_limit_s"] * (1 - _SCAN_SHARE)) as showing, Catalogue(seen.catalogue) as catalogue:
@@ -77,6 +81,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "format": chosen.name,
             "title": chosen.title,
             "confidence": guess.confidence if guess is not None else 0.0,
+            "folder": inner,
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "classes": _classes(seen.schema, catalogue),
@@ -116,12 +121,19 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
     source = Path(asked.source)
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
-    if asked.format == "webdataset" or not (source.is_file() and is_archive(source.name)):
+    if not _is_unpacked(source, asked.format):
         return source, True
     folder.mkdir()
     limits = SourceLimits(files=_UNPACKED_FILES, total_bytes=_UNPACKED_BYTES)
     is_whole = walking.call(unpack, source, folder, limits) is not OVER
     return inner_folder(folder), is_whole
+
+
+def _is_unpacked(source: Path, format_name: str) -> bool:
+    try:
+        return is_unpacked_first(source, format_name)
+    except ConfigurationError as error:
+        raise _in_field("format", error) from None
 
 
 def _recognised(asked: CreationRequest, source: Path, walking: Deadline) -> tuple[Importer, Guess | None]:

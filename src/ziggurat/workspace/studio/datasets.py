@@ -9,6 +9,7 @@ from typing import Any
 
 from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.exporters.report import ExportReport
+from ziggurat.datasets.formats import Recognition
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics
@@ -52,6 +53,10 @@ class StudioDatasets:
     def guesses(self, source: str) -> list[Guess]:
         """Return what every importer thinks of a source, the surest first."""
         return self._datasets.guesses(source)
+
+    def recognize(self, source: str) -> Recognition:
+        """Return what every importer thinks of a source, and which guess is taken."""
+        return self._datasets.recognize(source)
 
     def formats(self) -> list[dict[str, Any]]:
         """Return every format that can be read."""
