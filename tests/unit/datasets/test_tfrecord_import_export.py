@@ -236,3 +236,48 @@ def test_pictures_that_are_none_and_shards_of_nothing(tmp_path):
         assert kinds_of(report.problems) == {"bad": "unreadable"}
         with pytest.raises(ConfigurationError, match="at least one record"):
             export_tfrecord(dataset, tmp_path / "new", records_per_shard=0)
+
+
+# ---- the object-detection API
+
+
+def detected(label_features, **more):
+    sides = {"xmin": [0.1], "ymin": [0.25], "xmax": [0.5], "ymax": [1.0]}
+    boxes = {f"image/object/bbox/{side}": values for side, values in sides.items()}
+    return {"image/encoded": [JPEG], "image/filename": [b"r.jpg"], "image/height": [8], "image/width": [10]} | boxes | {
+        f"image/object/class/{name}": values for name, values in label_features.items()
+    } | more  # fmt: skip
+
+
+def test_records_of_the_object_detection_api_are_read(tmp_path):
+    both = {"text": [b"raccoon"], "label": [1]}
+    write(tmp_path / "train.record", detected(both), detected(both))
+    write(tmp_path / "test.record", detected(both))
+    (tmp_path / "label_map.pbtxt").write_text("item {\n id: 1\n name: 'raccoon'\n}\n")
+    assert guessed(tmp_path) == ("tfrecord", "detection")
+    found = read_back(TFRecordImporter(), tmp_path)
+    assert [split for split, _, _ in found.samples.values()] == ["test", "train", "train"]
+    assert found.schema.class_names == ("raccoon",)
+    first = found.samples["train.record/000000"][2][0]
+    assert (first["class"], first["box"]) == (0, pytest.approx([1.0, 2.0, 5.0, 8.0], rel=1e-6))
+
+
+def test_one_record_file_is_a_source(tmp_path):
+    write(tmp_path / "train.record", detected({"text": [b"cat"], "label": [1]}))
+    assert guessed(tmp_path / "train.record") == ("tfrecord", "detection")
+
+
+def test_objects_without_numbers_have_the_names_they_come_with(tmp_path):
+    write(tmp_path / "train.record", *(detected({"text": [name]}) for name in (b"dog", b"cat", b"dog")))
+    found = read_back(TFRecordImporter(), tmp_path)
+    assert found.schema.class_names == ("dog", "cat")
+    assert [label[0]["class"] for _, _, label in found.samples.values()] == [0, 1, 0]
+    assert found.problems == []
+
+
+def test_a_label_map_beside_the_records_counts(tmp_path):
+    write(tmp_path / "train/pets.tfrecord", detected({"label": [2]}))
+    (tmp_path / "train/pets_label_map.pbtxt").write_text('item { name: "cat" id: 1 }\nitem { name: "dog" id: 2 }\n')
+    found = read_back(TFRecordImporter(), tmp_path)
+    assert found.schema.class_names == ("cat", "dog")
+    assert [label[0]["class"] for _, _, label in found.samples.values()] == [1]

@@ -199,3 +199,22 @@ def test_blood_cells_are_what_their_readme_says():
         ("JPEGImages/BloodImage_00343.jpg", "zero-size-box"),
     ]
     assert scan(VOC, shared("bccd-voc")).count() == 4886
+
+
+@pytest.mark.parametrize("folder", ["annots", "Annots", "annotation", "ANNOTATIONS", "xmls", "labels"])
+def test_folders_of_xml_files_have_many_names(tmp_path, folder):
+    for stem in ("a", "b"):
+        save_picture(tmp_path / f"images/{stem}.jpg")
+        save_xml(tmp_path / folder / f"{stem}.xml", xml_object("raccoon", (1, 2, 30, 40)))
+    assert confidence(VOC, tmp_path) == 0.95
+    found = scan(VOC, tmp_path)
+    assert list(found.samples) == ["images/a.jpg", "images/b.jpg"]
+    assert found.boxes("images/a.jpg") == [(1, 2, 30, 40)]
+    assert found.problems == []
+
+
+def test_xml_files_are_found_beside_other_annotations(tmp_path):
+    save_picture(tmp_path / "pictures/a.jpg")
+    save_text(tmp_path / "annotations/a.txt", "a note")
+    save_xml(tmp_path / "annots/a.xml", xml_object("kangaroo", (1, 2, 30, 40)))
+    assert scan(VOC, tmp_path).names("pictures/a.jpg") == ["kangaroo"]

@@ -197,3 +197,17 @@ def test_blood_cells_have_yolo_labels_too():
     found = scan(YOLO, shared("bccd-voc"), labels="labels-yolo-derived")
     assert (len(found.samples), found.count(), found.schema.class_names) == (364, 4886, ("RBC", "WBC", "Platelets"))
     assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    ("pictures", "labels"), [("images", "annots"), ("train/images", "train/annots"), ("imgs", "Annotations")]
+)
+def test_folders_of_labels_have_many_names(tmp_path, pictures, labels):
+    for stem in ("a", "b"):
+        save_picture(tmp_path / pictures / f"{stem}.jpg")
+        save_text(tmp_path / labels / f"{stem}.txt", "0 0.5 0.5 0.2 0.25\n")
+    guess = YOLO.guess(tmp_path)
+    assert guess.confidence >= 0.5
+    assert guess.options == {"labels": labels.rpartition("/")[2]}
+    found = scan(YOLO, tmp_path, **guess.options)
+    assert found.boxes(f"{pictures}/a.jpg")[0] == pytest.approx((40, 30, 60, 50))

@@ -18,7 +18,7 @@ from ziggurat.datasets.split_names import SPLIT_NAMES
 __all__ = ["guess_class_folders"]
 
 _OF_OTHERS: Final = re.compile(
-    r"jpegimages|imagesets?|images?(_?\d+)?|imgs?|pictures|photos|frames|rgb|annotations?|annots?|\w*annot|"
+    r"jpegimages|imagesets?|images?(_?\d+)?|imgs?|pictures|photos|frames|rgb|annotations?|annots?|\w*annot|xmls?|"
     r"labels?(\W\w*|_?\d+|txt)?|labels-\S*|masks?|\w+_masks?|segmentation\w*|ground_?truth|gt\w*|calib|velodyne|inputs?|"
     r"targets?|outputs?|left|right|[hl]r|before|after|(train|test|val)[ab]|\w*_db|docs?|assets|screenshots|figures",
     re.IGNORECASE,

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.datasets.importers.coco_json import looks_like_coco
-from ziggurat.datasets.importers.detection_files import folders_below, split_of, split_within
+from ziggurat.datasets.importers.detection_files import ANNOTATION_FOLDERS, folders_below, split_of, split_within
 from ziggurat.errors import DataError
 
 __all__ = ["PictureFinder", "annotation_files", "json_files", "root_of", "split_of_file"]
 
-_ANNOTATION_FOLDERS = ("annotations", "annotation", "labels")
 _PICTURE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
 
@@ -23,7 +22,7 @@ def root_of(source: Path) -> Path:
     if source.is_dir():
         return source
     folder = source.absolute().parent
-    return folder.parent if folder.name.lower() in _ANNOTATION_FOLDERS else folder
+    return folder.parent if folder.name.lower() in ANNOTATION_FOLDERS else folder
 
 
 def annotation_files(source: Path, chosen: Sequence[str] = ()) -> list[str]:

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 from ziggurat.errors import DataError
 
 __all__ = [
+    "ANNOTATION_FOLDERS",
     "KEYS_NAME",
+    "PICTURE_FOLDERS",
     "PICTURE_SUFFIXES",
     "Pair",
     "first_file",
@@ -29,6 +31,14 @@ __all__ = [
 ]
 
 PICTURE_SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
+ANNOTATION_FOLDERS: Final = ("annotations", "annotation", "annots", "annot", "xmls", "xml", "labels", "label")
+"""Names, in lower case, of folders with a label file for each picture; the usual ones first."""
+
+PICTURE_FOLDERS: Final = (
+    "jpegimages", "images", "image", "imgs", "img", "pngimages", "pictures", "photos", "frames",
+)  # fmt: skip
+"""Names, in lower case, of folders of pictures that lie beside those of labels."""
+
 KEYS_NAME: Final = "keys.jsonl"
 """File of our own exports: ``["path", "key"]`` for each picture that a format cannot put at its key."""
 _SPLITS: Final = {

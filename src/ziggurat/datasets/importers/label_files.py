@@ -11,10 +11,7 @@ from ziggurat.datasets.importers.image_folder_walk import has_picture_name
 from ziggurat.datasets.importers.table_signs import table_signs
 from ziggurat.errors import DataError
 
-__all__ = ["ANNOTATION_FOLDERS", "data_files", "label_files"]
-
-ANNOTATION_FOLDERS: Final = ("annotations", "annots", "annotation", "annot", "xmls", "xml", "labels", "label")
-"""Names, in lower case, of folders that hold a label file for each picture; the usual ones first."""
+__all__ = ["data_files", "label_files"]
 
 _MOST_FOLDERS: Final = 60
 _MOST_ENTRIES: Final = 300

@@ -17,8 +17,8 @@ __all__ = ["MaskSource", "PairOfPaths", "first_pair", "is_mask_folder", "pair_li
 
 _IMAGES: Final = ("images", "image", "imgs", "img", "jpegimages", "pictures", "photos", "rgb")
 _MASKS: Final = (
-    "masks", "mask", "segmentationclass", "segmentationclasspng", "annotations", "annotation", "annot", "labels",
-    "label", "segmentation", "segmentations", "seg", "gt", "groundtruth", "ground_truth", "labelmaps",
+    "masks", "mask", "segmentationclass", "segmentationclasspng", "annotations", "annotation", "annots", "annot",
+    "labels", "label", "segmentation", "segmentations", "seg", "gt", "groundtruth", "ground_truth", "labelmaps",
 )  # fmt: skip
 _ENDINGS: Final = ("annot", "_masks", "_mask", "_labels", "_label", "_annot", "_gt")
 _NAME_FILES: Final = ("classes.txt", "class_names.txt", "labels.txt")

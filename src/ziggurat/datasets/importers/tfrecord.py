@@ -20,7 +20,9 @@ from ziggurat.records.schema import KINDS, Schema
 
 __all__ = ["TFRecordImporter"]
 
-_SHARD: Final = re.compile(r".*-\d{5,}-of-\d{5,}(\.tfrecords?)?|.*\.tfrecords?(-\d+-of-\d+)?|.*\.tfrec", re.IGNORECASE)
+_SHARD: Final = re.compile(
+    r".*-\d{5,}-of-\d{5,}(\.tfrecords?)?|.*\.(tf)?records?(-\d+-of-\d+)?|.*\.tfrec", re.IGNORECASE
+)
 _WORDS: Final = re.compile(r"[a-zA-Z]+")
 _NAME_FILES: Final = ("labels.txt", "classes.txt", "class_names.txt")
 
@@ -72,7 +74,7 @@ class _TFRecordScan(Scan):
         self._kind = self._kind_of_source()
         first = options["first_class"]
         first = first if first is not None else int(self._kind == "detection")
-        self._classes = ClassNumbers.of_file(_names_file(self._root, options["classes"]), first)
+        self._classes = ClassNumbers.of_file(_names_file(self._root, options["classes"], next(_shards(source))), first)
         self._parts = KINDS[self._kind]
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -97,7 +99,7 @@ class _TFRecordScan(Scan):
             raise DataError(
                 "A source of TFRecord files has records with `image/encoded` and a class, objects or a mask.",
                 received=f"`{self._source}`: {_shown(self._root / path) if path else 'no TFRecord file'}",
-                advice="Files are named `train-00000-of-00008` or `train.tfrecord`.",
+                advice="Files are named `train-00000-of-00008`, `train.tfrecord` or `train.record`.",
             )
         return kind
 
@@ -186,11 +188,13 @@ def _split_of_path(path: str) -> str:
     return next((split for split in reversed(found) if split), "")
 
 
-def _names_file(root: Path, given: str) -> Path | None:
+def _names_file(root: Path, given: str, shard: str) -> Path | None:
+    """Return the file with the names of the classes: in the source, or beside the first shard."""
     if given:
         return root / given
-    named = next((root / name for name in _NAME_FILES if (root / name).is_file()), None)
-    return named or next(iter(sorted(root.glob("*.pbtxt"))), None)
+    folders = dict.fromkeys((root, (root / shard).parent))
+    named = next((folder / name for folder in folders for name in _NAME_FILES if (folder / name).is_file()), None)
+    return named or next((path for folder in folders for path in sorted(folder.glob("*.pbtxt"))), None)
 
 
 def _root(source: Path) -> Path:

@@ -65,9 +65,11 @@ class ClassNumbers:
             DataError: where the class is none of the source's.
         """
         if number is None:
-            if text not in self._by_name:
+            if text not in self._by_name and (self._known or not text):
                 raise DataError("A class without a number has a name that is listed.", received=f"`{text}`")
-            return self._by_name[text]
+            place = self._by_name.setdefault(text, len(self._by_name))  # without a list: in the order of their coming
+            self._seen.setdefault(place, text)
+            return place
         place = self._known.get(number) if self._known else number - self._first
         if place is None or place < 0:
             raise DataError("A class has a number that the source lists.", received=str(number))

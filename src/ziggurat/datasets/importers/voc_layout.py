@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.datasets.importers.detection_files import (
+    ANNOTATION_FOLDERS,
+    PICTURE_FOLDERS,
     PICTURE_SUFFIXES,
     first_file,
     folders_below,
@@ -21,8 +23,6 @@ from ziggurat.datasets.samples import Problem
 
 __all__ = ["SplitLists", "VocFolder", "voc_folders"]
 
-_ANNOTATIONS: Final = ("annotations", "annotation", "xmls", "xml")
-_PICTURES: Final = ("jpegimages", "images", "image", "imgs", "img", "pngimages")
 _MASKS: Final = ("segmentationclass",)
 _LISTS: Final = ("train", "val", "test", "trainval")
 
@@ -64,9 +64,9 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
     for folder in folders_below(root, 2):
         if folder in inside or any(folder.startswith(f"{each}/") for each in inside):
             continue
-        own = _child(root, folder, _ANNOTATIONS)
+        own = _annotations(root, folder)
         masks = _child(root, folder, _MASKS)
-        if masks or (own and first_file(root / own, ".xml")):
+        if masks or own:
             pictures = images or _beside(root, folder, own or masks)
             own = own or pictures
             inside |= {each for each in (own, masks, pictures) if each != folder}
@@ -140,8 +140,14 @@ def _child(root: Path, folder: str, names: Sequence[str]) -> str:
     return next((posixpath.join(folder, known[name]) for name in names if name in known), "")
 
 
+def _annotations(root: Path, folder: str) -> str:
+    """Return the folder of XML files in a folder, by its name; empty where there is none."""
+    named = (_child(root, folder, [name]) for name in ANNOTATION_FOLDERS)
+    return next((path for path in named if path and first_file(root / path, ".xml")), "")
+
+
 def _beside(root: Path, folder: str, annotations: str) -> str:
-    return _child(root, folder, _PICTURES) or (annotations if _has_picture(root / annotations) else folder)
+    return _child(root, folder, PICTURE_FOLDERS) or (annotations if _has_picture(root / annotations) else folder)
 
 
 def _has_picture(folder: Path) -> bool:

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.importers.detection import ZERO_SIZE_OPTION, BoxRule
-from ziggurat.datasets.importers.detection_files import Pair, read_keys, split_of, text_lines
+from ziggurat.datasets.importers.detection_files import (
+    ANNOTATION_FOLDERS,
+    Pair,
+    folders_below,
+    read_keys,
+    split_of,
+    text_lines,
+)
 from ziggurat.datasets.importers.yolo_layout import (
     looks_like_yolo,
     lost_entries,
@@ -162,8 +169,10 @@ class _YoloScan(Scan):
 
 
 def _label_names(source: Path) -> list[str]:
-    """Return names of folders that may hold labels, the usual one first."""
-    others = sorted(path.name for path in source.iterdir() if path.name.lower().startswith("label") and path.is_dir())
+    """Return names of folders that may hold labels, in the source or in its folders of splits; the usual one first."""
+    places = [source, *(source / path for path in folders_below(source, 1) if path and split_of(path))]
+    found = {path.name for place in places for path in place.iterdir() if path.is_dir()}
+    others = sorted(name for name in found if name.lower().startswith("label") or name.lower() in ANNOTATION_FOLDERS)
     return list(dict.fromkeys(["labels", *others]))
 
 

@@ -7,9 +7,9 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from ziggurat.datasets.importers.detection_files import (
+    PICTURE_FOLDERS,
     Pair,
     first_file,
     folders_below,
@@ -32,8 +32,6 @@ __all__ = [
     "walk_folder",
     "yolo_folders",
 ]
-
-_PICTURES: Final = ("images", "image", "jpegimages", "imgs", "img")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +92,7 @@ def labels_of(root: Path, pictures: str, labels: str) -> str:
     """Return the folder of labels for a folder of pictures: the last ``images`` in its path becomes ``labels``."""
     parts = pictures.split("/")
     for place in range(len(parts) - 1, -1, -1):
-        if parts[place].lower() in _PICTURES:
+        if parts[place].lower() in PICTURE_FOLDERS:
             found = "/".join([*parts[:place], labels, *parts[place + 1 :]])
             if (root / found).is_dir():
                 return found
@@ -152,7 +150,7 @@ def _usual_folders(root: Path, labels: str) -> list[YoloFolder]:
     every = folders_below(root, 2)
     found = []
     for path in every:
-        if posixpath.basename(path).lower() in _PICTURES:
+        if posixpath.basename(path).lower() in PICTURE_FOLDERS:
             found += _split_folders(root, path, labels)
     if not found:
         places = [path for path in every if path.count("/") == 0 and _has_pictures(root / path)]
