@@ -264,3 +264,30 @@ def test_files_of_other_splits_are_written_like_the_first(tmp_path: Path) -> Non
     found = scanned(tmp_path)
     assert [sample.split for sample in found.samples] == ["train"] * 4 + ["test"]
     assert found.rows[-1] == ["red", "flat"]
+
+
+# ---- files without a suffix
+
+
+def test_a_table_without_a_suffix_is_known_by_its_content(tmp_path):
+    rows = "".join(f"{at},{at * 0.5},{('setosa', 'virginica')[at % 2]}\n" for at in range(20))
+    (tmp_path / "iris").write_text(rows)
+    (tmp_path / "README").write_text("Flowers, measured.\nOne line, one flower, as it was.\nThe end.\n")
+    assert TableImporter().guess(tmp_path / "iris").confidence == 0.8
+    assert TableImporter().guess(tmp_path).confidence >= 0.5
+    found = Scanned(TableImporter(), tmp_path)
+    assert (len(found.samples), found.schema.target) == (20, "column-3")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README", "a,b\n1,2\n3,4\n5,6\n"),
+        ("notes", "Dear all,\nthe data, as agreed, is here.\nMany thanks, and so on,\nA.\n"),
+        ("short", "a,b\n1,2\n"),
+        ("words", "one\ntwo\nthree\nfour\n"),
+    ],
+)
+def test_other_files_without_a_suffix_are_no_tables(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert TableImporter().guess(tmp_path / name) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from table_text_fakes import SHARED, Scanned
 
+from ziggurat.datasets.formats import guess_format
 from ziggurat.datasets.importers.text import TextImporter
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError, UnknownNameError
@@ -169,3 +170,11 @@ def test_files_of_other_splits_are_written_like_the_first(tmp_path: Path) -> Non
     found = Scanned(TextImporter(), tmp_path)
     assert [(sample.key, sample.split) for sample in found.samples][-1] == ("test/row-000000", "test")
     assert found.texts[-1] == BAD
+
+
+def test_texts_without_a_suffix_are_known_by_their_content(tmp_path):
+    rows = "ham\tSee you at the station then.\nspam\tWIN a prize now, just call this number.\n" * 10
+    (tmp_path / "SMSSpamCollection").write_text(rows)
+    (tmp_path / "readme").write_text("The collection is a set of messages.\n")
+    for source in (tmp_path / "SMSSpamCollection", tmp_path):
+        assert guess_format(source).format == "text"

@@ -255,3 +255,18 @@ def test_guess_is_unsure_where_no_picture_is_there(tmp_path):
     guess = TextList().guess(tmp_path)
     assert guess is not None
     assert guess.confidence < 0.5
+
+
+def test_lists_without_a_suffix_are_read(tmp_path):
+    put(tmp_path, "p/0.png", "p/1.png", "p/2.png")
+    (tmp_path / "train").write_text("p/0.png 0\np/1.png 1\n")
+    (tmp_path / "val").write_text("p/2.png 1\n")
+    assert TextList().guess(tmp_path).confidence == 0.88
+    assert Scanned(TextList(), tmp_path).splits == {"p/0.png": "train", "p/1.png": "train", "p/2.png": "val"}
+
+
+def test_the_only_list_of_a_folder_needs_no_suffix(tmp_path):
+    put(tmp_path, "p/0.png", "p/1.png")
+    (tmp_path / "labelled").write_text("p/0.png 0\np/1.png 1\n")
+    (tmp_path / "LICENSE").write_text("Free to use.\n")
+    assert Scanned(TextList(), tmp_path).labels == {"p/0.png": 0, "p/1.png": 1}

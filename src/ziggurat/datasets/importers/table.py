@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption
 from ziggurat.datasets.importers.table_description import Description
 from ziggurat.datasets.importers.table_dialect import guess_dialect
-from ziggurat.datasets.importers.table_files import TableFile, TextTable, table_files
+from ziggurat.datasets.importers.table_files import TableFile, TextTable, is_table_file, table_files
 from ziggurat.datasets.importers.table_parquet import PARQUET_SUFFIXES, ParquetTable, is_parquet
 from ziggurat.datasets.importers.table_scan import TableScan
 from ziggurat.datasets.importers.table_signs import TableSigns, table_signs
@@ -68,7 +68,7 @@ class TableImporter(Importer):
         except DataError:
             return None
         path = files[0].path
-        if path.suffix.lower() not in TABLE_SUFFIXES:
+        if not is_parquet(path) and not is_table_file(path, TABLE_SUFFIXES):
             return None
         try:
             signs = table_signs(path)
@@ -107,9 +107,11 @@ class TableImporter(Importer):
             return self._guess(0.4, f"a table of {size}, which looks like labelled texts")
         if len(signs.profiles) < 2:
             return self._guess(0.1, "a table of one column")
-        confidence = 0.8 if not source.is_dir() or any(file.split for file in files) else 0.5
-        if signs.share_of_good_rows < 0.95 or files[0].path.suffix.lower() == ".data":
+        confidence = 0.8 if not source.is_dir() or any(file.split for file in files) else 0.6
+        if signs.share_of_good_rows < 0.95:
             confidence -= 0.2
+        elif files[0].path.suffix.lower() == ".data":
+            confidence -= 0.1
         return self._guess(confidence, f"a table of {size}")
 
     def _guess(self, confidence: float, reason: str) -> Guess:

@@ -15,9 +15,13 @@ from ziggurat.datasets.importers.table_dialect import Dialect, guess_dialect, gu
 from ziggurat.datasets.importers.text_encoding import encoding_of, head_lines
 from ziggurat.errors import DataError
 
-__all__ = ["Row", "TableFile", "TableReader", "TextTable", "split_of", "table_files"]
+__all__ = ["Row", "TableFile", "TableReader", "TextTable", "is_table_file", "split_of", "table_files"]
 
 _HEAD_ROWS: Final = 500
+_LEAST_ROWS: Final = 3
+_GOOD_SHARE: Final = 0.95
+_MOST_SNIFFED: Final = 8
+_NO_TABLES: Final = re.compile(r"(read\W?me|licen[cs]e|copying|notice|authors|change\w*|make\w*|docker\w*)\b.*", re.I)
 _LARGEST_CELL: Final = 1 << 24
 _SPLITS: Final = {
     "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
@@ -92,7 +96,11 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
         if chosen not in names:
             raise DataError("`file` names a file of the source's folder.", received=f"`{chosen}`; there: {names[:20]}")
         return [TableFile(source / chosen, "")]
-    names = [name for name in names if Path(name).suffix.lower() in set(suffixes)]
+    known = set(suffixes)
+    bare = [name for name in names if not Path(name).suffix]
+    names = [name for name in names if Path(name).suffix.lower() in known]
+    if not names:
+        names = [name for name in bare[:_MOST_SNIFFED] if is_table_file(source / name, known)]
     by_split = {split: name for name in reversed(names) if (split := split_of(Path(name).stem))}
     if by_split:
         return [TableFile(source / by_split[split], split) for split in ("train", "val", "test") if split in by_split]
@@ -103,6 +111,26 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
             advice="Give the file itself, or name it with the option `file`.",
         )
     return [TableFile(source / names[0], "")]
+
+
+def is_table_file(path: Path, suffixes: Iterable[str]) -> bool:
+    """Say whether a file is a table by its name's suffix; one without any, by its first rows.
+
+    Args:
+        path: of the file.
+        suffixes: of names that count, such as ``.csv``.
+    """
+    if path.suffix:
+        return path.suffix.lower() in set(suffixes)
+    if _NO_TABLES.fullmatch(path.name):
+        return False
+    try:
+        table = TextTable(path)
+    except DataError:
+        return False
+    rows = list(table.head())
+    good = sum(not row.reason for row in rows)
+    return len(table.names) > 1 and len(rows) >= _LEAST_ROWS and good >= _GOOD_SHARE * len(rows)
 
 
 class TextTable:

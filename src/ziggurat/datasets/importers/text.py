@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.importers.table_description import Description
-from ziggurat.datasets.importers.table_files import table_files
+from ziggurat.datasets.importers.table_files import is_table_file, table_files
 from ziggurat.datasets.importers.table_parquet import PARQUET_SUFFIXES
 from ziggurat.datasets.importers.table_signs import table_signs
 from ziggurat.datasets.importers.text_files import (
@@ -108,7 +108,7 @@ class TextImporter(Importer):
     def _guess_rows(self, source: Path) -> Guess | None:
         try:
             path = table_files(source, _SUFFIXES)[0].path
-            if path.suffix.lower() not in _SUFFIXES:
+            if not is_table_file(path, _SUFFIXES):
                 return None
             if path.suffix.lower() in JSON_LINES_SUFFIXES:
                 text, label = json_columns(path)

@@ -22,7 +22,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["TextList"]
 
 _LABEL_FILES: Final = ("labels.txt", "classes.txt")
-_SUFFIXES: Final = (".txt", ".lst", ".list", ".tsv", ".csv")
+_SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
 _HEAD: Final = 50
 
 
@@ -170,12 +170,24 @@ def _split_lists(source: Path, options: Mapping[str, Any]) -> list[tuple[str, Pa
     if not source.is_dir():
         return [("train" if named else "", source), *((split, named[split]) for split in SPLITS if split in named)]
     for name, split in SPLIT_NAMES.items():
-        if split not in named and folder.joinpath(f"{name}.txt").is_file():
-            named[split] = folder / f"{name}.txt"
+        path = next((path for path in (folder / f"{name}.txt", folder / name) if path.is_file()), None)
+        if split not in named and path is not None:
+            named[split] = path
     if named:
         return [(split, named[split]) for split in SPLITS if split in named]
-    others = [path for path in sorted(folder.glob("*.txt")) if path.name not in _LABEL_FILES]
-    return [("", others[0])] if len(others) == 1 else []
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _LABEL_FILES]
+    for suffix in (".txt", ""):
+        others = [path for path in files if path.suffix == suffix and not path.name.startswith(".")]
+        others = [path for path in others if suffix or _begins_with_a_picture(path)]
+        if others:
+            return [("", others[0])] if len(others) == 1 else []
+    return []
+
+
+def _begins_with_a_picture(path: Path) -> bool:
+    first = next((text for _, text in read_lines(path)), None)
+    line = parse_line(first or "")
+    return line is not None and _is_of_picture(line)
 
 
 def _is_of_picture(line: ListLine) -> bool:
