@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["SPLITS", "Problem", "Sample"]
+__all__ = ["LEAKING", "SPLITS", "Problem", "Sample"]
 
 SPLITS: Final = ("train", "val", "test")
 """The splits that a data set may have, in order."""
+
+LEAKING: Final = "leaking-column"
+"""Kind of the problem of a column that determines the target; a creation warns of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

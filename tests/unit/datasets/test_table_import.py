@@ -291,3 +291,53 @@ def test_a_table_without_a_suffix_is_known_by_its_content(tmp_path):
 def test_other_files_without_a_suffix_are_no_tables(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     assert TableImporter().guess(tmp_path / name) is None
+
+
+# ---- the target, and columns that determine it
+
+
+def titanic(folder: Path, *, rows: int = 40, heading: str = "Survived,Pclass,Age,Class,Alive") -> Path:
+    """Write passengers as seaborn has them: the class is a word for the number, and alive says what survived says."""
+    words = ("First", "Second", "Third")
+    lines = [
+        f"{at * 7 % 3 % 2},{at % 3 + 1},{20 + at * 13 % 50},{words[at % 3]},{('no', 'yes')[at * 7 % 3 % 2]}"
+        for at in range(rows)
+    ]
+    (folder / "titanic.csv").write_text("\n".join([heading, *lines]) + "\n")
+    return folder / "titanic.csv"
+
+
+@pytest.mark.parametrize("heading", ["Survived,Pclass,Age,Class,Alive", "survived,pclass,age,class,alive"])
+def test_the_target_of_titanic_is_survived(tmp_path: Path, heading: str) -> None:
+    found = Scanned(TableImporter(), titanic(tmp_path, heading=heading))
+    assert found.schema.target.lower() == "survived"
+    assert found.schema.class_names == ("0", "1")
+
+
+def test_a_class_that_repeats_another_column_is_no_target(tmp_path: Path) -> None:
+    found = Scanned(TableImporter(), titanic(tmp_path, heading="lived,pclass,age,class,gone"))
+    assert found.schema.target == "gone"
+
+
+def test_a_column_that_determines_the_target_is_named(tmp_path: Path) -> None:
+    leaks = [each for each in Scanned(TableImporter(), titanic(tmp_path)).problems if each.kind == "leaking-column"]
+    assert [each.reason.partition(":")[0] for each in leaks] == ["The column `Alive` determines the target `Survived`"]
+    assert "option `exclude`" in leaks[0].reason
+
+
+def test_a_copy_of_a_number_is_named_and_may_be_excluded(tmp_path: Path) -> None:
+    lines = [f"{at * 1.5},{at % 7},{at * at * 0.25},{at * at * 0.25}" for at in range(30)]
+    (tmp_path / "prices.csv").write_text("\n".join(["width,rooms,price_copy,price", *lines]) + "\n")
+    found = Scanned(TableImporter(), tmp_path / "prices.csv")
+    assert [each.kind for each in found.problems] == ["leaking-column"]
+    without = Scanned(TableImporter(), tmp_path / "prices.csv", exclude=["price_copy"])
+    assert [column.name for column in without.schema.columns] == ["width", "rooms", "price"]
+    assert without.problems == []
+    with pytest.raises(UnknownNameError, match="price_copi"):
+        Scanned(TableImporter(), tmp_path / "prices.csv", exclude=["price_copi"])
+
+
+def test_columns_of_values_that_never_repeat_are_no_leaks(tmp_path: Path) -> None:
+    lines = [f"{at * 1.5},{at * at + 0.5}" for at in range(30)]
+    (tmp_path / "growth.csv").write_text("\n".join(["weeks,height", *lines]) + "\n")
+    assert Scanned(TableImporter(), tmp_path / "growth.csv").problems == []

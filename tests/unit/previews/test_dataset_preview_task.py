@@ -348,3 +348,9 @@ def test_the_folder_that_alone_fits_is_looked_at(look, pets):
     shutil.move(pets, above / "pets")
     found = look(above)
     assert (found["format"], found["folder"], found["counts"]["total"]) == ("class_folders", "pets", 21)
+
+
+def test_a_column_that_determines_the_target_is_a_warning(look, tmp_path):
+    rows = [f"{at % 2},{at},{('no', 'yes')[at % 2]}" for at in range(20)]
+    (tmp_path / "lives.csv").write_text("\n".join(["survived,age,alive", *rows]) + "\n")
+    assert any("`alive` determines the target `survived`" in each for each in look(tmp_path / "lives.csv")["warnings"])

@@ -34,7 +34,7 @@ from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
 from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
-from ziggurat.datasets.samples import SPLITS, Problem
+from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError
@@ -114,8 +114,9 @@ def _split(
             hashes = hash_all(scan, source, work / "hashes", workers, watch)
         with Catalogue(scan.catalogue) as catalogue:
             assignment = assign_splits(catalogue, request.rule, hashes, class_names=scan.schema.class_names)
+            leaking = [problem.reason for problem in catalogue.problems(LEAKING)]
         problems = [asdict(problem) for problem in assignment.problems]
-        _write(found, json.dumps({"problems": problems, "warnings": list(assignment.warnings)}).encode())
+        _write(found, json.dumps({"problems": problems, "warnings": [*leaking, *assignment.warnings]}).encode())
         target = PartialFile(arrays)
         with storage_errors(arrays), target.path.open("wb") as file:
             np.save(file, assignment.splits.astype(np.int8), allow_pickle=False)

@@ -41,6 +41,7 @@ class TableImporter(Importer):
             help="Whether the target is a class or a number.",
             choices=("guess", "classes", "number"),
         ),
+        ImporterOption(name="exclude", type=list, default=[], help="Columns that are not read."),
         ImporterOption(name="types", type=dict, default={}, help="Name of a column → its type."),
         ImporterOption(
             name="header", type=str, default="guess", help="Whether the first row names the columns.", choices=_GUESSED

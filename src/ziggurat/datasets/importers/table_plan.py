@@ -11,9 +11,14 @@ from ziggurat.datasets.importers.table_types import BOOLEANS, MOST_CATEGORIES, C
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Column
 
-__all__ = ["ColumnPlan", "Target", "choose_target", "class_numbers", "plan_column"]
+__all__ = ["ColumnPlan", "Target", "choose_target", "class_numbers", "plan_column", "twins"]
 
-_USUAL_TARGETS: Final = ("target", "label", "class", "y", "outcome", "survived", "salary", "output", "response")
+_USUAL_TARGETS: Final = ("target", "label", "survived", "outcome", "y", "diagnosis", "species", "churn")
+"""Names that columns have only where they are the target, in lower case, the likeliest first."""
+
+_LIKELY_TARGETS: Final = ("class", "salary", "output", "response")
+"""Names that other columns may have too: a ``class`` may be that of a cabin, and then repeats its number."""
+
 _MOST_WHOLE_CLASSES: Final = 10
 
 
@@ -67,14 +72,21 @@ def choose_target(profiles: Sequence[ColumnProfile], wanted: str, task: str) -> 
     if wanted == "none" or not profiles:
         return None
     by_lower = {profile.name.lower(): profile for profile in reversed(profiles)}
-    usual = next((by_lower[name] for name in _USUAL_TARGETS if name in by_lower), None)
-    if usual is not None and _may_be_target(usual):
+    found = [by_lower[name] for name in (*_USUAL_TARGETS, *_LIKELY_TARGETS) if name in by_lower]
+    found = [each for each in found if _may_be_target(each)]
+    sure = [each for each in found if each.name.lower() in _USUAL_TARGETS or not twins(each, profiles)]
+    if usual := next(iter(sure), None):
         return _target(usual, f"columns named `{usual.name}` usually are", task)
     last = next((profile for profile in reversed(profiles) if _may_be_target(profile)), None)
     if last is None:
         return None
     place = "the last column" if last is profiles[-1] else "the last column that holds numbers or classes"
     return _target(last, f"it is {place}", task)
+
+
+def twins(profile: ColumnProfile, profiles: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+    """Return the other columns that say the same as one, cell for cell or one value for one value."""
+    return [each for each in profiles if each is not profile and each.determines(profile)]
 
 
 def _may_be_target(profile: ColumnProfile) -> bool:

@@ -17,10 +17,11 @@ from ziggurat.datasets.importers.table_plan import (
     choose_target,
     class_numbers,
     plan_column,
+    twins,
 )
 from ziggurat.datasets.importers.table_types import ColumnProfile, is_missing, time_of
 from ziggurat.datasets.importers.text_encoding import LATIN_1, encoding_problem
-from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.samples import LEAKING, Problem, Sample
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.records.schema import COLUMN_TYPES, Column, Schema
 
@@ -116,7 +117,7 @@ class TableScan(Scan):
         if not self._roles["split"] and self._description is None:
             self._roles["split"] = _split_column(profiles)
         self._key = self._key_column(profiles)
-        used = {self._roles["split"]}
+        used = {self._roles["split"], *map(str, self._options["exclude"])}
         if self._description is not None:
             used.add(self._description.key)
         kept = [(index, profile) for index, profile in enumerate(profiles) if profile.name not in used]
@@ -257,9 +258,23 @@ class TableScan(Scan):
                 rows = f"{profile.missing} of {profile.rows} rows"
                 reason = f"The column `{profile.name}` has no value in {rows}, the first in {profile.first_missing}."
                 yield Problem(key=name, kind="missing-value", reason=reason)
+        yield from self._leaks(profiles)
         if self._description is not None and self._key is None:
             reason = f"The column `{self._description.key}` does not name each row; they are numbered."
             yield Problem(key=name, kind="duplicate-key", reason=reason)
+
+    def _leaks(self, profiles: Sequence[ColumnProfile]) -> Iterator[Problem]:
+        """Yield the columns that a network need only copy to know the target."""
+        kept = {plan.column.name for _, plan in self._plans}
+        name = self._target.name if self._target else ""
+        target = next((each for each in profiles if each.name == name), None)
+        for profile in twins(target, profiles) if target is not None else ():
+            if profile.name in kept:
+                reason = (
+                    f"The column `{profile.name}` determines the target `{name}`: each value of one belongs to one "
+                    "value of the other. Exclude it with the option `exclude`, or a network learns nothing else."
+                )
+                yield Problem(key=self._readers[0][0].path.name, kind=LEAKING, reason=reason)
 
     def _problems_of_cells(self) -> Iterator[Problem]:
         name = self._readers[0][0].path.name
@@ -278,7 +293,8 @@ class TableScan(Scan):
                 "Files have the columns that `columns.json` says.",
                 received=f"`{self._readers[0][0].path}` without the column `{self._description.key}`",
             )
-        named = [self._options["target"], *self._roles.values(), *self._options["types"]]
+        excluded = [str(name) for name in self._options["exclude"]]
+        named = [self._options["target"], *self._roles.values(), *self._options["types"], *excluded]
         for name in named:
             if name and name not in self._names and not (name == "none" and name == self._options["target"]):
                 raise UnknownNameError("column of the table", name, self._names)

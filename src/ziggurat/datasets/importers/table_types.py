@@ -16,6 +16,7 @@ MOST_CATEGORIES: Final = 1000
 
 BOOLEANS: Final = {"true": True, "false": False, "yes": True, "no": False}
 
+_LEAST_TWIN_ROWS: Final = 10
 _LONGEST_CATEGORY: Final = 200
 _REMEMBERED: Final = 1_000_000
 _IDENTIFIER_NAME: Final = re.compile(r"(?i)(id|uuid|guid|key|index)|.*[_\- ](id|uuid|key)|.*[a-z](?-i:Id|ID)|")
@@ -85,6 +86,9 @@ class ColumnProfile:
         self._decimal = decimal
         self._typed = typed
         self._values: dict[Any, int] | None = {}
+        self._codes: dict[Any, int] = {}
+        self._order_hash = 0  # of the codes of the cells, which are numbered in the order of their coming
+        self._cells_hash = 0
         self._unique = _Uniqueness(remember=bool(_IDENTIFIER_NAME.fullmatch(name)))
         self._possible: list[tuple[str, Callable[[Any], bool]]] = [
             ("boolean", self._takes_boolean),
@@ -95,7 +99,10 @@ class ColumnProfile:
     def add(self, cell: Any, place: str) -> None:
         """Look at a cell; ``place`` names it in a problem."""
         self.rows += 1
-        if is_missing(cell, self._texts_for_nothing):
+        is_none = is_missing(cell, self._texts_for_nothing)
+        self._cells_hash = hash((self._cells_hash, None if is_none else cell))
+        if is_none:
+            self._order_hash = hash((self._order_hash, None))
             self.missing += 1
             self.first_missing = self.first_missing or place
             return
@@ -128,6 +135,18 @@ class ColumnProfile:
     def distinct(self) -> int | None:
         """Different values; None where there are more than ``MOST_CATEGORIES``."""
         return None if self._values is None else len(self._values)
+
+    def determines(self, other: ColumnProfile) -> bool:
+        """Return whether each value stands beside one value of another column, and the other way round.
+
+        Where hardly a value repeats, that says nothing, and only the same cells count.
+        """
+        if self.distinct == 1 or not self.values:
+            return False
+        if self._cells_hash == other._cells_hash:
+            return True
+        repeats = self.distinct is not None and 2 * self.distinct <= self.values and self.rows >= _LEAST_TWIN_ROWS
+        return repeats and other.distinct == self.distinct and self._order_hash == other._order_hash
 
     def categories(self) -> tuple[str, ...]:
         """Return the different values as texts: whole numbers by size, all others by letter."""
@@ -172,6 +191,7 @@ class ColumnProfile:
             self._values = None
             return
         self._values[cell] = self._values.get(cell, 0) + 1
+        self._order_hash = hash((self._order_hash, self._codes.setdefault(cell, len(self._codes))))
         if len(self._values) > MOST_CATEGORIES:
             self._values = None
 

@@ -12,7 +12,7 @@ from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
 from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer
-from ziggurat.datasets.samples import SPLITS, Problem
+from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
 from ziggurat.datasets.sources.limits import SourceLimits
@@ -214,6 +214,7 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
     except DataError as error:
         seen.warnings.append(str(error))
         return counts, []
+    seen.warnings += [problem.reason for problem in catalogue.problems(LEAKING)]
     seen.warnings += assignment.warnings
     return {**counts, **assignment.counts()}, assignment.problems
 
