@@ -160,9 +160,19 @@ def _pixels(found: Any) -> DatasetChart | None:
         },
         heads=("Class", "Of all pixels", "Pictures with it"),
         rows=[(name, as_percent(pixels, 2), as_percent(pictures)) for _, name, pixels, pictures in masks.shares],
-        note=f"{masks.unreadable} masks could not be read." if masks.unreadable else "",
+        note=" ".join(filter(None, (_unread(masks.unreadable), _ignored(masks)))),
         wide=True,
     )
+
+
+def _unread(masks: int) -> str:
+    return f"{masks} masks could not be read." if masks else ""
+
+
+def _ignored(masks: Any) -> str:
+    if masks.ignore_class is None:
+        return ""
+    return f"{as_percent(masks.ignored_share, 2)} of all pixels have the number {masks.ignore_class}, which is ignored."
 
 
 def _objects(objects: Any) -> Iterator[DatasetChart | None]:

@@ -18,8 +18,8 @@ from ziggurat.records.tfrecord import TFRecordWriter, index_path
 from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
-OPENED_PICTURES = {"yolo": math.inf, "masks": 1}
-"""YOLO's boxes are relative to the size of the picture; the first mask says how all are drawn."""
+OPENED_PICTURES = {"yolo": math.inf, "masks": 4}
+"""YOLO's boxes are relative to the size of the picture; the first masks say how all are drawn."""
 
 
 def image(number, height=12, width=16):

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from exported_datasets import guessed, kinds_of, read_back, shared_folder
 from PIL import Image
+from small_sources import request
 
 from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.datasets.creation import create_dataset
+from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.importers.masks import MasksImporter
+from ziggurat.datasets.statistics import statistics_of
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
 CLASSES = np.array([[0, 1, 2], [2, 2, 1]], np.uint8)
@@ -269,3 +273,48 @@ def test_camvid_is_found_as_its_page_says():
     splits = [each.split for each in scan]
     assert (splits.count("train"), splits.count("val"), len(splits)) == (100, 40, 140)
     assert scan.schema.ignore_class == 11
+
+
+# ---- pixels that nobody labelled
+
+VOID = np.array([[0, 1, 255], [2, 255, 1]], np.uint8)
+
+
+def palette_of(count):
+    """Return a palette of 256 colours, as programs for masks write it."""
+    return [(number, 255 - number, number // 2) for number in range(count)]
+
+
+@pytest.mark.parametrize("encoded", [lambda: palette_png(VOID, palette_of(256)), lambda: png(VOID)])
+def test_255_beyond_the_classes_is_ignored(tmp_path, encoded):
+    put(tmp_path, {f"JPEGImages/{stem}.jpg": PICTURE for stem in "ab"})
+    put(tmp_path, {f"SegmentationClass/{stem}.png": encoded() for stem in "ab"})
+    found = read_back(MasksImporter(), tmp_path)
+    assert found.schema.ignore_class == 255
+    assert len(found.schema.colours) in (0, 255), "no colour for what is no class"
+    assert masks_of(found)["JPEGImages/a.jpg"] == VOID.tolist()
+
+
+def test_a_person_decides_what_is_ignored(tmp_path):
+    put(tmp_path, {"images/a.jpg": PICTURE, "masks/a.png": png(VOID)})
+    assert read_back(MasksImporter(), tmp_path, ignore_class=2).schema.ignore_class == 2
+    assert read_back(MasksImporter(), tmp_path, ignore_class=-1).schema.ignore_class is None
+
+
+@pytest.mark.parametrize("values", [[0, 255], [0, 1, 2], [0, 100, 252, 253, 254, 255]])
+def test_255_is_a_value_where_nothing_sets_it_apart(tmp_path, values):
+    mask = np.resize(np.array(values, np.uint8), (2, 3))
+    put(tmp_path, {"images/a.jpg": PICTURE, "masks/a.png": png(mask)})
+    assert read_back(MasksImporter(), tmp_path).schema.ignore_class is None
+
+
+def test_ignored_pixels_are_in_manifest_and_statistics(tmp_path):
+    put(tmp_path / "source", {f"images/{stem}.jpg": PICTURE for stem in "abcd"})
+    put(tmp_path / "source", {f"masks/{stem}.png": palette_png(VOID, palette_of(256)) for stem in "abcd"})
+    put(tmp_path / "source", {"classes.txt": "road\ncar\ntree\n"})
+    made = create_dataset(request(tmp_path / "source"), tmp_path / "set")
+    assert made.schema.ignore_class == 255
+    with Dataset(tmp_path / "set") as dataset:
+        masks = statistics_of(dataset).masks
+    assert [(name, share) for _, name, share, _ in masks.shares] == [("road", 0.25), ("car", 0.5), ("tree", 0.25)]
+    assert (masks.ignore_class, round(masks.ignored_share, 3)) == (255, 0.333)

@@ -57,6 +57,7 @@ def test_shares_of_pixels_and_of_pictures(tmp_path: Path) -> None:
         "sky       28.57%  50.0%",
         "road      71.43%  100.0%",
     ]
+    assert "ignored, no class: number 255, 12.50% of all pixels" in statistics_lines(found)
 
 
 def test_a_choice_of_masks_is_said(tmp_path: Path) -> None:

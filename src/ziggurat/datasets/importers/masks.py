@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.importers.exported_schema import completed
+from ziggurat.datasets.importers.exported_schema import SCHEMA_NAME, completed
 from ziggurat.datasets.importers.masks_layout import MaskSource, first_pair, is_mask_folder
 from ziggurat.datasets.importers.masks_reader import MODES, MaskReader, mask_address, palette_of
 from ziggurat.datasets.samples import Problem, Sample
@@ -21,6 +23,8 @@ from ziggurat.records.schema import Schema
 __all__ = ["MasksImporter"]
 
 _LOOKED_AT: Final = 4
+_VOID: Final = 255
+_NO_CLASS: Final = range(251, 255)
 
 
 class MasksImporter(Importer):
@@ -41,7 +45,12 @@ class MasksImporter(Importer):
         ImporterOption(name="colour_file", type=str, default="", help="File with the colour of class i in line i."),
         ImporterOption(name="colours", type=list, default=[], help="List of [R, G, B], one for each class."),
         ImporterOption(name="classes", type=str, default="", help="File with the name of class i in line i."),
-        ImporterOption(name="ignore_class", type=int, default=None, help="Number of the class that does not count."),
+        ImporterOption(
+            name="ignore_class",
+            type=int,
+            default=None,
+            help="Number in masks that is no class. Left out: 255 where masks have it beyond their classes; -1: none.",
+        ),
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -82,17 +91,32 @@ def _has_one_channel(mask: Path) -> bool:
 
 def _are_black_and_white(source: MaskSource) -> bool:
     """Whether the first masks have no other grey values than 0 and 255, and both of them."""
+    return _first_values(source, ("L",)) == {0, _VOID}
+
+
+def _has_void(source: MaskSource) -> bool:
+    """Whether the first masks have the value 255 apart from their class numbers: pixels that nobody labelled.
+
+    Soft edges between dark and light have the values just below, too, and black and white masks have no others.
+    """
+    values = _first_values(source, ("L", "P"))
+    is_apart = _VOID in values and len(values) > 2 and not values.intersection(_NO_CLASS)
+    return is_apart and len(source.class_names()) <= _VOID
+
+
+def _first_values(source: MaskSource, modes: tuple[str, ...]) -> set[int]:
+    """Return the numbers in the first masks; none where one is drawn in another way or cannot be read."""
     pairs = (each[0] for each in source.pairs() if not isinstance(each, Problem))
     values: set[int] = set()
     for pair in islice(pairs, _LOOKED_AT):
         try:
             with Image.open(source.root / pair.second) as mask:
-                if mask.mode != "L":
-                    return False
+                if mask.mode not in modes:
+                    return set()
                 values |= set(np.unique(np.asarray(mask)).tolist())
         except (OSError, ValueError, SyntaxError):
-            return False
-    return values == {0, 255}
+            return set()
+    return values
 
 
 class _MaskScan(Scan):
@@ -124,13 +148,28 @@ class _MaskScan(Scan):
         """Names and colours as the source has them; the colours of the first mask's palette where it has no others."""
         colours = self._colours.colours if self._colours else self._palette()
         named = len(self._class_names)
+        given = self._options["ignore_class"]
         schema = Schema(
             kind="segmentation",
             class_names=self._class_names,
             colours=colours[:named] if named else colours,
-            ignore_class=self._options["ignore_class"],
+            ignore_class=None if given == -1 else given,
         )
-        return completed(schema, self._source.root)
+        schema = completed(schema, self._source.root)
+        if given == -1:
+            return replace(schema, ignore_class=None)
+        is_drawn_with_numbers = self._options["mode"] != "rgb" and self._colours is None
+        if schema.ignore_class is None and is_drawn_with_numbers and not self._is_exported and self._ignores_void:
+            return replace(schema, ignore_class=_VOID, colours=schema.colours[:_VOID])
+        return schema
+
+    @property
+    def _is_exported(self) -> bool:
+        return (self._source.root / SCHEMA_NAME).is_file()
+
+    @cached_property
+    def _ignores_void(self) -> bool:
+        return self._options["mode"] != "binary" and _has_void(self._source)
 
     def _palette(self) -> tuple[tuple[int, int, int], ...]:
         if not self._first_mask or self._options["mode"] not in ("auto", "palette"):

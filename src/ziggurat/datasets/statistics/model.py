@@ -156,11 +156,15 @@ class MaskStatistics:
         shares: (number of the class, its name, share of all pixels, share of the pictures that have it).
         looked_at: masks that were read; a random choice where that is less than all.
         unreadable: masks that could not be.
+        ignore_class: number of the pixels that are no class, and not in ``shares``; None for none.
+        ignored_share: of all pixels, those with that number.
     """
 
     shares: tuple[tuple[int, str, float, float], ...]
     looked_at: int
     unreadable: int
+    ignore_class: int | None = None
+    ignored_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ def mask_statistics(source: Source, schema: Schema, masks: int, seed: int) -> Ma
     if source.dataset is None:
         return None
     pixels, pictures = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
-    looked_at = unreadable = 0
+    looked_at = unreadable = ignored = 0
     for entry in chosen_entries(source.catalogue, masks, seed):
         try:
             counts = _pixel_counts(source, entry)
@@ -67,6 +67,7 @@ def mask_statistics(source: Source, schema: Schema, masks: int, seed: int) -> Ma
             continue
         looked_at += 1
         if schema.ignore_class is not None and 0 <= schema.ignore_class < len(counts):
+            ignored += int(counts[schema.ignore_class])
             counts[schema.ignore_class] = 0
         pixels[: len(counts)] += counts
         pictures[: len(counts)] += counts > 0
@@ -82,7 +83,13 @@ def mask_statistics(source: Source, schema: Schema, masks: int, seed: int) -> Ma
         )
         for number in shown
     )
-    return MaskStatistics(shares=shares, looked_at=looked_at, unreadable=unreadable)
+    return MaskStatistics(
+        shares=shares,
+        looked_at=looked_at,
+        unreadable=unreadable,
+        ignore_class=schema.ignore_class,
+        ignored_share=ignored / (total + ignored) if ignored else 0.0,
+    )
 
 
 def _pixel_counts(source: Source, entry: Any) -> np.ndarray:

@@ -99,6 +99,9 @@ def _rest(found: Statistics) -> Iterator[str]:
         yield ""
         rows = [[name, f"{pixels:.2%}", f"{pictures:.1%}"] for _, name, pixels, pictures in found.masks.shares]
         yield from _table(["class", "of pixels", "of pictures"], rows)
+        if found.masks.ignore_class is not None:
+            share = f"{found.masks.ignored_share:.2%} of all pixels"
+            yield f"ignored, no class: number {found.masks.ignore_class}, {share}"
     if found.texts is not None and any(found.texts.telling_words.values()):
         yield ""
         for name, bars in found.texts.telling_words.items():
