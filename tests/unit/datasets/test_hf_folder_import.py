@@ -5,6 +5,9 @@ import json
 import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, put
+from tests.unit.datasets.small_sources import request
+from ziggurat.datasets.creation import create_dataset
+from ziggurat.datasets.formats import guess_format
 from ziggurat.datasets.importers.huggingface_folder import HuggingFaceFolder
 from ziggurat.errors import DataError
 
@@ -154,3 +157,92 @@ def test_metadata_without_what_is_needed(tmp_path):
     tmp_path.joinpath("metadata.csv").write_text("file_name,label\na.png,x\n")
     with pytest.raises(DataError, match="Metadata has the column `colour`"):
         Scanned(HuggingFaceFolder(), tmp_path, label="colour")
+
+
+# ---- CSV files of Kaggle
+
+
+def table(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{row}\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "place"),
+    [
+        ("id,label", "{}", "train/{}.jpg"),
+        ("filename,label", "{}.jpg", "train/{}.jpg"),
+        ("image_id,breed", "{}", "images/{}.jpg"),
+        ("Id,Class Name", "{}.png", "train_images/{}.png"),
+        ("ClassId,Path", "train/{}.png", "train/{}.png"),
+        ("key,what", "{}.jpeg", "{}.jpeg"),
+    ],
+)
+def test_a_csv_beside_pictures_says_their_classes(tmp_path, heading, cell, place):
+    names = ("000a", "001b", "002c", "003d")
+    put(tmp_path, *(place.format(name) for name in names))
+    turned = heading.endswith("Path")
+    rows = [(("dog", "cat")[at % 2], cell.format(name)) for at, name in enumerate(names)]
+    table(tmp_path / "train.csv", heading, *(",".join(row if turned else row[::-1]) for row in rows))
+    guess = guess_format(tmp_path)
+    assert (guess.format, guess.kind, guess.confidence) == ("huggingface_folder", "image-classification", 0.9)
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert found.schema.class_names == ("cat", "dog")
+    assert list(found.classes.items()) == [
+        (place.format(name), ("dog", "cat")[at % 2]) for at, name in enumerate(names)
+    ]
+    assert set(found.splits.values()) == {"train"}
+    assert found.problems == []
+
+
+def test_submissions_and_tables_without_labels_say_nothing(tmp_path):
+    put(tmp_path, *(f"train/{number}.jpg" for number in range(4)), *(f"test/{number}.jpg" for number in range(3)))
+    table(tmp_path / "sample_submission.csv", "id,label", *(f"{number},cat" for number in range(3)))
+    table(tmp_path / "test.csv", "id,width,height", *(f"{number},6,4" for number in range(3)))
+    table(tmp_path / "train.csv", "id,label", "0,cat", "1,dog", "2,cat", "3,dog", "4,dog")
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert list(found.classes.values()) == ["cat", "dog", "cat", "dog"]
+    assert found.listed == {"train/4.jpg": "no-picture"}
+
+
+def test_the_csv_itself_may_be_the_source(tmp_path):
+    put(tmp_path, *(f"photos/{number}.jpg" for number in range(4)))
+    source = table(tmp_path / "labels.csv", "photo,quality", *(f"{number},{number / 2 + 0.25}" for number in range(4)))
+    assert guess_format(source).format == "huggingface_folder"
+    made = create_dataset(request(source), tmp_path / "set")
+    assert made.schema.kind == "image-regression"
+    assert sum(split.count for split in made.splits.values()) == 4
+
+
+def test_columns_of_0_and_1_are_classes(tmp_path):
+    put(tmp_path, *(f"images/Train_{number}.jpg" for number in range(3)))
+    rows = ("Train_0,1,0,0", "Train_1,0,0,1", "Train_2,0,1,0")
+    table(tmp_path / "train.csv", "image_id,healthy,rust,scab", *rows)
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert list(found.classes.values()) == ["healthy", "scab", "rust"]
+
+
+def test_of_several_columns_a_person_names_the_label(tmp_path):
+    put(tmp_path, *(f"images/{number}.jpg" for number in range(3)))
+    table(tmp_path / "styles.csv", "id,gender,season", "0,Men,Fall", "1,Women,Summer", "2,Men,Summer")
+    with pytest.raises(DataError, match=r"option `label` must name the column with the label: gender, season"):
+        guess_format(tmp_path)
+    with pytest.raises(DataError, match="The option `label` names the column"):
+        Scanned(HuggingFaceFolder(), tmp_path)
+    found = Scanned(HuggingFaceFolder(), tmp_path, label="season")
+    assert list(found.classes.values()) == ["Fall", "Summer", "Summer"]
+
+
+def test_tables_of_boxes_and_of_other_things_are_left_alone(tmp_path):
+    put(tmp_path, *(f"images/{number}.jpg" for number in range(3)))
+    table(tmp_path / "boxes.csv", "filename,class,xmin,ymin,xmax,ymax", "0.jpg,cat,1,1,2,2", "0.jpg,dog,1,1,3,3")
+    table(tmp_path / "prices.csv", "id,price", "100,3", "200,4", "300,5")
+    assert HuggingFaceFolder().guess(tmp_path) is None
+
+
+def test_a_cell_that_leads_out_of_the_folder_is_no_picture(tmp_path):
+    put(tmp_path, "outside.jpg", *(f"set/images/{number}.jpg" for number in range(9)))
+    rows = (*(f"{number},cat" for number in range(9)), "../../outside,dog")
+    table(tmp_path / "set/train.csv", "id,label", *rows)
+    assert Scanned(HuggingFaceFolder(), tmp_path / "set").listed == {"train.csv:10": "bad-line"}

@@ -1,7 +1,8 @@
-"""Owns reading folders of pictures with a metadata file beside them, as Hugging Face's image folders have."""
+"""Folders of pictures with a table beside them: metadata of Hugging Face's image folders, CSV files of Kaggle."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -16,8 +17,9 @@ from ziggurat.datasets.importers.huggingface_labels import (
     objects_of,
     survey_rows,
 )
-from ziggurat.datasets.importers.huggingface_metadata import FILE_COLUMN, MetadataFile, find_metadata, read_rows
+from ziggurat.datasets.importers.huggingface_metadata import FILE_COLUMN, MetadataFile, find_metadata
 from ziggurat.datasets.importers.image_folder_walk import FoundPicture, PictureWalk
+from ziggurat.datasets.importers.picture_tables import label_column, picture_tables, table_rows
 from ziggurat.datasets.importers.seen_keys import SeenKeys
 from ziggurat.datasets.importers.text_list_survey import Labels
 from ziggurat.datasets.samples import Problem, Sample
@@ -32,10 +34,10 @@ _LABELLED: Final = ("image-classification", "image-regression")
 
 
 class HuggingFaceFolder(Importer):
-    """Pictures with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them."""
+    """Pictures with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them, or with another CSV."""
 
     name: ClassVar[str] = "huggingface_folder"
-    title: ClassVar[str] = "Image folder with metadata (Hugging Face)"
+    title: ClassVar[str] = "Image folder with a table (Hugging Face, Kaggle)"
     kinds: ClassVar[tuple[str, ...]] = (
         "image-classification",
         "image-regression",
@@ -58,21 +60,28 @@ class HuggingFaceFolder(Importer):
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Recognise a metadata file with the column ``file_name``."""
-        files = find_metadata(source)
+        """Recognise a metadata file with the column ``file_name``, and a CSV file with a column of pictures' names."""
+        files = _files(source)
         if not files:
             return None
         try:
-            rows = [row for _, row in islice(read_rows(files[0].path), _HEAD) if row is not None]
+            rows = [row for _, row in islice(table_rows(files[0]), _HEAD) if row is not None]
         except (DataError, MissingDependencyError):
             rows = []
         if not rows or FILE_COLUMN not in rows[0]:
             return None
-        columns = columns_of(rows[0])
+        is_metadata = files[0].column == FILE_COLUMN
+        label = "" if is_metadata else label_column(rows)
+        columns = columns_of(rows[0], label or "")
+        name = f"`{files[0].path.name}` with the column {files[0].column}"
+        reason = f"{name} beside pictures" if is_metadata else f"{name} for pictures in `{files[0].folder or '.'}`"
+        if label is None:
+            others = ", ".join(name for name in rows[0] if name != FILE_COLUMN)
+            reason += f"; the option `label` must name the column with the label: {others}"
         return Guess(
             format=self.name,
-            confidence=0.96,
-            reason=f"`{files[0].path.name}` with the column {FILE_COLUMN} beside pictures",
+            confidence=0.96 if is_metadata else 0.4 if label is None else 0.9,
+            reason=reason,
             kind=_kind(columns, survey_rows(rows, columns) if columns.label else None),
         )
 
@@ -85,28 +94,33 @@ class _MetadataScan(Scan):
     def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
         self._source = source
         self._options = options
-        self._files = find_metadata(source)
+        self._files = _files(source)
         if not self._files:
             raise DataError(
-                "Beside the pictures is a metadata.csv, metadata.jsonl or metadata.parquet.",
+                "Beside the pictures is a metadata.csv, metadata.jsonl or metadata.parquet, or a CSV file that names "
+                "them.",
                 received=f"none in `{source}` or its train, val and test",
             )
-        self._walk = PictureWalk(source)
+        self._root = source if source.is_dir() else source.parent
+        self._walk = PictureWalk(self._root)
         self._seen = SeenKeys()
         self._columns = Columns(kind="generic")
         self._labels: Labels | None = None
         self._used = 0
 
     def __iter__(self) -> Iterator[Sample | Problem]:
-        first = self._files[0].path
+        first = self._files[0]
         self._columns = self._find_columns(first)
         if self._columns.kind in ("detection", "image-classification"):
-            self._labels = survey_rows((row for _, row in read_rows(first)), self._columns)
+            self._labels = survey_rows((row for _, row in table_rows(first)), self._columns)
             if self._labels is None:
-                raise DataError("A row has a label.", received=f"none in `{first}`", advice="Set the option `label`.")
+                raise DataError(
+                    "A row has a label.", received=f"none in `{first.path}`", advice="Set the option `label`."
+                )
         for file in self._files:
-            for number, row in read_rows(file.path):
-                yield from self._row(file, f"{file.folder}/{file.path.name}:{number}".lstrip("/"), row)
+            place = os.path.relpath(file.path, self._root)
+            for number, row in table_rows(file):
+                yield from self._row(file, f"{place}:{number}", row)
         yield from self._unlisted()
 
     @property
@@ -118,9 +132,16 @@ class _MetadataScan(Scan):
             kind=kind, parts=parts.get(kind, ()), class_names=names, details={"label_column": self._columns.label}
         )
 
-    def _find_columns(self, path: Path) -> Columns:
-        row = next((row for _, row in read_rows(path) if row is not None), None)
-        wanted = self._options["label"]
+    def _find_columns(self, file: MetadataFile) -> Columns:
+        rows = [row for _, row in islice(table_rows(file), _HEAD) if row is not None]
+        row, path = next(iter(rows), None), file.path
+        wanted = self._options["label"] or (label_column(rows) if file.column != FILE_COLUMN else "")
+        if wanted is None:
+            raise DataError(
+                "The option `label` names the column with the label.",
+                received=f"no name, and `{path}` with {', '.join(name for name in row or () if name != FILE_COLUMN)}",
+                advice="As in --option label=NAME.",
+            )
         if row is None or FILE_COLUMN not in row or (wanted and wanted not in row):
             raise DataError(
                 f"Metadata has the column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`.",
@@ -190,6 +211,10 @@ class _MetadataScan(Scan):
             self._used -= found
         if self._used < 0:
             yield Problem(key=".", kind="not-listed", reason=f"{-self._used} pictures have no row in the metadata.")
+
+
+def _files(source: Path) -> list[MetadataFile]:
+    return find_metadata(source) or picture_tables(source)
 
 
 def _kind(columns: Columns, labels: Labels | None) -> str:

@@ -23,14 +23,18 @@ class MetadataFile(NamedTuple):
     """A metadata file.
 
     Args:
-        split: of the folder that it lies in; empty where that is none of a split.
-        folder: below the source; empty for the source itself.
+        split: of the folder that it lies in, or that its name says; empty where that is none of a split.
+        folder: that its paths are relative to, below the source; empty for the source itself.
         path: of the file.
+        column: with the pictures' names.
+        suffix: that its names lack.
     """
 
     split: str
     folder: str
     path: Path
+    column: str = FILE_COLUMN
+    suffix: str = ""
 
 
 def find_metadata(source: Path) -> list[MetadataFile]:

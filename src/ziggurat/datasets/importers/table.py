@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption
+from ziggurat.datasets.importers.picture_tables import picture_tables
 from ziggurat.datasets.importers.table_description import Description
 from ziggurat.datasets.importers.table_dialect import guess_dialect
 from ziggurat.datasets.importers.table_files import TableFile, TextTable, is_table_file, table_files
@@ -102,7 +103,7 @@ class TableImporter(Importer):
 
     def _judged(self, source: Path, files: list[TableFile], signs: TableSigns) -> Guess | None:
         size = f"{len(signs.profiles)} columns, {signs.dialect}"
-        if signs.has_pictures:
+        if signs.has_pictures or picture_tables(source):
             return self._guess(0.1, f"a table that names pictures: {size}")
         if signs.is_texts:
             return self._guess(0.4, f"a table of {size}, which looks like labelled texts")
