@@ -25,6 +25,9 @@ _OF_OTHERS: Final = re.compile(
 )
 """Names of folders that say what is in a part of a sample, not of which class it is."""
 
+_NAMES_OF_PAIRS: Final = frozenset(("a", "b", "x", "y", "low", "high", "source", "target"))
+"""Names that two classes may have, and the inputs and targets of pairs."""
+
 _SIDE_FILES: Final = frozenset([".xml", ".json", ".jsonl", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".mdb", ".txt"])
 _LOOKED_AT: Final = 30
 _FEW_CLASSES_SURE: Final = 0.6
@@ -63,7 +66,8 @@ def _confidence(source: Path, place: ClassPlace, classes: list[str]) -> float:
     if splits > 1 or 2 * splits >= len(classes) or any(_is_strange(source / place.folder, name) for name in classes):
         return 0.1
     if _same_names_in(source, place, classes):
-        return 0.5  # two parts of the same samples look like that, and so do classes with numbered pictures
+        # Two parts of the same samples look like that, and so do two classes with numbered pictures.
+        return 0.4 if _NAMES_OF_PAIRS.issuperset(name.lower() for name in classes) else 0.5
     if any(_side_files(source / place.folder / name) for name in classes[:3]) or _lists(source):
         return 0.3
     if place.split:

@@ -128,7 +128,7 @@ def _suffixes(folder: Path) -> list[str]:
 
 def _are_there(folder: Path, names: Sequence[str]) -> bool:
     """Tell whether most of some names are pictures below a folder; no other place is looked at."""
-    names = [name for name in names if not name.startswith("/")]
+    names = [name for name in names if not name.startswith("/") and ".." not in name.split("/")]
     if not names or not has_picture_name(names[0]) or not _is_file(folder / names[0]):
         return False
     return sum(_is_file(folder / name) for name in names) >= _FOUND_SHARE * len(names)
@@ -136,7 +136,7 @@ def _are_there(folder: Path, names: Sequence[str]) -> bool:
 
 def _is_file(path: Path) -> bool:
     try:
-        return ".." not in path.parts and path.is_file()
+        return path.is_file()
     except (OSError, ValueError):  # a name that is too long, or holds a zero
         return False
 
