@@ -33,6 +33,9 @@ SURE: Final = 0.5
 _MOST_FOLDERS: Final = 20
 _DEEPEST: Final = 3
 _MOST_OPTIONS: Final = 6
+_BY_FOLDER: Final = frozenset(("class_folders", "text"))
+"""Formats that read every folder of a source; others look for their files, and pass over data sets of other formats."""
+
 _BESIDE_DATA: Final = frozenset((
     "__macosx", "asset", "assets", "doc", "docs", "figures", "notebooks", "output", "outputs", "results", "screenshots",
     "scripts", "src", "tests", "weights",
@@ -130,9 +133,16 @@ def recognize(source: Path) -> Recognition:
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
     own = _guesses_of(source)
+    inner: list[Guess] | None = None
     if own and _is_usable(own[0]):
-        return Recognition(source=source, guesses=tuple(own))
-    found = sorted([*own, *_inner_guesses(source)], key=_by_confidence)
+        if own[0].format in _BY_FOLDER or len(_data_folders(source)) < 2:
+            return Recognition(source=source, guesses=tuple(own))
+        inner = list(_inner_guesses(source))
+        others = [guess for guess in inner if guess.format != own[0].format]
+        if len(inner) < 2 or not others:
+            return Recognition(source=source, guesses=tuple(own))
+        own[0] = replace(own[0], loses=f"the data set ({others[0].format}) in the folder `{others[0].folder}`")
+    found = sorted([*own, *(_inner_guesses(source) if inner is None else inner)], key=_by_confidence)
     claimed = {guess.format for guess in own}
     others = [each for each in importers() if each.name not in claimed]
     obstacles = [f"{each.name}: {reason}" for each in others if (reason := each.obstacle(source))]

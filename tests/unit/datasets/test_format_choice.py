@@ -1,6 +1,7 @@
 """A guess that is unsure or would drop labels is a question with the likely formats; everything else is taken."""
 
 import io
+import json
 import tarfile
 
 import pytest
@@ -124,6 +125,15 @@ def test_several_folders_that_fit_are_a_question(tmp_path):
     for name in ("one", "two"):
         put(tmp_path / name, *numbered("train/rose", "train/tulip", "val/rose", "val/tulip"))
     with pytest.raises(DataError, match=r"class_folders in the folder `one`.*in the folder `two`.*path of a folder"):
+        guess_format(tmp_path)
+
+
+def test_a_folder_of_several_data_sets_is_a_question(tmp_path):
+    put(tmp_path, *numbered("flowers/rose", "flowers/tulip", "flowers/lily", "signs/images"))
+    pictures = [{"id": at, "file_name": f"images/{at}.png"} for at in range(4)]
+    write(tmp_path / "signs/all.json", json.dumps({"images": pictures, "annotations": [], "categories": []}))
+    assert guess_format(tmp_path / "signs").format == "coco"
+    with pytest.raises(DataError, match=r"would lose the data set \(class_folders\) in the folder `flowers`"):
         guess_format(tmp_path)
 
 

@@ -55,7 +55,9 @@ class TFRecordImporter(Importer):
 
     def obstacle(self, source: Path) -> str:
         """Say what the first record of the first file is."""
-        path = next(_shards(source), "")
+        path = next(
+            (path for path in _shards(source) if "rec" in path.lower()), ""
+        )  # checkpoints have such shards, too
         return _shown(_root(source) / path) if path else ""
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
