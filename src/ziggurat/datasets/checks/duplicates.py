@@ -114,12 +114,13 @@ def _across(facts: Facts, groups: np.ndarray, first: np.ndarray) -> Iterator[Fin
     in_train = places[facts.splits[places] == train]
     others = places[facts.splits[places] != train]
     later = others[_first_of(groups[others]) != np.arange(len(others))]
+    again = ", or split again by `cluster`" if facts.dataset.manifest.image is not None else ""
     yield facts.finding(
         "duplicate-across-splits",
         "error",
         places,
         f"{len(places)} samples have the content of a sample in another split.",
-        "Leave out those in training, or split again by `cluster`: results on known samples look better than they are.",
+        f"Leave out those in training{again}: results on known samples look better than they are.",
         notes=_twins(facts, places, groups, first),
         exclude=np.concatenate([in_train, later]),
     )

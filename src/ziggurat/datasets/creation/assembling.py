@@ -32,6 +32,7 @@ __all__ = ["INDEX_NAME", "MEAN_NAME", "Assembled", "assemble"]
 
 INDEX_NAME: Final = "index.sqlite"
 MEAN_NAME: Final = "mean.npy"
+_SAME: Final = {"text-classification": "the same text", "table": "the same row"}
 _READ_BYTES: Final = 1 << 20
 _BLOCK: Final = 1000
 
@@ -105,7 +106,7 @@ def assemble(
         for problem in (*_duplicates(state, before), *_other_channels(state, plan, before)):
             catalogue.add_problem(problem)
             state.count(problem)
-        leaks = state.leaks(max_distance)
+        leaks = state.leaks(max_distance, plan.schema.kind)
         said = [*warnings, *([leaks.text] if leaks is not None and leaks.text else [])]
         catalogue.note("warnings", said)
     _save_mean(folder, state.sums)
@@ -160,11 +161,19 @@ class _State:
         )
         return height, width, channels
 
-    def leaks(self, max_distance: int) -> LeakReport | None:
+    def leaks(self, max_distance: int, kind: str) -> LeakReport | None:
+        """Return what leaks by near duplicates; by equal content where nothing has a perceptual hash."""
         hashes = np.concatenate(self.hashes) if self.hashes else np.zeros(0, np.int64)
         if not len(hashes):
-            return None
+            return self._equal_content(_SAME.get(kind, "the same content"))
         return find_leaks(hashes, np.concatenate(self.hashed_splits), max_distance=max_distance)
+
+    def _equal_content(self, equal: str) -> LeakReport | None:
+        numbers = np.concatenate(self.content_numbers) if self.content_numbers else np.zeros(0, np.int64)
+        if not len(numbers):
+            return None
+        digests = np.concatenate(self.contents).view(np.int64)[::2]  # 8 of the 16 bytes of each
+        return find_leaks(digests, self.splits[numbers], equal=equal)
 
 
 def _take_chunk(

@@ -46,9 +46,10 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``counts``: ``train``, ``val``,
-        ``test``, ``total`` and ``is_complete`` (False: they are those of the part that was seen); ``classes``: ``name``
-        and ``count`` (None where that is not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask,
-        empty where nobody said; ``ignore_class``: number in a mask that counts for nothing, None for none;
+        ``test``, ``total`` and ``is_complete`` (False: they are those of the part that was seen); ``is_random``:
+        whether samples are divided by chance, each by itself; ``classes``: ``name`` and ``count`` (None where that is
+        not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask, empty where nobody said;
+        ``ignore_class``: number in a mask that counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
         ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of pictures and masks that
         were to be shown; ``problem_counts``: kind → how many were seen; ``warnings``.
@@ -67,7 +68,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         seen = _Seen(importer=chosen, source=place, options=_options(chosen, asked, guess), catalogue=folder / "seen")
         seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
     with Deadline(request["time_limit_s"] * (1 - _SCAN_SHARE)) as showing, Catalogue(seen.catalogue) as catalogue:
-        counts, problems = _divided(seen, catalogue, asked)
+        counts, problems, is_random = _divided(seen, catalogue, asked)
         shown = SamplePreviews(
             importer=chosen, source=place, options=seen.options, schema=seen.schema, form=asked.image
         )
@@ -79,6 +80,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "confidence": guess.confidence if guess is not None else 0.0,
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
+            "is_random": is_random,
             "classes": _classes(seen.schema, catalogue),
             "colours": [list(colour) for colour in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
@@ -190,10 +192,11 @@ def _schema_of(scan: Any, is_complete: bool) -> Schema:
         return Schema(kind="generic")
 
 
-def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem]]:
-    """Return split → samples, as the rule divides what was seen, and what it leaves out."""
+def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem], bool]:
+    """Return split → samples, as the rule divides what was seen, what it leaves out, and whether that is by chance."""
     rule = asked.rule
-    if rule.method == "cluster":
+    keeps_clusters = rule.method == "cluster"
+    if keeps_clusters:
         rule = replace(rule, method="share")
         seen.warnings.append("Pictures that look alike are found when the data set is made: splits differ a little.")
     counts: dict[str, int] = dict.fromkeys(SPLITS, 0)
@@ -201,9 +204,10 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
         assignment = assign_splits(catalogue, rule, class_names=seen.schema.class_names)
     except DataError as error:
         seen.warnings.append(str(error))
-        return counts, []
+        return counts, [], False
     seen.warnings += assignment.warnings
-    return {**counts, **assignment.counts()}, assignment.problems
+    is_random = assignment.is_random and not keeps_clusters
+    return {**counts, **assignment.counts()}, assignment.problems, is_random
 
 
 def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:
