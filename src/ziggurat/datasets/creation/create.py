@@ -34,11 +34,12 @@ from ziggurat.datasets.creation.request import CreationRequest, CreationStopped,
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
 from ziggurat.datasets.formats import guess_format, importer
 from ziggurat.datasets.samples import SPLITS, Problem
-from ziggurat.datasets.sources import open_source, public_uri
+from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError
 from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
+from ziggurat.records.offered_folders import watched_source
 
 __all__ = ["WORK_NAME", "create_dataset"]
 
@@ -67,7 +68,16 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
         work.mkdir(parents=True, exist_ok=True)
     for leftover in work.rglob(".*.partial"):
         leftover.unlink()
+    if not is_remote(request.source):
+        check_offered(request.source)
     source = open_source(request.source, work / "source", unpack_archives=request.format != "webdataset")
+    with watched_source(source):
+        return _made(request, source, folder, watch)
+
+
+def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) -> Manifest:
+    """Make the data set of a source that is here."""
+    work = folder / WORK_NAME
     if request.encoding == "reference" and source.is_relative_to(work):
         raise DataError(
             "Pictures can stay where they are in a local folder only.",

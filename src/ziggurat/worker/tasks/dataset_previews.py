@@ -10,15 +10,17 @@ from typing import Any, Final
 
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
+from ziggurat.datasets.creation.scanning import links_out
 from ziggurat.datasets.formats import guess_format, importer
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import SPLITS, Problem
-from ziggurat.datasets.sources import is_remote, public_uri
+from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import is_archive, unpack
 from ziggurat.datasets.sources.limits import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
 from ziggurat.errors import ConfigurationError, DataError, SpecError, ZigguratError
+from ziggurat.records.offered_folders import offer_folders, watched_source
 from ziggurat.records.schema import Schema
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.worker.dataset_job import creation_request
@@ -42,7 +44,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         request: ``spec`` (of a data set); ``samples``: how many are shown; ``time_limit_s``; ``at_most``: samples and
-            problems after which the walk ends; ``folder``: an empty one, for what is written on the way.
+            problems after which the walk ends; ``folder``: an empty one, for what is written on the way; ``offered``:
+            the folders below which files may be read, None for all.
 
     Returns:
         ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``counts``: ``train``, ``val``,
@@ -62,12 +65,17 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
     assert isinstance(spec, DatasetSpec)
     asked = creation_request(spec)
     folder = Path(request["folder"])
+    if request.get("offered") is not None:
+        offer_folders(request["offered"])
     with Deadline(request["time_limit_s"] * _SCAN_SHARE) as walking:
         place, is_whole = _opened(asked, folder / "source", walking)
-        chosen, guess = _recognised(asked, place, walking)
-        seen = _Seen(importer=chosen, source=place, options=_options(chosen, asked, guess), catalogue=folder / "seen")
-        seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
-    with Deadline(request["time_limit_s"] * (1 - _SCAN_SHARE)) as showing, Catalogue(seen.catalogue) as catalogue:
+        with watched_source(place):
+            chosen, guess = _recognised(asked, place, walking)
+            options = _options(chosen, asked, guess)
+            seen = _Seen(importer=chosen, source=place, options=options, catalogue=folder / "seen")
+            seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
+    limit_s = request["time_limit_s"] * (1 - _SCAN_SHARE)
+    with watched_source(place), Deadline(limit_s) as showing, Catalogue(seen.catalogue) as catalogue:
         counts, problems, is_random = _divided(seen, catalogue, asked)
         shown = SamplePreviews(
             importer=chosen, source=place, options=seen.options, schema=seen.schema, form=asked.image
@@ -116,6 +124,7 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
             advice="Make the data set: it is fetched then, and its problems are listed.",
         )
     source = Path(asked.source)
+    check_offered(asked.source)
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
     if asked.format == "webdataset" or not (source.is_file() and is_archive(source.name)):
@@ -177,6 +186,8 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
             else:
                 catalogue.add(Entry.of_sample(count, each))
                 count += 1
+        for problem in links_out(seen.source):
+            catalogue.add_problem(problem)
     seen.schema = _schema_of(scan, each is _END)
     if each is not _END:
         seen.warnings.append(f"Only a part of the source was looked at: the first {count} samples.")
