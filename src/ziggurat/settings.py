@@ -5,6 +5,7 @@ The file is ``$XDG_CONFIG_HOME/ziggurat/settings.toml``, or the one that ``--set
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -16,6 +17,7 @@ from typing import Any, Final, TextIO
 from ziggurat.errors import SettingsError, nearest_names
 
 __all__ = [
+    "FOLDERS_VARIABLE",
     "Secret",
     "SettingDescription",
     "Settings",
@@ -27,6 +29,9 @@ __all__ = [
 
 _PREFIX: Final = "ZIGGURAT_"
 _FILE_VARIABLE: Final = "ZIGGURAT_SETTINGS"
+FOLDERS_VARIABLE: Final = "ZIGGURAT_OFFERED_FOLDERS"
+"""Told to the workers of a studio, as a JSON list: the folders below which they may read for its people."""
+
 _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
 """Told to the workers of a studio; nobody sets it."""
 
@@ -65,7 +70,8 @@ class Settings:
 
     ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
     ``is_for_others`` is no setting: it says that this process works for the people of a studio, and not for who
-    started it. The studio says so to its workers.
+    started it. The studio says so to its workers. Nor is ``offered_folders``: the folders of this machine below which
+    it may read for them; None for all.
     """
 
     workspace: Path = field(
@@ -132,6 +138,7 @@ class Settings:
     )
     origins: Mapping[str, str] = field(default_factory=dict)
     is_for_others: bool = False
+    offered_folders: tuple[str, ...] | None = None
 
     def token_for(self, server: str) -> str:
         """Return the secret to send to a studio; empty where ``server`` says that the token is another one's."""
@@ -205,7 +212,12 @@ def load_settings(
     values = {name: _checked(known[name], value, origin) for name, (value, origin) in found.items()}
     values["workspace"] = _expanded(values.get("workspace", Settings.workspace), variables)
     origins = {name: found[name][1] if name in found else "default" for name in known}
-    return Settings(**values, origins=origins, is_for_others=bool(variables.get(_OTHERS_VARIABLE)))
+    return Settings(
+        **values,
+        origins=origins,
+        is_for_others=bool(variables.get(_OTHERS_VARIABLE)),
+        offered_folders=_folders(variables),
+    )
 
 
 def child_environment(
@@ -227,7 +239,14 @@ def child_environment(
             variables[setting.variable] = _as_variable(value)
     if settings.is_for_others:
         variables[_OTHERS_VARIABLE] = "1"
+    if settings.offered_folders is not None:
+        variables[FOLDERS_VARIABLE] = json.dumps(settings.offered_folders)
     return variables
+
+
+def _folders(variables: Mapping[str, str]) -> tuple[str, ...] | None:
+    text = variables.get(FOLDERS_VARIABLE)
+    return tuple(json.loads(text)) if text else None
 
 
 def _as_variable(value: Any) -> str:
@@ -286,7 +305,7 @@ def _from_variables(variables: Mapping[str, str]) -> _Found:
     names = {setting.variable: setting.name for setting in describe_settings()}
     found = {}
     for variable, value in variables.items():
-        if not variable.startswith(_PREFIX) or variable in (_FILE_VARIABLE, _OTHERS_VARIABLE):
+        if not variable.startswith(_PREFIX) or variable in (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE):
             continue
         if variable not in names:
             raise _unknown(f"The environment variable `{variable}`", variable, [*names, _FILE_VARIABLE])

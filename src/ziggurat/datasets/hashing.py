@@ -4,27 +4,29 @@ The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptu
 frequencies of a small grey picture, each against the median of them. Hashes of pictures that were resized or compressed
 differ in few bits, hashes of different pictures in about 32. That holds for pictures with structure. A picture under
 64 px, or with little structure, gets the digest of its content instead, so that only its equal is near.
+
+A dataset has one hash for each sample, of its first picture as it is decoded at its full size and before it is fitted:
+the split by clusters, the report on leaks and the checks compare the same numbers. Hashes of another decoding, such as
+a reduced one, differ from these in up to 4 of the 6 bits that near duplicates may differ in.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import cv2
 import numpy as np
 
-from ziggurat.dataflow.image_codec import MAX_PIXELS, decode_image
-from ziggurat.dataflow.image_header import read_header
 from ziggurat.errors import UsageError
 
 __all__ = [
+    "MOST_DISTANCE",
     "NEAR_DISTANCE",
     "NO_HASH",
     "clusters",
     "distinct_hashes",
-    "hash_of_file",
     "near_distinct",
     "near_pairs",
     "picture_hash",
@@ -36,6 +38,9 @@ NO_HASH: Final = -1
 NEAR_DISTANCE: Final = 6
 """Bits in which the hashes of near duplicates may differ; ``docs/how-to/datasets/split-without-leaks.md`` measures."""
 
+MOST_DISTANCE: Final = 16
+"""Bits up to which near hashes are looked for."""
+
 _SMALL_PX: Final = 64
 _SIDE: Final = 32
 _MOST_PIXELS: Final = 2**23  # whose sum has 31 bits
@@ -43,11 +48,6 @@ _NOISE: Final = 1.0  # of a coefficient; what is below changes with every compre
 _STRUCTURE: Final = 32  # coefficients that must be above the noise
 _COARSE: Final = 16.0
 _PAIRS_AT_ONCE: Final = 2_000_000
-_REDUCED: Final = {
-    8: cv2.IMREAD_REDUCED_GRAYSCALE_8,
-    4: cv2.IMREAD_REDUCED_GRAYSCALE_4,
-    2: cv2.IMREAD_REDUCED_GRAYSCALE_2,
-}
 
 # ---- hashes
 
@@ -73,29 +73,6 @@ def picture_hash(image: np.ndarray) -> int:
     # Little structure: alike is what has the same mean colour and, coarsely, the same coefficients.
     tone = np.rint(colour.reshape(-1, *colour.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
     return _digest(tone.tobytes() + np.rint(_coefficients(grey) / _COARSE).astype(np.int16).tobytes())
-
-
-def hash_of_file(data: bytes, key: Any = "(bytes)") -> int:
-    """Return the perceptual hash of an encoded picture; large JPEG files are decoded at a reduced size only.
-
-    Args:
-        data: content of a picture file.
-        key: what names the picture in an error.
-
-    Raises:
-        DatapointError: where it cannot be decoded.
-    """
-    header = read_header(data)
-    allowed = header.width * header.height <= MAX_PIXELS
-    if header.file_format == "jpeg" and header.plain and header.complete and allowed:
-        for factor, flag in _REDUCED.items():
-            if min(header.width, header.height) >= factor * _SMALL_PX:
-                grey = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
-                found = None if grey is None else _hash_of_grey(grey)
-                if found is not None:
-                    return found
-                break
-    return picture_hash(decode_image(data, key=key))
 
 
 def _hash_of_grey(grey: np.ndarray) -> int | None:
@@ -208,7 +185,7 @@ def near_distinct(values: np.ndarray, max_distance: int) -> Iterator[tuple[np.nd
         values: (K,) uint64, all different.
         max_distance: bits in which near hashes may differ, 0 to 16.
     """
-    if not 0 <= max_distance <= 16:
+    if not 0 <= max_distance <= MOST_DISTANCE:
         raise UsageError("Near hashes differ in 0 to 16 bits of 64.", received=str(max_distance))
     if max_distance == 0:
         return

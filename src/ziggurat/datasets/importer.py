@@ -16,7 +16,8 @@ import numpy as np
 
 from ziggurat.dataflow.image_codec import read_file
 from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.errors import ConfigurationError, DatapointError, UnknownNameError
+from ziggurat.records.offered_folders import check_file
 from ziggurat.records.schema import Schema
 
 __all__ = ["FilePartReader", "Guess", "Importer", "ImporterOption", "PartReader", "Scan"]
@@ -89,6 +90,19 @@ class PartReader(ABC):
         self.close()
 
 
+def read_source_file(path: Path) -> bytes:
+    """Return the content of a file that a source has or names.
+
+    Raises:
+        DatapointError: where it cannot be read, or not for the people of this studio.
+    """
+    try:
+        check_file(path)
+    except PermissionError as error:
+        raise DatapointError(str(path), f"it cannot be read ({error.strerror}).") from None
+    return read_file(path)
+
+
 class FilePartReader(PartReader):
     """Reads parts that are files.
 
@@ -101,7 +115,7 @@ class FilePartReader(PartReader):
 
     def read(self, address: str) -> bytes:
         """Return the file's content."""
-        return read_file(self._root / address)
+        return read_source_file(self._root / address)
 
     def file(self, address: str) -> Path:
         """Return the file."""

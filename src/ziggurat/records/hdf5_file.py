@@ -10,6 +10,7 @@ from typing import Any
 
 from ziggurat.errors import MissingDependencyError
 from ziggurat.records.base import not_a_store
+from ziggurat.records.offered_folders import check_source_file
 
 __all__ = ["HDF5File", "NewHDF5File", "require_h5py"]
 
@@ -55,6 +56,7 @@ class HDF5File:
             h5py = require_h5py()
             self._datasets = {}
             try:
+                check_source_file(self.path)
                 self._file = h5py.File(self.path, "r", locking=False)
             except OSError as error:
                 raise not_a_store(self.path, "HDF5", error) from error

@@ -16,6 +16,7 @@ from typing import Any
 import lmdb
 
 from ziggurat.records.base import not_a_store
+from ziggurat.records.offered_folders import check_source_file
 
 __all__ = ["EnvironmentLease"]
 
@@ -110,6 +111,7 @@ def _give_back(held: dict[str, Any], user: int) -> None:
 
 
 def _open(path: Path) -> Any:
+    check_source_file(path)
     size_bytes = path.stat().st_size
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:

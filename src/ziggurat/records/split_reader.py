@@ -12,6 +12,7 @@ from ziggurat.errors import DataError, DatapointError, UnknownNameError
 from ziggurat.records.base import RecordIndexError, RecordReader
 from ziggurat.records.changed_labels import ChangedLabels
 from ziggurat.records.manifest import Manifest
+from ziggurat.records.offered_folders import check_file
 from ziggurat.records.record import FileReference, Part, Record, unpack_record
 from ziggurat.records.stores import open_records
 
@@ -135,6 +136,7 @@ class SplitReader:
             return part
         path = Path(part.path) if self._root is None else self._root / part.path
         try:
+            check_file(path, str(self._root or ""))
             content = path.read_bytes()
         except OSError as error:
             raise DatapointError(key, f"the file `{path}` that the data set refers to: {error.strerror}.") from error

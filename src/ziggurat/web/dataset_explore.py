@@ -9,7 +9,6 @@ from typing import Any, Final
 from ziggurat.errors import MissingEntryError
 from ziggurat.web.dataset_filter import DatasetFilter
 from ziggurat.web.dataset_samples import SampleView, view_sample
-from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["Explored", "Neighbours", "ShownSample", "chosen_places", "explored", "shown_sample"]
@@ -84,9 +83,8 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter) -> Explored:
         UnknownNameError: where there is no such split or class.
         JobError: where there is no data set of that id.
     """
-    folder = studio.datasets.folder(job_id)
     page, _ = studio.datasets.explore(job_id, wanted.chosen, offset=wanted.offset, limit=wanted.limit)
-    with Datasets(studio.settings).open(folder) as dataset:
+    with studio.datasets.opened(job_id) as dataset:
         samples = max(1, len(page.entries))
         most = max(20, _SHAPES_ON_A_PAGE // samples)
         regions = max(4, _REGIONS_ON_A_PAGE // samples)
@@ -119,8 +117,7 @@ def shown_sample(
     Raises:
         MissingEntryError: where there is no such sample.
     """
-    folder = studio.datasets.folder(job_id)
-    with Datasets(studio.settings).open(folder) as dataset:
+    with studio.datasets.opened(job_id) as dataset:
         entry = _entry(dataset, split, row)
         problems = dataset.catalogue.problems_of([entry.key]).get(entry.key, ())
         return ShownSample(

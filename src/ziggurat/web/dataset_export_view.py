@@ -97,12 +97,13 @@ _KNOWN: Final[Mapping[str, ExportOption]] = {
         ),
         ExportOption(
             name="outlines",
-            title="Outlines instead of boxes",
-            hint="For YOLO's segmentation; objects without an outline keep their box.",
-            is_switch=True,
+            title="Boxes or outlines",
+            hint="A YOLO dataset has one or the other. Outlines are for segmentation; boxes become rectangles.",
+            choices=(("", "Outlines if every object has one"), ("false", "Boxes"), ("true", "Outlines")),
         ),
     )
 }
+_ON_OR_OFF: Final = {"true": True, "false": False}
 _FILE_FORMATS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "table": (("csv", "CSV"), ("tsv", "TSV"), ("parquet", "Parquet")),
     "text": (("csv", "CSV"), ("tsv", "TSV"), ("jsonl", "JSON lines")),
@@ -138,7 +139,7 @@ def typed_options(chosen: ExportFormat, typed: Mapping[str, str]) -> dict[str, A
                 raise UsageError(f"“{option.title}” is a whole number, at least 1.", received=f"`{text[:40]}`")
             found[option.name] = int(text)
         elif text:
-            found[option.name] = text
+            found[option.name] = _ON_OR_OFF.get(text, text) if option.choices else text
     return found
 
 

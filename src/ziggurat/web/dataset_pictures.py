@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import cv2
@@ -12,8 +11,7 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.errors import DataError, MissingEntryError
-from ziggurat.settings import Settings
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace.studio import Studio
 
 __all__ = ["MASK_PALETTE", "mask_png", "mean_picture", "sample_picture"]
 
@@ -31,13 +29,13 @@ _COLOURS: Final = 256
 
 
 def sample_picture(
-    settings: Settings, folder: Path, split: str, row: int, *, part: int, max_side_px: int, is_overlay: bool
+    studio: Studio, job_id: str, split: str, row: int, *, part: int, max_side_px: int, is_overlay: bool
 ) -> tuple[bytes, str]:
     """Return a picture of a sample and its media type.
 
     Args:
-        settings: of this process.
-        folder: of the data set.
+        studio: where the data set is.
+        job_id: of the data set.
         split: that the sample is in.
         row: its number in the split.
         part: number of the part of its record.
@@ -49,7 +47,7 @@ def sample_picture(
         DataError: where the part is no picture.
         DatapointError: where it cannot be read.
     """
-    with Datasets(settings).open(folder) as dataset:
+    with studio.datasets.opened(job_id) as dataset:
         parts = dataset.schema.parts
         if not 0 <= part < len(parts):
             raise MissingEntryError("A sample has the parts of its kind.", received=f"part {part} of {len(parts)}")
@@ -64,13 +62,13 @@ def sample_picture(
     return (_encoded(small, ".png"), "image/png") if is_lossless else (_encoded(small, ".jpg"), "image/jpeg")
 
 
-def mean_picture(settings: Settings, folder: Path) -> bytes:
+def mean_picture(studio: Studio, job_id: str) -> bytes:
     """Return the mean of the training pictures as PNG.
 
     Raises:
         MissingEntryError: where it was not asked for.
     """
-    with Datasets(settings).open(folder) as dataset:
+    with studio.datasets.opened(job_id) as dataset:
         mean = dataset.mean()
     if mean is None:
         raise MissingEntryError("The data set was made without a mean picture.")

@@ -18,6 +18,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
+from ziggurat.datasets.importers.detection_files import split_of
 from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.web.dataset_pictures import mask_png
 from ziggurat.web.dataset_samples import Shape, shape_of
@@ -31,7 +32,7 @@ _MOST: Final = 16
 _FRESH_S: Final = 300.0
 _AT_ONCE: Final = 2
 _PATIENCE_S: Final = 30.0
-_WITHOUT_STEMS: Final = ("cluster", "group", "stem", "list", "time")
+_WITHOUT_FILES: Final = ("table", "text-classification")
 
 
 class SupersededError(DataError):
@@ -68,20 +69,23 @@ class Preview:
         """Whether a sample has a picture."""
         return any(picture is not None for picture in self.pictures)
 
-    def leak_warning(self, method: str) -> str:
-        """Return a sentence where names suggest that a random split would tear apart what belongs together."""
-        if method in _WITHOUT_STEMS:
+    def leak_warning(self) -> str:
+        """Return a sentence where pictures are divided at random though their names suggest that some belong together.
+
+        Samples of tables and texts have numbers of rows for names, which say nothing.
+        """
+        if not self.found["is_random"] or self.found["kind"] in _WITHOUT_FILES:
             return ""
         paths = [PurePosixPath(str(sample["key"])) for sample in self.found["samples"]]
         stems = Counter((path.parent, re.sub(r"[-_. ]?\d+$", "", path.stem)) for path in paths)
-        named = {place: count for place, count in stems.items() if place[1]}
+        named = {place: count for place, count in stems.items() if place[1] and not split_of(place[1])}
         folders = len({place for place, _ in named})
         if len(named) <= folders or len(paths) < 2 * len(named):
             return ""
         first = max(named, key=lambda place: named[place])[1]
         return (
             f"Several names begin alike, as in “{first}…”: perhaps frames of one video or pictures of one thing. "
-            "A random split would put them on both sides. Choose the method “By file name”."
+            "The random split puts them on both sides. Choose the method “By file name”."
         )
 
 

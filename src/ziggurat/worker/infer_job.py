@@ -9,6 +9,7 @@ import numpy as np
 
 from ziggurat.errors import DataError
 from ziggurat.layout import JobFolder
+from ziggurat.records.offered_folders import watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.picture_list import PictureList, list_pictures
@@ -35,6 +36,17 @@ def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str |
     Raises:
         ZigguratError: where model or pictures cannot be used.
     """
+    with watched_source(_root(spec)):
+        return _predict(spec, folder, watch)
+
+
+def _root(spec: InferSpec) -> Path:
+    """Return the folder that the paths of the pictures begin in."""
+    source = Path(spec.source)
+    return Path(spec.image_folder) if spec.image_folder else source if source.is_dir() else source.parent
+
+
+def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
     pictures = list_pictures(spec.source, spec.image_folder, job.class_names, spec.limit)
@@ -72,7 +84,6 @@ def _summary(
 ) -> dict[str, Any]:
     keys = dict(zip(pictures.files, pictures.keys, strict=True))
     named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:_NAMED_FILES]]
-    source = Path(spec.source)
     return {
         "kind": spec.kind,
         "model": str(job.folder),
@@ -81,7 +92,7 @@ def _summary(
         "epoch": job.summary()["epoch"],
         "split": "",
         "data": spec.source,
-        "root": spec.image_folder or str(source if source.is_dir() else source.parent),
+        "root": str(_root(spec)),
         "count": count,
         "skipped": len(failures),
         "failures": named,

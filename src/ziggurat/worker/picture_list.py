@@ -11,6 +11,7 @@ from typing import Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.errors import DataError
+from ziggurat.records.offered_folders import check_file
 
 __all__ = ["NO_LABEL", "PictureList", "list_pictures"]
 
@@ -63,11 +64,28 @@ def list_pictures(source: str, image_folder: str, class_names: Sequence[str], li
         found = [(path.name, source, NO_LABEL)]
     else:
         root = Path(image_folder) if image_folder else path.parent
-        found = [(name, str(root / name), label) for name, label in _lines(path, class_names)]
+        found = [(name, _listed(root / name, path), label) for name, label in _lines(path, class_names)]
     found = found[:limit] if limit else found
     if not found:
         raise DataError("There is at least one picture to predict for.", received=f"none in {source}")
     return PictureList(*(list(part) for part in zip(*found, strict=True)))
+
+
+def _listed(file: Path, source: Path) -> str:
+    """Return a path that a list names, which may lead anywhere.
+
+    Raises:
+        DataError: where it leads out of the folders that a studio offers.
+    """
+    try:
+        check_file(file)
+    except PermissionError as error:
+        raise DataError(
+            "A list names pictures below the folders that this studio offers.",
+            received=f"`{file}` in {source}: {error.strerror}",
+            advice="Take the line out, or let an admin offer the folder.",
+        ) from None
+    return str(file)
 
 
 def _below(folder: Path) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, SpecError, UsageError
@@ -31,6 +31,7 @@ def preview_dataset(
     samples: int = 24,
     time_limit_s: float = 10.0,
     at_most: int = MOST_SCANNED,
+    offered: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return what is in a source, as far as it can be seen in a given time.
 
@@ -40,6 +41,7 @@ def preview_dataset(
         samples: how many are shown.
         time_limit_s: how long to look.
         at_most: samples and problems after which the walk ends.
+        offered: folders below which files may be read; None for all.
 
     Returns:
         What ``ziggurat.worker.tasks.dataset_previews.preview_dataset`` returns.
@@ -63,6 +65,7 @@ def preview_dataset(
             "time_limit_s": time_limit_s,
             "at_most": at_most,
             "folder": folder,
+            "offered": None if offered is None else list(offered),
         }
         try:
             return tasks.preview_dataset(request, time_limit_s=time_limit_s + _GRACE_S)

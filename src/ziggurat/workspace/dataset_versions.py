@@ -11,6 +11,7 @@ from typing import Any, Final
 from ziggurat.datasets.catalogue import SampleFilter
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.splitting import SplitRule, assign_splits
+from ziggurat.datasets.stored_hashes import stored_hashes
 from ziggurat.datasets.versions import (
     Change,
     Differences,
@@ -109,7 +110,7 @@ def split_anew(folder: Path, rule: Mapping[str, Any], target: Path, name: str = 
     chosen = SplitRule(**rule)
     with Dataset(folder) as dataset:
         catalogue = dataset.catalogue
-        hashes = catalogue.column("picture_hash") if chosen.method == "cluster" else None
+        hashes = stored_hashes(dataset, compute=chosen.method == "cluster")
         found = assign_splits(catalogue, chosen, hashes, class_names=dataset.schema.class_names)
         return make_version(dataset, Resplit(found.splits), target, name=name), found.warnings
 

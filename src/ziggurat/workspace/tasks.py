@@ -11,12 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
-from ziggurat.settings import Settings, child_environment
+from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
 from ziggurat.workspace.job_status import open_job
 
 __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
@@ -34,11 +34,19 @@ class Tasks:
     Args:
         settings: of this process; tasks get the same.
         command: what starts a task.
+        offered: returns the folders below which tasks may read files for others; None for all.
     """
 
-    def __init__(self, settings: Settings, *, command: Sequence[str] = TASK_COMMAND) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        command: Sequence[str] = TASK_COMMAND,
+        offered: Callable[[], Sequence[str]] | None = None,
+    ) -> None:
         self._environment = child_environment(settings)
         self._command = tuple(command)
+        self._offered = offered
 
     def evaluate(
         self,
@@ -152,10 +160,13 @@ class Tasks:
             name,
             request,
             time_limit_s=time_limit_s,
-            environment=self._environment,
+            environment=self._environment | self._folders(),
             output=output,
             command=self._command,
         )
+
+    def _folders(self) -> dict[str, str]:
+        return {} if self._offered is None else {FOLDERS_VARIABLE: json.dumps(list(self._offered()))}
 
 
 def run_task(

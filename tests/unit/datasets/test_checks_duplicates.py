@@ -6,7 +6,6 @@ import pytest
 from small_datasets_for_checks import dataset_of, frames, jpeg, picture, shared_files
 
 from ziggurat.datasets.checks import CheckLimits, check_dataset
-from ziggurat.datasets.hashing import hash_of_file
 
 
 def points(*pictures_and_classes, name="p"):
@@ -137,6 +136,29 @@ def test_without_hashes_only_equal_content_is_found(tmp_path):
     assert "near-duplicate" not in report
 
 
+def test_a_check_says_that_hashes_are_missing(tmp_path):
+    clip = [jpeg(frame) for frame in frames(1, 4)]
+    splits = {
+        "train": [(f"{n}.jpg", (clip[n],), 0) for n in range(3)],
+        "val": [("3.jpg", (clip[3],), 0)],
+    }
+    with dataset_of(tmp_path / "set", splits, hashes=False) as dataset:
+        report, verified = check_dataset(dataset), check_dataset(dataset, verify=True)
+    assert report["no-picture-hash"].text == (
+        "4 samples have no perceptual hash: near duplicates of them and their leaks are not found."
+    )
+    assert (report["no-picture-hash"].severity, report["no-picture-hash"].exclude) == ("note", {})
+    assert "leak" not in report
+    assert "no-picture-hash" not in verified
+    assert verified["leak"].count == 1
+
+
+def test_texts_lack_no_hashes(tmp_path):
+    splits = {"train": [("1", (b"some text",), 0), ("2", (b"more text",), 1)]}
+    with dataset_of(tmp_path / "set", splits, kind="text-classification", readable=False) as dataset:
+        assert "no-picture-hash" not in check_dataset(dataset)
+
+
 def test_the_pictures_that_raccoon_has_twice_are_found(tmp_path):
     files = shared_files("raccoon-voc/images/*.jpg")
     samples = [(file.name, (file.read_bytes(),), [{"class": 0, "box": [0, 0, 9, 9]}]) for file in files]
@@ -152,4 +174,3 @@ def test_the_pictures_that_raccoon_has_twice_are_found(tmp_path):
     }
     numbers = {name.removeprefix("raccoon-").removesuffix(".jpg") for name in found}
     assert numbers >= {"11", "116", "21", "45", "65", "98", "83", "120", "50", "52", "74", "51", "85"}
-    assert hash_of_file(files[0].read_bytes()) is not None

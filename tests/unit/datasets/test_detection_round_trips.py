@@ -31,9 +31,14 @@ NUMBERS = (
 
 
 @st.composite
+def spans(draw):
+    low, high = sorted((draw(NUMBERS), draw(NUMBERS)))
+    return low, high if high > low else low + 1.0
+
+
+@st.composite
 def objects(draw, classes):
-    left, top = draw(NUMBERS), draw(NUMBERS)
-    right, bottom = draw(NUMBERS.filter(lambda value: value > left)), draw(NUMBERS.filter(lambda value: value > top))
+    (left, right), (top, bottom) = draw(spans()), draw(spans())
     corners = st.tuples(*[NUMBERS] * 6)
     return box(
         draw(st.integers(-1, classes - 1)), left, top, right, bottom,

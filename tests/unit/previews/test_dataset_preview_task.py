@@ -176,6 +176,17 @@ def test_near_duplicates_are_left_for_later(look, pets):
     assert any("look alike" in warning for warning in found["warnings"])
 
 
+def test_preview_says_whether_splits_are_random(look, pets):
+    assert look(pets)["is_random"] is True
+    assert look(pets, splits={"method": "cluster"})["is_random"] is False
+    assert look(pets, splits={"method": "stem", "pattern": "(..)"})["is_random"] is False
+    for split in ("train", "val"):
+        shutil.copytree(pets / "cat", pets.parent / "divided" / split / "cat")
+        shutil.copytree(pets / "dog", pets.parent / "divided" / split / "dog")
+    assert look(pets.parent / "divided")["is_random"] is False
+    assert look(pets.parent / "divided", splits={"test_share": 0.2})["is_random"] is True
+
+
 def test_a_rule_that_cannot_be_is_a_warning(look, pets):
     found = look(pets, splits={"method": "time"})
 

@@ -23,6 +23,7 @@ FOUND: dict[str, Any] = {
     "confidence": 0.7,
     "kind": "image-classification",
     "counts": {"train": 1, "val": 0, "test": 0, "total": 1, "is_complete": True},
+    "is_random": True,
     "classes": [{"name": "cat", "count": 1}],
     "colours": [],
     "ignore_class": None,
@@ -204,17 +205,23 @@ def test_a_question_that_nobody_waits_for_is_given_up() -> None:
     assert "/old" not in asked
 
 
-def preview_of(*keys: str) -> Preview:
-    found = {**FOUND, "samples": [{"key": key} for key in keys]}
+def preview_of(*keys: str, **said: Any) -> Preview:
+    found = {**FOUND, "samples": [{"key": key} for key in keys], **said}
     return Preview(token="t", found=found, pictures=(None,) * len(keys), made=0)
 
 
-def test_frames_of_videos_are_suspected() -> None:
-    frames = [f"cars/{video}_{frame:03}.png" for video in ("left", "right", "up") for frame in range(4)]
-    warning = preview_of(*frames).leak_warning("share")
+FRAMES = [f"cars/{video}_{frame:03}.png" for video in ("left", "right", "up") for frame in range(4)]
+
+
+def test_preview_suspects_frames_of_videos() -> None:
+    warning = preview_of(*FRAMES).leak_warning()
     assert "begin alike" in warning
     assert "“left…”" in warning
-    assert preview_of(*frames).leak_warning("stem") == ""
+
+
+@pytest.mark.parametrize("said", [{"is_random": False}, {"kind": "text-classification"}, {"kind": "table"}])
+def test_preview_suspects_only_random_splits_of_pictures(said: dict[str, Any]) -> None:
+    assert preview_of(*FRAMES, **said).leak_warning() == ""
 
 
 @pytest.mark.parametrize(
@@ -223,10 +230,11 @@ def test_frames_of_videos_are_suspected() -> None:
         [f"cat/{number}.png" for number in range(8)],
         [f"{name}/{name}.{number}.jpg" for name in ("cat", "dog") for number in range(6)],
         [f"all/word{letter}.png" for letter in "abcdef"],
+        [f"all/{split}{number}.jpg" for split in ("train", "val", "Test_") for number in range(6)],
     ],
 )
-def test_plain_numbers_are_not_suspected(keys: list[str]) -> None:
-    assert preview_of(*keys).leak_warning("source") == ""
+def test_preview_does_not_suspect_plain_numbers(keys: list[str]) -> None:
+    assert preview_of(*keys).leak_warning() == ""
 
 
 def test_an_upload_counts_its_files_also_those_that_replace_others(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ziggurat.datasets.catalogue import Entry
 from ziggurat.datasets.checks.boxes import BoxLook
@@ -17,6 +17,7 @@ from ziggurat.datasets.checks.records import check_records, check_stores
 from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Finding
 from ziggurat.datasets.checks.sizes import check_sizes
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.hashing import MOST_DISTANCE, NEAR_DISTANCE
 
 __all__ = ["check_dataset"]
 
@@ -38,7 +39,8 @@ def check_dataset(
         predictions: class probabilities of its samples, or a file of them (see ``read_predictions``), to find labels
             that are probably wrong.
         verify: whether every record and file is read and decoded.
-        limits: from where on a check has something to say.
+        limits: from where on a check has something to say. None: the usual ones, but near duplicates are those of the
+            split by clusters where the dataset was divided so.
 
     Raises:
         DataError: where the predictions are not of this data set.
@@ -46,7 +48,7 @@ def check_dataset(
     """
     if predictions is not None and not isinstance(predictions, Predictions):
         predictions = read_predictions(predictions, dataset)
-    facts = Facts(dataset, limits or CheckLimits())
+    facts = Facts(dataset, limits or CheckLimits(max_distance=_max_distance(dataset)))
     findings = list(_findings(facts, predictions, verify=verify))
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return CheckReport(
@@ -56,6 +58,13 @@ def check_dataset(
         verified=verify,
         findings=tuple(findings),
     )
+
+
+def _max_distance(dataset: Dataset) -> int:
+    """Return the bits in which hashes of near duplicates may differ, as the dataset was divided by them."""
+    splits = dataset.manifest.spec.get("splits")
+    given = splits.get("max_distance") if isinstance(splits, Mapping) and splits.get("method") == "cluster" else None
+    return given if type(given) is int and 0 <= given <= MOST_DISTANCE else NEAR_DISTANCE
 
 
 def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) -> Iterator[Finding]:
@@ -69,7 +78,7 @@ def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) ->
     yield from check_stores(facts, verify=verify)
     if verify:
         yield from check_records(facts)
-    yield from check_duplicates(facts)
+    yield from check_duplicates(facts, verify=verify)
     yield from boxes.findings()
     yield from labels.findings()
     yield from check_classes(facts)

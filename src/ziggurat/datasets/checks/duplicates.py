@@ -11,12 +11,18 @@ from ziggurat.datasets.checks.report import Finding
 from ziggurat.datasets.hashing import NO_HASH, clusters
 from ziggurat.datasets.samples import SPLITS
 from ziggurat.datasets.splitting.leaks import find_leaks
+from ziggurat.datasets.stored_hashes import stored_hashes
 
 __all__ = ["check_duplicates"]
 
 
-def check_duplicates(facts: Facts) -> Iterator[Finding]:
-    """Yield findings on equal content, on near duplicates, and on leaks."""
+def check_duplicates(facts: Facts, *, verify: bool) -> Iterator[Finding]:
+    """Yield findings on equal content, on near duplicates, and on leaks.
+
+    Args:
+        facts: of the samples.
+        verify: whether pictures without a perceptual hash are read and get one.
+    """
     groups = _equal_contents(facts)
     first = _first_of(groups)
     repeated = np.flatnonzero((groups >= 0) & (first != np.arange(len(groups))))
@@ -24,9 +30,25 @@ def check_duplicates(facts: Facts) -> Iterator[Finding]:
         yield from _other_labels(facts, groups, first)
         yield from _across(facts, groups, first)
         yield from _within(facts, groups)
-    hashes = facts.column("picture_hash")
+    hashes = stored_hashes(facts.dataset, compute=verify)
+    yield from _without_hash(facts, hashes)
     yield from _near(facts, hashes, repeated)
     yield from _leaks(facts, hashes)
+
+
+def _without_hash(facts: Facts, hashes: np.ndarray) -> Iterator[Finding]:
+    """Say what is not looked at: a dataset without hashes must not pass for one without near duplicates."""
+    places = np.flatnonzero(hashes == NO_HASH)
+    if len(places) and facts.dataset.manifest.image is not None:
+        finding = facts.finding(
+            "no-picture-hash",
+            "note",
+            places,
+            f"{len(places)} samples have no perceptual hash: near duplicates of them and their leaks are not found.",
+            "Check with `--verify`, which reads them, or make the dataset again.",
+            exclude=places[:0],
+        )
+        yield finding
 
 
 def _equal_contents(facts: Facts) -> np.ndarray:
@@ -92,12 +114,13 @@ def _across(facts: Facts, groups: np.ndarray, first: np.ndarray) -> Iterator[Fin
     in_train = places[facts.splits[places] == train]
     others = places[facts.splits[places] != train]
     later = others[_first_of(groups[others]) != np.arange(len(others))]
+    again = ", or split again by `cluster`" if facts.dataset.manifest.image is not None else ""
     yield facts.finding(
         "duplicate-across-splits",
         "error",
         places,
         f"{len(places)} samples have the content of a sample in another split.",
-        "Leave out those in training, or split again by `cluster`: results on known samples look better than they are.",
+        f"Leave out those in training{again}: results on known samples look better than they are.",
         notes=_twins(facts, places, groups, first),
         exclude=np.concatenate([in_train, later]),
     )

@@ -19,6 +19,7 @@ from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.chunk import ChunkFacts, ChunkPlan, read_facts, records_path
 from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.creation.sums import PictureSums
+from ziggurat.datasets.hashing import NEAR_DISTANCE
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import LeakReport, find_leaks
 from ziggurat.records.atomic import PartialFile, storage_errors
@@ -31,6 +32,7 @@ __all__ = ["INDEX_NAME", "MEAN_NAME", "Assembled", "assemble"]
 
 INDEX_NAME: Final = "index.sqlite"
 MEAN_NAME: Final = "mean.npy"
+_SAME: Final = {"text-classification": "the same text", "table": "the same row"}
 _READ_BYTES: Final = 1 << 20
 _BLOCK: Final = 1000
 
@@ -65,6 +67,7 @@ def assemble(
     problems: Sequence[Problem],
     warnings: Sequence[str],
     watch: Watch,
+    max_distance: int = NEAR_DISTANCE,
 ) -> Assembled:
     """Write stores, catalogue and mean.
 
@@ -76,6 +79,7 @@ def assemble(
         problems: of the split.
         warnings: of the split.
         watch: is told of the progress.
+        max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
 
     Raises:
         StorageError: where the disk is full or refuses.
@@ -102,7 +106,7 @@ def assemble(
         for problem in (*_duplicates(state, before), *_other_channels(state, plan, before)):
             catalogue.add_problem(problem)
             state.count(problem)
-        leaks = state.leaks()
+        leaks = state.leaks(max_distance, plan.schema.kind)
         said = [*warnings, *([leaks.text] if leaks is not None and leaks.text else [])]
         catalogue.note("warnings", said)
     _save_mean(folder, state.sums)
@@ -157,9 +161,19 @@ class _State:
         )
         return height, width, channels
 
-    def leaks(self) -> LeakReport | None:
+    def leaks(self, max_distance: int, kind: str) -> LeakReport | None:
+        """Return what leaks by near duplicates; by equal content where nothing has a perceptual hash."""
         hashes = np.concatenate(self.hashes) if self.hashes else np.zeros(0, np.int64)
-        return find_leaks(hashes, np.concatenate(self.hashed_splits)) if len(hashes) else None
+        if not len(hashes):
+            return self._equal_content(_SAME.get(kind, "the same content"))
+        return find_leaks(hashes, np.concatenate(self.hashed_splits), max_distance=max_distance)
+
+    def _equal_content(self, equal: str) -> LeakReport | None:
+        numbers = np.concatenate(self.content_numbers) if self.content_numbers else np.zeros(0, np.int64)
+        if not len(numbers):
+            return None
+        digests = np.concatenate(self.contents).view(np.int64)[::2]  # 8 of the 16 bytes of each
+        return find_leaks(digests, self.splits[numbers], equal=equal)
 
 
 def _take_chunk(

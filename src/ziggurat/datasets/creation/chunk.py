@@ -17,10 +17,10 @@ import numpy as np
 
 from ziggurat.datasets.catalogue import Catalogue, Entry
 from ziggurat.datasets.creation.labels import fit_objects, misfits
-from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
+from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, decoded_picture, fit_mask, fit_picture
 from ziggurat.datasets.creation.sums import PictureSums
 from ziggurat.datasets.formats import importer
-from ziggurat.datasets.hashing import picture_hash
+from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DatapointError, ZigguratError
@@ -55,7 +55,7 @@ class ChunkPlan:
         options: of the importer, complete.
         schema: what the samples mean.
         fitting: how pictures are fitted; None where there are none.
-        hashes: whether perceptual hashes are computed.
+        hashes: whether perceptual hashes are computed, where they are not known from before the split.
         sums: whether pictures of the training split are summed up, for their mean.
     """
 
@@ -78,7 +78,12 @@ class ChunkPlan:
         if self.fitting is None:
             return LARGE_CHUNK if self.schema.kind in _SHORT_KINDS else CHUNK
         stays = self.fitting.form.encoding == "reference" and self.fitting.check != "decode"
-        return LARGE_CHUNK if stays else CHUNK
+        return LARGE_CHUNK if stays and not self.decodes_for_hashes else CHUNK
+
+    @property
+    def decodes_for_hashes(self) -> bool:
+        """Whether pictures are decoded for their hashes only; where nothing is to be looked at, none is."""
+        return self.hashes and self.fitting is not None and self.fitting.keeps_bytes and self.fitting.check == "header"
 
     def chunks(self, count: int) -> int:
         """Return the number of chunks of so many samples."""
@@ -137,13 +142,14 @@ def read_facts(folder: Path, chunk: int) -> ChunkFacts:
     return ChunkFacts(**content | {"problems": problems, "sums": PictureSums.from_parts(content["sums"])})
 
 
-def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray) -> tuple[int, int]:
+def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarray | None) -> tuple[int, int]:
     """Make a chunk; return its number and how many samples it took.
 
     Args:
         plan: of the creation.
         chunk: its number; it has the samples from ``chunk * plan.chunk_size`` on.
         splits: (n) int8, the split of each of its samples, or -1 for one that is left out.
+        hashes: (n) int64, the perceptual hash of each; None where they are not known yet.
 
     Raises:
         ZigguratError: where something else than a sample is at fault.
@@ -156,8 +162,9 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray) -> tuple[int, in
     facts = ChunkFacts()
     with create_records(records_path(plan.folder, chunk), "tfrecord") as records:
         for entry in catalogue.entries(wanted):
+            known = None if hashes is None else int(hashes[entry.number - first])
             try:
-                value = _record(plan, reader, entry, facts, is_training=splits[entry.number - first] == _TRAIN)
+                value = _record(plan, reader, entry, facts, known, is_training=splits[entry.number - first] == _TRAIN)
             except DatapointError as error:
                 facts.problems.append(Problem(key=entry.key, kind="unreadable", reason=error.rule, left_out=True))
                 continue
@@ -173,7 +180,9 @@ def _tools(plan: ChunkPlan) -> tuple[Catalogue, PartReader]:
     return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
 
 
-def _record(plan: ChunkPlan, reader: PartReader, entry: Entry, facts: ChunkFacts, *, is_training: bool) -> bytes:
+def _record(
+    plan: ChunkPlan, reader: PartReader, entry: Entry, facts: ChunkFacts, known: int | None, *, is_training: bool
+) -> bytes:
     """Return the record of a sample, and write down what was seen; nothing is written down where it fails."""
     parts: list[Any] = []
     picture: FittedPicture | None = None
@@ -194,6 +203,7 @@ def _record(plan: ChunkPlan, reader: PartReader, entry: Entry, facts: ChunkFacts
     label, problems = _label(entry, picture)
     value = pack_record(parts, label)
     _note(plan, facts, entry, first, picture, is_training=is_training)
+    facts.picture_hashes.append(_hash(plan, entry.key, first, picture) if known is None else _given(known))
     if label is not entry.label:
         facts.labels[len(facts.numbers)] = label
     facts.problems += problems
@@ -261,10 +271,26 @@ def _note(
     facts.stored_widths.append(shape[1])
     facts.channels.append(shape[2] if len(shape) == 3 else 1)
     facts.content_hashes.append(hashlib.sha256(content).digest()[:16] if content else b"")
-    decoded = picture.decoded if picture is not None and plan.hashes else None
-    facts.picture_hashes.append(None if decoded is None else picture_hash(decoded))
     if plan.sums and is_training and pixels is not None:
         facts.sums.add(pixels)
+
+
+def _given(known: int) -> int | None:
+    return None if known == NO_HASH else known
+
+
+def _hash(plan: ChunkPlan, key: str, first: Any, picture: FittedPicture | None) -> int | None:
+    """Return the perceptual hash of a sample's first picture; None where there is none, or it cannot be decoded."""
+    if not plan.hashes or picture is None:
+        return None
+    if picture.decoded is not None:
+        return picture_hash(picture.decoded)
+    if not plan.decodes_for_hashes or plan.fitting is None:
+        return None
+    try:
+        return picture_hash(decoded_picture(first, plan.fitting, key))
+    except DatapointError:
+        return None  # its header was right, and more was not asked for
 
 
 def _save(facts: ChunkFacts, path: Path) -> None:

@@ -4,7 +4,7 @@ In the folder, until it is finished::
 
     work/source/          what was unpacked or fetched, where the source is no local folder or file
     work/scan.sqlite      what the source has
-    work/hashes/          perceptual hashes by chunk, where the split needs them
+    work/picture-hashes/  perceptual hashes by chunk, where the split needs them
     work/splits.npy       the split of each sample, and work/splits.json with what was found on the way
     work/chunks/          records and facts by chunk
 
@@ -35,11 +35,12 @@ from ziggurat.datasets.creation.request import CreationRequest, CreationStopped,
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
 from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
-from ziggurat.datasets.sources import open_source, public_uri
+from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError
 from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
+from ziggurat.records.offered_folders import watched_source
 
 __all__ = ["WORK_NAME", "create_dataset"]
 
@@ -65,11 +66,20 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
         return Manifest.load(folder)
     work = folder / WORK_NAME
     with storage_errors(work):
-        (work / "chunks").mkdir(parents=True, exist_ok=True)
+        work.mkdir(parents=True, exist_ok=True)
     for leftover in work.rglob(".*.partial"):
         leftover.unlink()
+    if not is_remote(request.source):
+        check_offered(request.source)
     is_unpacked = partial(is_unpacked_first, format_name=request.format)
     source = open_source(request.source, work / "source", is_unpacked=is_unpacked)
+    with watched_source(source):
+        return _made(request, source, folder, watch)
+
+
+def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) -> Manifest:
+    """Make the data set of a source that is here."""
+    work = folder / WORK_NAME
     if request.encoding == "reference" and source.is_relative_to(work):
         raise DataError(
             "Pictures can stay where they are in a local folder only.",
@@ -79,10 +89,24 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
     scan = _scanned(request, source, work / "scan.sqlite", watch)
     source = source / scan.folder
     workers = (os.cpu_count() or 1) if request.workers is None else request.workers
-    splits, problems, warnings = _split(request, source, scan, work, workers, watch)
-    plan = _plan(request, source, scan, work / "chunks")
-    _make_chunks(plan, splits, workers, watch)
-    assembled = assemble(folder, plan, splits, store=request.store, problems=problems, warnings=warnings, watch=watch)
+    plan = _plan(request, source, scan, work)
+    with storage_errors(plan.folder):
+        plan.folder.mkdir(exist_ok=True)
+    hashes = None
+    if request.rule.method == "cluster":
+        hashes = hash_all(scan, source, work / "picture-hashes", workers, watch, plan.fitting)
+    splits, problems, warnings = _split(request, scan, work, hashes)
+    _make_chunks(plan, splits, hashes, workers, watch)
+    assembled = assemble(
+        folder,
+        plan,
+        splits,
+        store=request.store,
+        problems=problems,
+        warnings=warnings,
+        watch=watch,
+        max_distance=request.rule.max_distance,
+    )
     _check_usable(assembled)
     manifest = _manifest(request, source, scan, plan, assembled, folder).save(folder)
     shutil.rmtree(work, ignore_errors=True)
@@ -104,14 +128,11 @@ def _scanned(request: CreationRequest, source: Path, path: Path, watch: Watch) -
 
 
 def _split(
-    request: CreationRequest, source: Path, scan: ScanResult, work: Path, workers: int, watch: Watch
+    request: CreationRequest, scan: ScanResult, work: Path, hashes: np.ndarray | None
 ) -> tuple[np.ndarray, list[Problem], list[str]]:
     """Return the split of each sample, problems and warnings; from the file where they were found before."""
     arrays, found = work / "splits.npy", work / "splits.json"
     if not arrays.exists():
-        hashes = None
-        if request.rule.method == "cluster":
-            hashes = hash_all(scan, source, work / "hashes", workers, watch)
         with Catalogue(scan.catalogue) as catalogue:
             assignment = assign_splits(catalogue, request.rule, hashes, class_names=scan.schema.class_names)
             leaking = [problem.reason for problem in catalogue.problems(LEAKING)]
@@ -128,7 +149,7 @@ def _split(
     return splits, [Problem(**problem) for problem in said["problems"]], said["warnings"]
 
 
-def _plan(request: CreationRequest, source: Path, scan: ScanResult, folder: Path) -> ChunkPlan:
+def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) -> ChunkPlan:
     has_pictures = any(part in _PICTURE_PARTS for part in scan.schema.parts)
     if not has_pictures and request.image != ImageForm(encoding=""):
         raise DataError(
@@ -137,8 +158,8 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, folder: Path
             advice="Leave them out.",
         )
     form = replace(request.image, encoding=request.encoding)
-    return ChunkPlan(
-        folder=folder,
+    plan = ChunkPlan(
+        folder=work / "chunks",
         catalogue=scan.catalogue,
         source=source,
         format=scan.format,
@@ -148,13 +169,18 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, folder: Path
         hashes=request.near_duplicates and has_pictures,
         sums=request.mean and has_pictures,
     )
+    # Release 0.1 made larger chunks of such pictures, without hashes: those of an unfinished creation must not mix in.
+    return replace(plan, folder=work / "hashed-chunks") if plan.decodes_for_hashes else plan
 
 
-def _make_chunks(plan: ChunkPlan, splits: np.ndarray, workers: int, watch: Watch) -> None:
+def _make_chunks(plan: ChunkPlan, splits: np.ndarray, hashes: np.ndarray | None, workers: int, watch: Watch) -> None:
     missing = [chunk for chunk in range(plan.chunks(len(splits))) if not facts_path(plan.folder, chunk).exists()]
     done = len(splits) - sum(len(_of_chunk(plan, splits, chunk)) for chunk in missing)
     watch.progress("read", done, len(splits))
-    tasks = ((chunk, _of_chunk(plan, splits, chunk)) for chunk in _until_stopped(missing, watch))
+    tasks = (
+        (chunk, _of_chunk(plan, splits, chunk), None if hashes is None else _of_chunk(plan, hashes, chunk))
+        for chunk in _until_stopped(missing, watch)
+    )
     for _, samples in in_processes(make_chunk, plan, tasks, min(workers, len(missing))):
         done += samples
         watch.progress("read", done, len(splits))
@@ -162,8 +188,8 @@ def _make_chunks(plan: ChunkPlan, splits: np.ndarray, workers: int, watch: Watch
         raise CreationStopped
 
 
-def _of_chunk(plan: ChunkPlan, splits: np.ndarray, chunk: int) -> np.ndarray:
-    return splits[chunk * plan.chunk_size : (chunk + 1) * plan.chunk_size]
+def _of_chunk(plan: ChunkPlan, column: np.ndarray, chunk: int) -> np.ndarray:
+    return column[chunk * plan.chunk_size : (chunk + 1) * plan.chunk_size]
 
 
 def _until_stopped(chunks: list[int], watch: Watch) -> Iterator[int]:

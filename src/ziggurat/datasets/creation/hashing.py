@@ -1,4 +1,7 @@
-"""Owns the stage before a split by near-duplicates: every picture of a source gets its perceptual hash, in parallel."""
+"""Perceptual hash of every picture of a source, in parallel, before a split by near duplicates.
+
+The hashes are those of the finished dataset: its records are made without hashing a picture again.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ import numpy as np
 
 from ziggurat.datasets.catalogue import Catalogue
 from ziggurat.datasets.creation.chunk import CHUNK
+from ziggurat.datasets.creation.pictures import Fitting, decoded_picture
 from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult
 from ziggurat.datasets.formats import importer
-from ziggurat.datasets.hashing import NO_HASH, hash_of_file, picture_hash
+from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.errors import DatapointError
 from ziggurat.records.atomic import PartialFile, storage_errors
@@ -31,12 +35,15 @@ class _HashPlan:
     source: Path
     format: str
     options: Mapping[str, Any]
+    fitting: Fitting | None
 
     def __hash__(self) -> int:
         return hash((self.folder, self.catalogue))
 
 
-def hash_all(scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch) -> np.ndarray:
+def hash_all(
+    scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch, fitting: Fitting | None
+) -> np.ndarray:
     """Return the perceptual hash of the first part of every sample, (N) int64; ``NO_HASH`` where it cannot be read.
 
     Args:
@@ -45,13 +52,21 @@ def hash_all(scan: ScanResult, source: Path, folder: Path, workers: int, watch: 
         folder: for the hashes of the chunks that are done.
         workers: processes; 0 for this one.
         watch: is told of the progress.
+        fitting: how pictures are decoded; None where there are none.
 
     Raises:
         CreationStopped: where somebody asked to stop; what was done is kept.
     """
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
-    plan = _HashPlan(folder=folder, catalogue=scan.catalogue, source=source, format=scan.format, options=scan.options)
+    plan = _HashPlan(
+        folder=folder,
+        catalogue=scan.catalogue,
+        source=source,
+        format=scan.format,
+        options=scan.options,
+        fitting=fitting,
+    )
     count = -(-scan.count // CHUNK)
     missing = [chunk for chunk in range(count) if not _path(folder, chunk).exists()]
     done = count - len(missing)
@@ -71,7 +86,10 @@ def _path(folder: Path, chunk: int) -> Path:
 def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
     catalogue, reader = _tools(plan)
     first = chunk * CHUNK
-    hashes = [_hash(reader, entry.parts[0], entry.key) for entry in catalogue.entries(range(first, first + count))]
+    hashes = [
+        _hash(plan.fitting, reader, entry.parts[0], entry.key)
+        for entry in catalogue.entries(range(first, first + count))
+    ]
     target = PartialFile(_path(plan.folder, chunk), replace=True)
     with storage_errors(target.final), target.path.open("wb") as file:
         np.save(file, np.array(hashes, np.int64), allow_pickle=False)
@@ -84,9 +102,11 @@ def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
     return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
 
 
-def _hash(reader: PartReader, address: str | bytes, key: str) -> int:
+def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
+    if fitting is None:
+        return NO_HASH
     try:
         part = address if isinstance(address, bytes) else reader.read(address)
-        return picture_hash(part) if isinstance(part, np.ndarray) else hash_of_file(part, key)
+        return picture_hash(decoded_picture(part, fitting, key))
     except DatapointError:
         return NO_HASH  # it is listed as unreadable when the records are made

@@ -19,7 +19,7 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.errors import DatapointError
 from ziggurat.records.manifest import ImageForm
 
-__all__ = ["FittedPicture", "Fitting", "fit_mask", "fit_picture", "size_of"]
+__all__ = ["FittedPicture", "Fitting", "decoded_picture", "fit_mask", "fit_picture", "size_of"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
     """
     if fitting.keeps_bytes and isinstance(part, bytes):
         return _as_it_is(part, fitting, key)
-    pixels = part if isinstance(part, np.ndarray) else decode_image(part, channels=_channels_of(part, fitting), key=key)
+    pixels = decoded_picture(part, fitting, key)
     source_size, decoded = (pixels.shape[0], pixels.shape[1]), pixels
     pixels = _with_channels(pixels, fitting.form.channels)
     transform = None
@@ -88,6 +88,20 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
         pixels = transform.apply_image(pixels)
         pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
     return FittedPicture(_encoded(pixels, fitting.form), pixels, source_size, transform, decoded)
+
+
+def decoded_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.ndarray:
+    """Return a picture as it came, (H, W, C) or (H, W) uint8; perceptual hashes are made of it.
+
+    Args:
+        part: bytes of a file, or (H, W, C) or (H, W) uint8.
+        fitting: what is wanted; it decides on the channels that a file is decoded to.
+        key: names the sample in errors.
+
+    Raises:
+        DatapointError: where it is damaged or no picture.
+    """
+    return part if isinstance(part, np.ndarray) else decode_image(part, channels=_channels_of(part, fitting), key=key)
 
 
 def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting, key: str, fill: int = 0) -> Any:
@@ -146,7 +160,7 @@ def _as_it_is(part: bytes, fitting: Fitting, key: str) -> FittedPicture:
         return FittedPicture(part, None, None)
     if fitting.check == "header":
         return FittedPicture(part, None, size_of(part, key))
-    pixels = decode_image(part, channels=_channels_of(part, fitting), key=key)
+    pixels = decoded_picture(part, fitting, key)
     return FittedPicture(part, pixels, (pixels.shape[0], pixels.shape[1]), decoded=pixels)
 
 

@@ -15,6 +15,7 @@ import cv2
 
 from ziggurat.datasets.sources.web_client import address_limits, limit_addresses
 from ziggurat.errors import DataWorkerError
+from ziggurat.records.offered_folders import Watched, watch, watched
 from ziggurat.web_addresses import AllowedAddresses
 
 __all__ = ["in_processes"]
@@ -44,7 +45,7 @@ def in_processes(
         return
     # Spawned, not forked: a fork of a process with threads may hang, and OpenCV has some.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits())) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits(), watched())) as pool:
         waiting: set[Future[_Result]] = set()
         try:
             for task in tasks:
@@ -68,10 +69,13 @@ def in_processes(
 _mine: tuple[Callable[..., Any], Any] | None = None
 
 
-def _begin(function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None) -> None:
+def _begin(
+    function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None, source: Watched | None
+) -> None:
     global _mine
     _mine = (function, shared)
     limit_addresses(addresses)
+    watch(source)
     cv2.setNumThreads(1)  # the processes are the parallelism
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,9 +13,10 @@ from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.errors import DataError
+from ziggurat.records.offered_folders import LEADS_OUT, watched
 from ziggurat.records.schema import Schema
 
-__all__ = ["ScanResult", "read_scan", "scan_source"]
+__all__ = ["ScanResult", "links_out", "read_scan", "scan_source"]
 
 _LOOK_EVERY: Final = 1000
 
@@ -73,6 +75,8 @@ def scan_source(
                 watch.progress("scan", count, 0)
                 if watch.stop_requested():
                     raise CreationStopped
+        for problem in links_out(source):
+            catalogue.add_problem(problem)
         for name, value in (
             ("schema", scan.schema.as_json()),
             ("format", importer.name),
@@ -86,6 +90,14 @@ def scan_source(
         raise _nothing_found(path, source, importer)
     _check_keys(path)
     return read_scan(path)
+
+
+def links_out(source: Path) -> Iterator[Problem]:
+    """Yield a problem for each file and folder of a watched source that was not opened, as it leads out of it."""
+    found = watched()
+    for path in found.refused if found is not None else ():
+        key = os.path.relpath(path, source if source.is_dir() else source.parent)
+        yield Problem(key=key, kind="link-outside", reason=f"It is not read: {LEADS_OUT}.", left_out=True)
 
 
 def read_scan(path: Path) -> ScanResult:

@@ -7,11 +7,13 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
+from PIL import Image
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.exporters.report import ExportReport
@@ -23,7 +25,15 @@ from ziggurat.records.atomic import storage_errors
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["DetectionExport", "PlacedSample", "SampleSource", "SourceSample", "line_names", "number_text"]
+__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "SourceSample", "line_names", "number_text"]
+
+TREES: Final = frozenset(
+    ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")
+)
+"""Folders that formats with two trees keep images and labels in, in lower case.
+
+Programs find the label file of an image by another word for such a folder in its path, so that it must be there once.
+"""
 
 _LONGEST_NAME_BYTES: Final = 200
 _SUFFIXES: Final = (
@@ -124,6 +134,7 @@ class DetectionExport:
                 raise DataError("An export goes into a folder that is new or empty.", received=f"`{folder}`")
         self.dataset = dataset
         self.folder = folder
+        self.converted = 0
         self._name = name
         self._taken: set[int] = set()
         self._lost: Counter[str] = Counter()
@@ -131,12 +142,16 @@ class DetectionExport:
         self._counts: dict[str, int] = {}
         self._problems: list[Problem] = []
 
-    def samples(self, split: str, prefix: str = "") -> Iterator[PlacedSample]:
+    def samples(
+        self, split: str, prefix: str = "", *, without: Collection[str] = (), as_png: Collection[str] = ()
+    ) -> Iterator[PlacedSample]:
         """Write the pictures of a split, and yield each sample when its picture is there.
 
         Args:
             split: one of the data set's.
             prefix: folder that they must be in, such as ``JPEGImages/``; keys that begin so stay as they are.
+            without: names of folders, in lower case, that the paths below ``prefix`` must not have.
+            as_png: suffixes of the formats that are written as PNG instead.
         """
         self._counts[split] = 0
         for sample in self.dataset.samples(split):
@@ -149,7 +164,10 @@ class DetectionExport:
                 self._problems.append(Problem(key=sample.key, kind="unreadable", reason=reason, left_out=True))
                 continue
             assert isinstance(data, bytes)
-            path = self._place(sample.key, prefix, data)
+            if _suffixes_of(data)[0] in as_png:
+                data = _as_png(data)
+                self.converted += 1
+            path = self._place(sample.key, prefix, data, without)
             target = self.folder / path
             with storage_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -190,20 +208,21 @@ class DetectionExport:
         lost = [f"{self._name} cannot hold {what}: {count} left out." for what, count in sorted(self._lost.items())]
         return ExportReport(format=self._name, counts=self._counts, problems=self._problems, notes=[*notes, *lost])
 
-    def _place(self, key: str, prefix: str, data: bytes) -> str:
+    def _place(self, key: str, prefix: str, data: bytes, without: Collection[str]) -> str:
         """Return a path for a picture: below the prefix, no other file's, and with the ending of its form."""
         inner = key[len(prefix) :] if key.startswith(prefix) else key
-        parts = [_safe(part) for part in inner.split("/") if part not in ("", ".", "..")]
-        stem, ending = os.path.splitext("/".join(parts) or "picture")
-        fitting = next((suffixes for start, suffixes in _SUFFIXES if data.startswith(start)), (".img",))
+        *folders, name = [_safe(part) for part in inner.split("/") if part not in ("", ".", "..")] or ["picture"]
+        stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
+        fitting = _suffixes_of(data)
         if ending.lower() not in fitting:
             stem = stem if ending.lower() in PICTURE_SUFFIXES else stem + ending
             ending = fitting[0]
         free, count = stem, 1
-        while hash(prefix + free) in self._taken:  # label files are named by stems; a chance hit costs a suffix only
+        # Label files are named by stems, and some file systems know no case; a chance hit costs a suffix only.
+        while hash((prefix + free).lower()) in self._taken:
             count += 1
             free = f"{stem}_{count}"
-        self._taken.add(hash(prefix + free))
+        self._taken.add(hash((prefix + free).lower()))
         return f"{prefix}{free}{ending}"
 
 
@@ -223,6 +242,19 @@ def line_names(names: Sequence[str]) -> list[str]:
 def number_text(value: float) -> str:
     """Return the shortest text that gives the same number when it is read."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _suffixes_of(data: bytes) -> tuple[str, ...]:
+    """Return how the name of a picture file with this content may end, the usual one first."""
+    return next((suffixes for start, suffixes in _SUFFIXES if data.startswith(start)), (".img",))
+
+
+def _as_png(data: bytes) -> bytes:
+    """Return a picture, the first one of several, as PNG with the same pixels."""
+    file = BytesIO()
+    with Image.open(BytesIO(data)) as image:
+        image.save(file, "PNG")
+    return file.getvalue()
 
 
 def _safe(part: str) -> str:

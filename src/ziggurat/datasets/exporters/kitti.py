@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.datasets.exporters.detection import (
+    TREES,
     DetectionExport,
     PlacedSample,
     SampleSource,
@@ -43,7 +44,7 @@ def export_kitti(dataset: SampleSource, folder: Path) -> ExportReport:
     for split in dataset.splits:
         top = _FOLDERS.get(split, split)
         prefix = f"{top}/image_2/"
-        for sample in export.samples(split, prefix):
+        for sample in export.samples(split, prefix, without=TREES):
             export.write(f"{top}/label_2/{sample.stem(prefix)}.txt", _text(export, sample, types))
     export.write("classes.txt", "".join(f"{name}\n" for name in names))
     export.write_keys()

@@ -8,6 +8,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ziggurat.datasets.exporters.detection import (
+    TREES,
     DetectionExport,
     PlacedSample,
     SampleSource,
@@ -44,7 +45,7 @@ def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) 
     names = line_names(dataset.schema.class_names)
     for split in dataset.splits:
         stems = []
-        for sample in export.samples(split, _PREFIX):
+        for sample in export.samples(split, _PREFIX, without=TREES):
             stem = sample.stem(_PREFIX)
             stems.append(stem)
             export.write(f"Annotations/{stem}.xml", _document(export, sample, names, one_based))

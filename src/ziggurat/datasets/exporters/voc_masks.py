@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.dataflow.record_data import decode_mask
-from ziggurat.datasets.exporters.detection import DetectionExport, SampleSource, line_names
+from ziggurat.datasets.exporters.detection import TREES, DetectionExport, SampleSource, line_names
 from ziggurat.datasets.exporters.report import ExportReport
 from ziggurat.datasets.importers.voc_masks import voc_colours
 from ziggurat.errors import DatapointError
@@ -40,7 +40,7 @@ def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
     (folder / "SegmentationClass").mkdir()
     for split in dataset.splits:
         stems = []
-        for sample in export.samples(split, _PREFIX):
+        for sample in export.samples(split, _PREFIX, without=TREES):
             stem = sample.stem(_PREFIX)
             mask = _numbers(sample.parts[1], sample.key)
             if mask is None:

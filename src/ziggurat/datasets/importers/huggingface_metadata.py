@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ziggurat.datasets.importers.image_folder_walk import split_folders
 from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.records.offered_folders import check_source_file
 
 __all__ = ["FILE_COLUMN", "MetadataFile", "find_metadata", "read_rows"]
 
@@ -114,6 +115,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         raise MissingDependencyError("pyarrow", extra="tables", purpose="metadata in Parquet") from None
     number = 0
     try:
+        check_source_file(path)
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 for row in batch.to_pylist():

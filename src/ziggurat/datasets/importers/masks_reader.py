@@ -17,8 +17,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from ziggurat.dataflow.image_codec import read_file
-from ziggurat.datasets.importer import PartReader
+from ziggurat.datasets.importer import PartReader, read_source_file
 from ziggurat.datasets.importers.masks_colours import ColourMap
 from ziggurat.errors import DatapointError
 
@@ -69,9 +68,9 @@ class MaskReader(PartReader):
                 mask. (Whoever reads both sees whether a mask is as large as its picture.)
         """
         if not address.startswith(_MASK):
-            return read_file(self._folder / address)
+            return read_source_file(self._folder / address)
         path = address.removeprefix(_MASK)
-        return self._class_numbers(read_file(self._folder / path), path)
+        return self._class_numbers(read_source_file(self._folder / path), path)
 
     def file(self, address: str) -> Path | None:
         """Return the file of a picture; of a mask none, because what is in it may have to be translated."""
@@ -135,7 +134,7 @@ class MaskReader(PartReader):
     @cached_property
     def _palette(self) -> tuple[tuple[int, int, int], ...]:
         first = self._first_mask()
-        return palette_of(read_file(self._folder / first)) if first else ()
+        return palette_of(read_source_file(self._folder / first)) if first else ()
 
     def _check_palette(self, content: bytes, key: str) -> None:
         mine = palette_of(content)

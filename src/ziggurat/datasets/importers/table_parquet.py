@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ziggurat.datasets.importers.table_files import Row
 from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.records.offered_folders import check_source_file
 
 __all__ = ["PARQUET_SUFFIXES", "ParquetTable", "is_parquet"]
 
@@ -77,6 +78,7 @@ class ParquetTable:
         from pyarrow.parquet import ParquetFile
 
         try:
+            check_source_file(self.path)
             return ParquetFile(self.path)
         except (ArrowException, OSError) as error:
             raise DataError("A Parquet file is whole.", received=f"`{self.path}`: {error}") from None

@@ -18,8 +18,9 @@ from ziggurat.datasets.sources.stored_place import PACKAGES, StoredPlace
 from ziggurat.datasets.sources.web_place import WebPlace
 from ziggurat.datasets.split_names import split_of
 from ziggurat.errors import DataError
+from ziggurat.records.offered_folders import check_file
 
-__all__ = ["came_from_outside", "inner_folder", "is_remote", "open_source"]
+__all__ = ["came_from_outside", "check_offered", "inner_folder", "is_remote", "open_source"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -61,6 +62,22 @@ def open_source(
     if path.is_file() and is_archive(path.name) and (is_unpacked is None or is_unpacked(path)):
         return _unpacked(path, cache, limits, public_uri(uri))
     return path
+
+
+def check_offered(uri: str) -> None:
+    """Find out whether a source of this machine may be read, where this process reads for others.
+
+    Raises:
+        DataError: where its path leads out of the folders that the studio offers.
+    """
+    try:
+        check_file(_local(uri))
+    except PermissionError as error:
+        raise DataError(
+            "A source lies below one of the folders that this studio offers.",
+            received=f"`{uri}`: {error.strerror}",
+            advice="Let an admin offer the folder that the link leads to, or send the files.",
+        ) from None
 
 
 def is_remote(uri: str) -> bool:

@@ -35,11 +35,13 @@ class Assignment:
         splits: (N,) int8 in the order of the catalogue's numbers: index into ``SPLITS``, -1 for left out.
         problems: why samples or classes are left out; of many of one kind, the first 1000.
         warnings: what a person should know of these splits, a sentence each.
+        is_random: whether samples were divided by chance, each by itself.
     """
 
     splits: np.ndarray
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    is_random: bool = False
 
     def counts(self) -> dict[str, int]:
         """Return split → samples, of splits that have some."""
@@ -81,6 +83,7 @@ class _Work:
         self.random = np.random.default_rng(rule.seed)
         self.classes = catalogue.column("class")
         self.warnings: list[str] = []
+        self.is_random = False
         self.splits, self.shares = self._given()
         self.unnamed = np.flatnonzero(self.splits == LEFT_OUT)
         self.problems, notes = limit_classes(self.splits, self.classes, rule, self.random, class_names)
@@ -120,6 +123,7 @@ class _Work:
             self.splits[places] = self._together(places, strata, targets)
         else:
             self.splits[places] = share_out(strata, targets, self.random)
+            self.is_random = int((targets.sum(axis=1) > 0).sum()) > 1
 
     def _strata(self, places: np.ndarray) -> np.ndarray:
         """Return the class of each of these samples, from 0 without gaps; all 0 where classes do not count."""
@@ -186,7 +190,7 @@ class _Work:
         if len(self.splits) and not (self.splits == 0).any():
             self.warnings.append("No sample is in training.")
         self._warn_of_leaks()
-        return Assignment(splits=self.splits, problems=self.problems, warnings=self.warnings)
+        return Assignment(splits=self.splits, problems=self.problems, warnings=self.warnings, is_random=self.is_random)
 
     def _say_unnamed(self) -> None:
         if not len(self.unnamed):

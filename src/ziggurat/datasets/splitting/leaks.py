@@ -15,6 +15,7 @@ __all__ = ["LeakPair", "LeakReport", "find_leaks"]
 
 _TRAIN: Final = 0
 _REASONS: Final = ("near-duplicate", "group")
+_TWICE: Final = "duplicate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class LeakPair:
     Args:
         number: of the sample, in the order of the hashes.
         train_number: of the sample in training.
-        reason: ``near-duplicate`` or ``group``.
+        reason: ``near-duplicate``, ``duplicate`` or ``group``.
     """
 
     number: int
@@ -62,6 +63,7 @@ def find_leaks(
     *,
     max_distance: int = NEAR_DISTANCE,
     most_pairs: int = 100,
+    equal: str = "",
 ) -> LeakReport:
     """Look for samples of validation and test that have a near duplicate, or a mate of their group, in training.
 
@@ -71,13 +73,18 @@ def find_leaks(
         groups: (N,) numbers of groups, -1 for none; None where there are none.
         max_distance: bits in which hashes of near duplicates may differ.
         most_pairs: pairs to give at most.
+        equal: what samples with one hash have in common, such as ``the same text``, where the hashes are digests of the
+            content; empty for perceptual hashes of pictures. Digests are near only where they are equal.
     """
+    max_distance = 0 if equal else max_distance
     splits = np.asarray(splits)
     leaking = np.zeros(len(splits), bool)
     pairs: list[LeakPair] = []
     by_reason = []
     for reason, found in zip(
-        _REASONS, (_by_hash(hashes, splits, max_distance), _by_group(groups, splits)), strict=True
+        (_TWICE, "group") if equal else _REASONS,
+        (_by_hash(hashes, splits, max_distance), _by_group(groups, splits)),
+        strict=True,
     ):
         before = int(leaking.sum())
         for numbers, trained in found:
@@ -93,7 +100,7 @@ def find_leaks(
         share_of_test=of_test,
         leaking=np.flatnonzero(leaking),
         pairs=tuple(pairs),
-        text=_text(of_val, of_test, by_reason),
+        text=_text(of_val, of_test, by_reason, equal),
     )
 
 
@@ -129,12 +136,18 @@ def _share(leaking: np.ndarray, inside: np.ndarray) -> float:
     return float(leaking[inside].mean()) if inside.any() else 0.0
 
 
-def _text(of_val: float, of_test: float, by_reason: list[int]) -> str:
+def _text(of_val: float, of_test: float, by_reason: list[int], equal: str) -> str:
     named = (("validation", of_val), ("test", of_test))
     shares = [f"{share:.1%} of the {name} samples" for name, share in named if share]
     if not shares:
         return ""
     near, mates = by_reason
+    if equal and near:
+        return (
+            f"This split leaks: {' and '.join(shares)} have {equal} as a sample in training, so that results will look "
+            "better than they are. Leave out what is there twice, on the page Check or by `ziggurat dataset exclude "
+            "FOLDER --problem duplicate --out NEW`."
+        )
     advice = "--splits cluster" if near >= mates else "--splits group"
     what = {(True, False): "a near duplicate", (False, True): "a sample of the same group"}.get(
         (near > 0, mates > 0), "a near duplicate or a sample of the same group"

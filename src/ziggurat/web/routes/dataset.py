@@ -72,7 +72,7 @@ def charts(request: Request, studio: Held, _who: Viewer, job_id: str) -> Respons
 @router.get("/datasets/{job_id}/mean.png", include_in_schema=False)
 def mean(studio: Held, _who: Viewer, job_id: str) -> Response:
     """Return the mean of the training pictures."""
-    content = mean_picture(studio.settings, studio.datasets.folder(job_id))
+    content = mean_picture(studio, job_id)
     return Response(content, media_type="image/png", headers=_KEPT)
 
 
@@ -87,8 +87,8 @@ def picture(
 ) -> Response:
     """Return a picture of a sample, made smaller where it is larger; a mask in the colours of its classes."""
     content, media_type = sample_picture(
-        studio.settings,
-        studio.datasets.folder(job_id),
+        studio,
+        job_id,
         split,
         row,
         part=wanted.part,

@@ -162,5 +162,5 @@ def _values(
         "taken_away": as_text(asked, str(request.base_url).rstrip("/")) if asked is not None else None,
         "preview": seen,
         "error": error,
-        "leak": seen.leak_warning(form.texts["splits.method"]) if seen is not None else "",
+        "leak": seen.leak_warning() if seen is not None else "",
     }

@@ -10,15 +10,17 @@ from typing import Any, Final
 
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
+from ziggurat.datasets.creation.scanning import links_out
 from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
-from ziggurat.datasets.sources import is_remote, public_uri
+from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
 from ziggurat.datasets.sources.limits import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
 from ziggurat.errors import ConfigurationError, DataError, SpecError, ZigguratError
+from ziggurat.records.offered_folders import offer_folders, watched_source
 from ziggurat.records.schema import Schema
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.worker.dataset_job import creation_request
@@ -42,14 +44,16 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         request: ``spec`` (of a data set); ``samples``: how many are shown; ``time_limit_s``; ``at_most``: samples and
-            problems after which the walk ends; ``folder``: an empty one, for what is written on the way.
+            problems after which the walk ends; ``folder``: an empty one, for what is written on the way; ``offered``:
+            the folders below which files may be read, None for all.
 
     Returns:
         ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``folder`` below the source that
-        alone holds data, empty for the source itself; ``counts``: ``train``, ``val``,
-        ``test``, ``total`` and ``is_complete`` (False: they are those of the part that was seen); ``classes``: ``name``
-        and ``count`` (None where that is not known yet), the first 200; ``colours``: (R, G, B) of each class in a mask,
-        empty where nobody said; ``ignore_class``: number in a mask that counts for nothing, None for none;
+        alone holds data, empty for the source itself; ``counts``: ``train``, ``val``, ``test``, ``total`` and
+        ``is_complete`` (False: they are those of the part that was seen); ``is_random``: whether samples are divided by
+        chance, each by itself; ``classes``: ``name`` and ``count`` (None where that is not known yet), the first 200;
+        ``colours``: (R, G, B) of each class in a mask, empty where nobody said; ``ignore_class``: number in a mask that
+        counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
         ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of pictures and masks that
         were to be shown; ``problem_counts``: kind → how many were seen; ``warnings``.
@@ -63,15 +67,20 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
     assert isinstance(spec, DatasetSpec)
     asked = creation_request(spec)
     folder = Path(request["folder"])
+    if request.get("offered") is not None:
+        offer_folders(request["offered"])
     with Deadline(request["time_limit_s"] * _SCAN_SHARE) as walking:
         place, is_whole = _opened(asked, folder / "source", walking)
-        chosen, guess = _recognised(asked, place, walking)
-        inner = guess.folder if guess is not None else ""
-        place = place / inner
-        seen = _Seen(importer=chosen, source=place, options=_options(chosen, asked, guess), catalogue=folder / "seen")
-        seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
-    with Deadline(request["time_limit_s"] * (1 - _SCAN_SHARE)) as showing, Catalogue(seen.catalogue) as catalogue:
-        counts, problems = _divided(seen, catalogue, asked)
+        with watched_source(place):
+            chosen, guess = _recognised(asked, place, walking)
+            inner = guess.folder if guess is not None else ""
+            place = place / inner
+            options = _options(chosen, asked, guess)
+            seen = _Seen(importer=chosen, source=place, options=options, catalogue=folder / "seen")
+            seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
+    limit_s = request["time_limit_s"] * (1 - _SCAN_SHARE)
+    with watched_source(place), Deadline(limit_s) as showing, Catalogue(seen.catalogue) as catalogue:
+        counts, problems, is_random = _divided(seen, catalogue, asked)
         shown = SamplePreviews(
             importer=chosen, source=place, options=seen.options, schema=seen.schema, form=asked.image
         )
@@ -84,6 +93,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "folder": inner,
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
+            "is_random": is_random,
             "classes": _classes(seen.schema, catalogue),
             "colours": [list(colour) for colour in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
@@ -119,6 +129,7 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
             advice="Make the data set: it is fetched then, and its problems are listed.",
         )
     source = Path(asked.source)
+    check_offered(asked.source)
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
     if not _is_unpacked(source, asked.format):
@@ -187,6 +198,8 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
             else:
                 catalogue.add(Entry.of_sample(count, each))
                 count += 1
+        for problem in links_out(seen.source):
+            catalogue.add_problem(problem)
     seen.schema = _schema_of(scan, each is _END)
     if each is not _END:
         seen.warnings.append(f"Only a part of the source was looked at: the first {count} samples.")
@@ -202,10 +215,11 @@ def _schema_of(scan: Any, is_complete: bool) -> Schema:
         return Schema(kind="generic")
 
 
-def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem]]:
-    """Return split → samples, as the rule divides what was seen, and what it leaves out."""
+def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem], bool]:
+    """Return split → samples, as the rule divides what was seen, what it leaves out, and whether that is by chance."""
     rule = asked.rule
-    if rule.method == "cluster":
+    keeps_clusters = rule.method == "cluster"
+    if keeps_clusters:
         rule = replace(rule, method="share")
         seen.warnings.append("Pictures that look alike are found when the data set is made: splits differ a little.")
     counts: dict[str, int] = dict.fromkeys(SPLITS, 0)
@@ -213,10 +227,11 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
         assignment = assign_splits(catalogue, rule, class_names=seen.schema.class_names)
     except DataError as error:
         seen.warnings.append(str(error))
-        return counts, []
+        return counts, [], False
     seen.warnings += [problem.reason for problem in catalogue.problems(LEAKING)]
     seen.warnings += assignment.warnings
-    return {**counts, **assignment.counts()}, assignment.problems
+    is_random = assignment.is_random and not keeps_clusters
+    return {**counts, **assignment.counts()}, assignment.problems, is_random
 
 
 def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ziggurat.datasets.checks import CheckReport
+from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.exporters.report import ExportReport
 from ziggurat.datasets.formats import Recognition
 from ziggurat.datasets.importer import Guess
@@ -16,6 +18,7 @@ from ziggurat.datasets.statistics import Statistics
 from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
 from ziggurat.records.manifest import Manifest
+from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.workspace import dataset_versions
 from ziggurat.workspace.datasets import Datasets, Page
@@ -37,22 +40,31 @@ class StudioDatasets:
         datasets: data sets in folders.
         folder: where each gets its folder.
         clock: seconds since 1970.
+        offered: returns the folders below which files are read for people of the studio; links lead nowhere else.
     """
 
     def __init__(
-        self, jobs: Jobs, supervisor: Any, datasets: Datasets, folder: Path, clock: Callable[[], float]
+        self,
+        jobs: Jobs,
+        supervisor: Any,
+        datasets: Datasets,
+        folder: Path,
+        clock: Callable[[], float],
+        offered: Callable[[], Sequence[str]],
     ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
         self._datasets = datasets
         self._folder = folder
         self._clock = clock
+        self._offered = offered
 
     # ---- making
 
     def guesses(self, source: str) -> list[Guess]:
         """Return what every importer thinks of a source, the surest first."""
-        return self._datasets.guesses(source)
+        with only_offered(self._offered()), watched_source(Path(source)):
+            return self._datasets.guesses(source)
 
     def recognize(self, source: str) -> Recognition:
         """Return what every importer thinks of a source, and which guess is taken."""
@@ -64,7 +76,8 @@ class StudioDatasets:
 
     def preview(self, spec: Mapping[str, Any], *, samples: int = 24, time_limit_s: float = 10.0) -> dict[str, Any]:
         """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.dataset_previews``."""
-        return self._datasets.preview(spec, samples=samples, time_limit_s=time_limit_s)
+        offered = self._offered()
+        return self._datasets.preview(spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
 
     def create(self, request: JobRequest, owner: str = "") -> Job:
         """Put a data set into the queue.
@@ -79,7 +92,8 @@ class StudioDatasets:
             raise SpecError("A data set has a spec of kind dataset.", received=spec.kind)
         source = stored_source(spec.source)
         spec = spec.model_copy(update={"source": source, "name": spec.name or source_name(source)})
-        self._datasets.check_new(spec)
+        with only_offered(self._offered()), watched_source(Path(source)):
+            self._datasets.check_new(spec)
         complete = dataclasses.replace(request, spec=spec.model_dump(mode="json"), sweep={})
         now = self._clock()
         (job,) = make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=dataset_needs)
@@ -113,6 +127,12 @@ class StudioDatasets:
                     continue
         return known
 
+    @contextmanager
+    def opened(self, job_id: str) -> Iterator[Dataset]:
+        """Open a data set that is done; files that it refers to are read below the offered folders only."""
+        with only_offered(self._offered()), self._datasets.open(self.folder(job_id)) as dataset:
+            yield dataset
+
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return what a data set is, as JSON values."""
         return self._datasets.describe(self.folder(job_id))
@@ -125,7 +145,8 @@ class StudioDatasets:
 
     def picture(self, job_id: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
         """Return a picture of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
-        content = self._datasets.picture(self.folder(job_id), split, row, part)
+        with only_offered(self._offered()):
+            content = self._datasets.picture(self.folder(job_id), split, row, part)
         return content if max_side_px is None else smaller_picture(content, max_side_px)
 
     def problems(self, job_id: str, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
@@ -134,15 +155,18 @@ class StudioDatasets:
 
     def statistics(self, job_id: str) -> Statistics:
         """Return the statistics of a data set."""
-        return self._datasets.statistics(self.folder(job_id))[0]
+        with only_offered(self._offered()):
+            return self._datasets.statistics(self.folder(job_id))[0]
 
     def check(self, job_id: str, *, verify: bool = False) -> CheckReport:
         """Return what may spoil a training."""
-        return self._datasets.check(self.folder(job_id), verify=verify)
+        with only_offered(self._offered()):
+            return self._datasets.check(self.folder(job_id), verify=verify)
 
     def export(self, job_id: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
         """Write a data set in a format of others."""
-        return self._datasets.export(self.folder(job_id), format, target, options)
+        with only_offered(self._offered()):
+            return self._datasets.export(self.folder(job_id), format, target, options)
 
     def exported(
         self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]

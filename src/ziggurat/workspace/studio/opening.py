@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from ziggurat.jobs import LocalExecutor, Supervisor
 from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
 from ziggurat.jobs.tensorboard import TensorBoards
 from ziggurat.records.atomic import storage_errors
-from ziggurat.settings import Settings, child_environment
+from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.people import People
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
@@ -23,6 +24,7 @@ from ziggurat.workspace.studio.janitor import Janitor
 from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER, KeptGraphs
 from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
 from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.reindexing import job_reader
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
@@ -64,7 +66,14 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         machine = Machine(root, settings=store.settings.all)
         executor = LocalExecutor(worker_command, environment)
-        supervisor = Supervisor(store, executor, root, resources=lambda: machine.resources(store.settings.all()))
+        paths = studio_paths(root, store.settings)
+        supervisor = Supervisor(
+            store,
+            executor,
+            root,
+            resources=lambda: machine.resources(store.settings.all()),
+            environment=lambda _job: {FOLDERS_VARIABLE: json.dumps(paths.roots)},
+        )
         made.callback(supervisor.close)
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
         boards = made.enter_context(

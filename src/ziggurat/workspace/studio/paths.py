@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ziggurat.errors import UsageError
+from ziggurat.records.offered_folders import is_below
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "studio_paths"]
 
 _MOST: Final = 100
 _LOOKED_AT: Final = 100_000
@@ -107,12 +108,17 @@ class Paths:
                 self.allowed(text)
 
     def _is_offered(self, real: str) -> bool:
-        for root in self.roots:
-            if real == root:
-                return True
-            if real.startswith(root.rstrip("/") + "/"):
-                return not any(part.startswith(".") for part in real[len(root) :].split("/"))
-        return False
+        return is_below(real, self.roots)
+
+
+def studio_paths(root: Path, settings: _Settings) -> Paths:
+    """Return the paths that people of a studio may name: below its own folders, and those that an admin chose.
+
+    Args:
+        root: folder of the workspace.
+        settings: of the studio.
+    """
+    return Paths((root / name for name in ("uploads", "datasets", "jobs")), settings)
 
 
 def _home() -> tuple[str, ...]:

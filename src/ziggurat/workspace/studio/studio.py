@@ -17,7 +17,7 @@ from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.kept_graphs import KeptGraphs
 from ziggurat.workspace.studio.limits import Limits
 from ziggurat.workspace.studio.network_graphs import NetworkGraphs
-from ziggurat.workspace.studio.paths import Paths
+from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
@@ -97,11 +97,19 @@ class Studio:
         self.machine = parts.machine
         self.uploads = Uploads(self.root / "uploads", clock)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
-        self.paths = Paths((self.root / name for name in ("uploads", "datasets", "jobs")), store.settings)
+        self.paths = studio_paths(self.root, store.settings)
         self.jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
-        self.datasets = StudioDatasets(self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock)
+        self.datasets = StudioDatasets(
+            self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock, lambda: self.paths.roots
+        )
         self.training = Training(
-            self.jobs, supervisor, Tasks(settings), parts.inference, self.root / "jobs", clock, parts.machine
+            self.jobs,
+            supervisor,
+            Tasks(settings, offered=lambda: self.paths.roots),
+            parts.inference,
+            self.root / "jobs",
+            clock,
+            parts.machine,
         )
         self.graphs = NetworkGraphs(parts.graphs, self.training.describe, parts.graph_boards)
         self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)

@@ -1,0 +1,39 @@
+"""Perceptual hashes of the samples of a finished dataset: from its catalogue, or computed from what it stores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.hashing import NO_HASH, picture_hash
+from ziggurat.errors import DataError, DatapointError
+
+__all__ = ["stored_hashes"]
+
+
+def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
+    """Return the perceptual hash of each sample in the order of the catalogue, (N,) int64; ``NO_HASH`` for none.
+
+    Release 0.1 kept none of pictures that stay in their source, and a person may ask for none.
+
+    Args:
+        dataset: it.
+        compute: whether pictures without a hash are read and get one. Pictures that were fitted are hashed as they are
+            stored, for what they were made of is not there.
+
+    Raises:
+        DataError: where the catalogue cannot be read.
+    """
+    catalogue = dataset.catalogue
+    hashes = catalogue.column("picture_hash")
+    missing = np.flatnonzero(hashes == NO_HASH)
+    if not compute or dataset.manifest.image is None or not len(missing):
+        return hashes
+    for place, entry in zip(missing.tolist(), catalogue.entries(catalogue.column("number")[missing].tolist())):
+        if entry.row is None:
+            continue
+        try:
+            hashes[place] = picture_hash(dataset.picture(entry.split, entry.row))
+        except (DatapointError, DataError):  # a damaged picture is found by other checks
+            continue
+    return hashes
