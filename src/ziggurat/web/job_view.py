@@ -12,6 +12,8 @@ from typing import Any, Final
 from ziggurat.entities import Attempt, Job, ScalarSummary
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
+from ziggurat.web.best_values import best_values
+from ziggurat.web.home_columns import Best
 from ziggurat.web.job_actions import JobAction, actions_of, why_no_learning_rate
 from ziggurat.web.job_checkpoints import CheckpointTable, checkpoint_table
 from ziggurat.web.job_failure import Failure, failure_of
@@ -38,6 +40,7 @@ class JobNow:
         failure: why it failed; None where it did not.
         scalars: what each curve came to, the important ones first.
         checkpoints: that are on the disk.
+        best: its best value; None where it has none.
         messages: warnings and errors of the worker, the newest first.
         attempts: the newest first.
         rate: learning rate that the worker used last; None before the first point.
@@ -54,6 +57,7 @@ class JobNow:
     failure: Failure | None
     scalars: list[ScalarSummary]
     checkpoints: CheckpointTable
+    best: Best | None
     messages: list[Any]
     attempts: list[Attempt]
     rate: ScalarSummary | None
@@ -140,6 +144,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         failure=failure_of(job),
         scalars=sorted(job.scalars.values(), key=_importance),
         checkpoints=checkpoint_table(job, studio.jobs.checkpoints(job_id)),
+        best=best_values(studio, [job]).get(job_id) if job.kind == "train" else None,
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
         attempts=studio.jobs.attempts(job_id)[::-1],
         rate=job.scalars.get("learning_rate"),

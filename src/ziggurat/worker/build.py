@@ -232,8 +232,11 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         every_minutes=rule.every_minutes,
         save_on_stop=spec.on_stop == "save",
     )
-    best = rule.keep_best
-    return [saver] if best is None else [saver, KeepBest(best.tag, mode=best.direction, store=store)]
+    best, validated = rule.keep_best, spec.validation.every_epochs or None
+    if best is None:
+        return [saver]
+    # It judges when the validation has just run, which may be within an epoch.
+    return [saver, KeepBest(best.tag, mode=best.direction, store=store, every_k_epochs=validated)]
 
 
 def _plugins(group: str, uses: Sequence[Any]) -> list[Any]:

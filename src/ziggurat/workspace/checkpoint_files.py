@@ -6,10 +6,11 @@ import json
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from ziggurat.errors import CheckpointError, MissingCheckpointError
-from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
+from ziggurat.entities.best_checkpoint import find_checkpoint, given_names
+from ziggurat.errors import CheckpointError
+from ziggurat.layout import CheckpointFiles, JobFolder, checkpoint_step
 from ziggurat.workspace.checkpoint_arrays import (
     ArrayDifference,
     ArraySummary,
@@ -26,9 +27,6 @@ __all__ = [
     "list_checkpoints",
     "remove_checkpoint",
 ]
-
-_BEST: Final = "best"
-_LATEST: Final = "latest"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class CheckpointDetails:
 def list_checkpoints(job: JobFolder) -> list[CheckpointSummary]:
     """Return the complete checkpoints of a job, oldest step first."""
     folder = job.checkpoints
-    given = _given_names(folder)
+    given = given_names(job)
     found = [path for path in folder.iterdir() if checkpoint_step(path.name) is not None] if folder.is_dir() else []
     return [_summary(path, given) for path in sorted(found, key=lambda path: checkpoint_step(path.name) or 0)]
 
@@ -98,7 +96,7 @@ def checkpoint_details(job: JobFolder, name: str) -> CheckpointDetails:
     with damage_named(files.path):
         meta = json.loads(files.state.read_bytes())["meta"]
         return CheckpointDetails(
-            summary=_summary(files.path, _given_names(job.checkpoints)),
+            summary=_summary(files.path, given_names(job)),
             epoch=int(meta["epoch_num"]),
             scalars={tag: float(point[1]) for tag, point in sorted(meta.get("latest", {}).items())},
             callbacks=sorted(each for each, state in meta.get("callbacks", {}).items() if state is not None),
@@ -124,7 +122,7 @@ def remove_checkpoint(job: JobFolder, name: str) -> str:
         CheckpointError: where it is not there, or a given name points at it.
     """
     path = _find(job, name).path
-    pointing = sorted(given for given, target in _given_names(job.checkpoints).items() if target == path.name)
+    pointing = sorted(given for given, target in given_names(job).items() if target == path.name)
     if pointing:
         raise CheckpointError(
             f"A checkpoint that a name points at is kept: `{pointing[0]}` is {path.name}.",
@@ -139,25 +137,7 @@ def remove_checkpoint(job: JobFolder, name: str) -> str:
 
 
 def _find(job: JobFolder, name: str) -> CheckpointFiles:
-    checkpoints, given = list_checkpoints(job), _given_names(job.checkpoints)
-    names = [checkpoint.name for checkpoint in checkpoints]
-    best = best_given_name(given)
-    meant = best if name == _BEST and best is not None else name
-    wanted = names[-1] if meant == _LATEST and names else given.get(meant, meant)
-    if wanted not in names:
-        further = [_BEST] if best not in (None, _BEST) else []
-        known = ", ".join([*names, *sorted(given), *further, *([_LATEST] if names else [])]) or "none"
-        raise MissingCheckpointError(
-            f"There is no checkpoint `{name}` in {job.path}.", advice=f"There are: {known}.", details={"name": name}
-        )
-    return CheckpointFiles(job.checkpoints / wanted)
-
-
-def _given_names(folder: Path) -> dict[str, str]:
-    try:
-        return json.loads((folder / CHECKPOINT_NAMES).read_bytes())
-    except (OSError, ValueError):
-        return {}
+    return CheckpointFiles(job.checkpoints / find_checkpoint(job, name).name)
 
 
 def _summary(path: Path, given: dict[str, str]) -> CheckpointSummary:

@@ -166,6 +166,10 @@ class Jobs:
         """
         return self._store.curves.some(job_id, tags, since_step=since_step, max_points=max_points)
 
+    def curve_of_many(self, job_ids: Iterable[str], tag: str, *, max_points: int = 200) -> dict[str, Curve]:
+        """Return id → the curve of that name, thinned; minima and maxima stay. Jobs without it are left out."""
+        return self._store.curves.many(job_ids, tag, max_points=max_points)
+
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
         place = JobFolder(Path(self.get(job_id).folder)).checkpoints
