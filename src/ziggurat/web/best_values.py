@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
-from ziggurat.entities import ENDED_STATES, Curve, Job
+from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.entities.best_checkpoint import BestCheckpoint, Mode, is_better, metric_title, primary_metric
 from ziggurat.web.home_columns import Best, best_of
 from ziggurat.workspace.studio import Studio
@@ -60,10 +58,10 @@ def best_values(studio: Studio, jobs: Sequence[Job]) -> dict[str, Best]:
         if judged is not None and judged.is_outdone():
             outdone.setdefault(judged.best.tag, []).append(judged)
     for tag, several in outdone.items():
-        curves = studio.jobs.curve_of_many([each.job.id for each in several], tag)
-        for each in several:
-            if each.job.id in curves:
-                found[each.job.id] = _with_peak(each, curves[each.job.id])
+        for mode in _WORDS:
+            chosen = {each.job.id: each for each in several if each.mode == mode}
+            peaks = studio.jobs.extremes(chosen, tag, largest=mode == "max") if chosen else {}
+            found |= {job_id: _with_peak(chosen[job_id], *peak) for job_id, peak in peaks.items()}
     return found
 
 
@@ -90,18 +88,13 @@ def _newest(job: Job) -> Best | None:
     return Best(tag, job.scalars[tag].last, "newest", f"training {metric_title(tag)}, newest") if tag else None
 
 
-def _with_peak(judged: _Judged, curve: Curve) -> Best:
-    """Return the value with what is said of a better one; that before the first step is of an untrained network."""
-    best, kept = judged.best, judged.kept
-    values = np.where((curve.steps > 0) & np.isfinite(curve.values), curve.values, np.nan)
-    if np.isnan(values).all():
-        return best
-    place = int(np.nanargmax(values) if judged.mode == "max" else np.nanargmin(values))
-    value, epoch = float(values[place]), int(curve.epochs[place])
-    if kept is None:
+def _with_peak(judged: _Judged, step: int, epoch: int, value: float) -> Best:
+    """Return the value with what is said of the best point of its curve."""
+    job, best = judged.job, judged.best
+    if judged.kept is None:
         return replace(best, value=value, epoch=epoch)
     # A training that runs is about to save the checkpoint of its newest value.
-    is_coming = judged.job.state not in ENDED_STATES and curve.steps[place] == curve.steps[-1]
+    is_coming = job.state not in ENDED_STATES and step == job.scalars[best.tag].last_step
     if is_coming or not is_better(judged.mode, value, best.value):
         return best
     return replace(best, note=f"{value:.4g} at epoch {epoch}, checkpoint not kept")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.checkpoint_samples import write_checkpoint
 from ziggurat.entities import JobFilter, NewJob
 from ziggurat.events import (
     AttemptEnded,
@@ -362,13 +363,14 @@ def test_the_best_checkpoint_is_marked_and_one_is_deleted(visit, store, studio, 
     ]
     job = begun(*saved)
     for each in saved:
-        (Path(job.folder) / "checkpoints" / each.name).mkdir(parents=True)
+        write_checkpoint(job.folder, each.step, each.epoch, validation_accuracy=each.scalars["validation_accuracy"])
     store.jobs.move(job.id, ("running",), "stopped", ended=14.0)
     page = visit.get(f"/models/{job.id}").text
     rows = dict(re.findall(r'<tr id="(step-\d+)">(.*?)</tr>', page, re.S))
 
     assert list(rows) == ["step-00000020", "step-00000010", "step-00000005"], "the newest first"
-    assert [name for name, row in rows.items() if "highest validation_accuracy" in row] == ["step-00000010"]
+    assert [name for name, row in rows.items() if "validation accuracy 0.9" in row] == ["step-00000010"]
+    assert "Best of the kept checkpoints: step 10, epoch 1 (validation accuracy 0.9)." in page
     assert visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete").status_code == 303
     assert [each.name for each in studio.jobs.checkpoints(job.id)] == ["step-00000010", "step-00000020"]
     again = visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete")

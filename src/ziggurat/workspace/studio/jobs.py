@@ -166,9 +166,9 @@ class Jobs:
         """
         return self._store.curves.some(job_id, tags, since_step=since_step, max_points=max_points)
 
-    def curve_of_many(self, job_ids: Iterable[str], tag: str, *, max_points: int = 200) -> dict[str, Curve]:
-        """Return id → the curve of that name, thinned; minima and maxima stay. Jobs without it are left out."""
-        return self._store.curves.many(job_ids, tag, max_points=max_points)
+    def extremes(self, job_ids: Iterable[str], tag: str, *, largest: bool) -> dict[str, tuple[int, int, float]]:
+        """Return id → (step, epoch, value) of the best point of a curve; jobs without one are left out."""
+        return self._store.curves.extremes(job_ids, tag, largest=largest)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
