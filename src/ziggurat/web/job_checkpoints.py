@@ -25,13 +25,11 @@ class CheckpointRow:
         checkpoint: it.
         names: that point at it, such as ``min-validation_error``.
         values: of the table's tags; None where it has none.
-        best_by: why it is the best; empty where it is not.
     """
 
     checkpoint: Checkpoint
     names: tuple[str, ...]
     values: tuple[float | None, ...]
-    best_by: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,6 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
         checkpoints: the oldest step first.
     """
     names, best = checkpoint_marks(job), best_of_model(job)
-    marked = best.checkpoint.name if best is not None and best.basis != "newest" else ""
     tags = _scalar_tags(checkpoints)
     return CheckpointTable(
         tags=tags,
@@ -66,7 +63,6 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
                 checkpoint=each,
                 names=names.get(each.name, ()),
                 values=tuple(each.scalars.get(tag) for tag in tags),
-                best_by=best.why if best is not None and each.name == marked else "",
             )
             for each in reversed(checkpoints)
         ),

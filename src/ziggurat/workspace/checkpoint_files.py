@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ziggurat.entities.best_checkpoint import find_checkpoint, given_names
+from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint, given_names
 from ziggurat.errors import CheckpointError
 from ziggurat.layout import CheckpointFiles, JobFolder, checkpoint_step
 from ziggurat.workspace.checkpoint_arrays import (
@@ -38,12 +38,14 @@ class CheckpointSummary:
         step: ``global_step`` that it holds.
         size_bytes: size on disk.
         given_names: names that point at it, such as ``best``.
+        best_by: of the best one, the metric and value that decided; empty for the others.
     """
 
     name: str
     step: int
     size_bytes: int
     given_names: list[str]
+    best_by: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -78,7 +80,11 @@ def list_checkpoints(job: JobFolder) -> list[CheckpointSummary]:
     folder = job.checkpoints
     given = given_names(job)
     found = [path for path in folder.iterdir() if checkpoint_step(path.name) is not None] if folder.is_dir() else []
-    return [_summary(path, given) for path in sorted(found, key=lambda path: checkpoint_step(path.name) or 0)]
+    summaries = [_summary(path, given) for path in sorted(found, key=lambda path: checkpoint_step(path.name) or 0)]
+    best = best_checkpoint(job)
+    if best is None or best.basis == "newest":
+        return summaries
+    return [replace(each, best_by=best.why) if each.name == best.checkpoint.name else each for each in summaries]
 
 
 def checkpoint_details(job: JobFolder, name: str) -> CheckpointDetails:

@@ -295,13 +295,23 @@ def test_keep_best_auto_keeps_the_best_accuracy(tmp_path):
 
 
 def test_keep_best_auto_goes_by_loss_without_accuracy(tmp_path):
-    train(KeepBest("auto"), PutEachEpoch("validation_cost", [3, 1, 2]), ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None), epochs=3)
+    train(
+        KeepBest("auto"),
+        PutEachEpoch("validation_cost", [3, 1, 2]),
+        ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None),
+        epochs=3,
+    )
 
     assert CheckpointStore(tmp_path).names() == {"best": "step-00000008"}
 
 
 def test_keep_best_auto_without_validation_keeps_the_newest(tmp_path):
-    memory = train(KeepBest("auto"), PutEachEpoch("cost", [1, 2, 3]), ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None), epochs=3)
+    memory = train(
+        KeepBest("auto"),
+        PutEachEpoch("cost", [1, 2, 3]),
+        ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None),
+        epochs=3,
+    )
 
     assert steps(tmp_path) == [12]
     assert memory.of_type(Message) == []

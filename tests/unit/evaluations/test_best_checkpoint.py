@@ -66,7 +66,7 @@ def test_best_without_a_validation_is_the_newest_and_says_so(tmp_path):
 
     assert best_checkpoint(JobFolder(tmp_path)).text == "Newest: step 20, epoch 2 (no validation metric)"
     assert find_checkpoint(JobFolder(tmp_path)).step == 20
-    with pytest.raises(MissingCheckpointError, match="`best` .*: no validation metric tells which one it is"):
+    with pytest.raises(MissingCheckpointError, match=r"`best` .*: no validation metric tells which one it is"):
         find_checkpoint(JobFolder(tmp_path), "best")
 
 

@@ -143,7 +143,16 @@ def test_models_are_listed_with_what_they_came_to(
     answer = visit.get("/")
     said = text_of(answer)
     assert rows_of(answer) == [job.id]
-    for words in ("tiny", "mlp", "no framework", "pets", "0.91 validation accuracy, epoch 1 checkpoint not kept", "night", "zoo", "1 min 05 s"):
+    for words in (
+        "tiny",
+        "mlp",
+        "no framework",
+        "pets",
+        "0.91 validation accuracy, epoch 1 checkpoint not kept",
+        "night",
+        "zoo",
+        "1 min 05 s",
+    ):
         assert words in said
     assert "a &lt;b&gt;note" in answer.text
     assert f'href="/models/{job.id}"' in answer.text
