@@ -169,9 +169,9 @@ def find_checkpoint(job: JobFolder, name: str = "") -> KeptCheckpoint:
         MissingCheckpointError: where it has none of that name.
     """
     names, given = _names(job), given_names(job)
-    if not names and name in ("", _BEST, _LATEST):
+    if not names and not name:
         raise CheckpointError(f"The job {job.path} must have a checkpoint.", advice="Train it first.")
-    if name == _LATEST:
+    if name == _LATEST and names:
         return _read(job, names[-1])
     if name in ("", _BEST):
         best = best_checkpoint(job)
