@@ -42,9 +42,6 @@ _GOOD_ACCURACY: Final = 0.5
 _KEPT_SHARE: Final = 0.8
 """An accuracy that was good is kept while it is above this share of its best."""
 
-_LEARNED: Final = 0.02
-"""An accuracy that never rose by more than this is that of a run that learned nothing."""
-
 
 class DivergenceWatch(Callback):
     """Notices that a training diverged, and says so by an event and a warning; it does not stop the training.
@@ -134,9 +131,10 @@ class DivergenceWatch(Callback):
         tags = [tag for tag in values if _base(tag) == "accuracy" and tag in self._bests]
         for tag in sorted(tags, key=_is_validation, reverse=True):
             start, best, now = self._starts[tag], self._bests[tag][0], values[tag]
-            if best >= _GOOD_ACCURACY and now >= _KEPT_SHARE * best:
-                return True
-            return best - start > _LEARNED and now >= (start + best) / 2
+            is_good, is_near_best = best >= _GOOD_ACCURACY, now >= _KEPT_SHARE * best
+            if start >= _KEPT_SHARE * best:  # it began with trained weights, or learned next to nothing
+                return is_good and is_near_best
+            return now >= (start + best) / 2 and (is_near_best or not is_good)
         return False
 
     def _best(self, tag: str) -> float:
