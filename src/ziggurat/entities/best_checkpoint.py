@@ -113,7 +113,8 @@ def metric_title(tag: str) -> str:
     found = _VALIDATION.fullmatch(tag)
     base = found.group(1) if found else tag
     words = {"cost": "loss"}.get(base, base.replace("_", " "))
-    return f"validation {words}" if found else words
+    part = "validation " if found else "training " if base in dict(_PRIMARY) else ""
+    return f"{part}{words}"
 
 
 def given_names(job: JobFolder) -> dict[str, str]:

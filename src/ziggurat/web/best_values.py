@@ -85,7 +85,7 @@ def _judged(job: Job) -> _Judged | None:
 def _newest(job: Job) -> Best | None:
     """Return the newest value of a training without a validation: nothing tells which one is best."""
     tag = next((tag for tag in _TRAINING if tag in job.scalars and math.isfinite(job.scalars[tag].last)), "")
-    return Best(tag, job.scalars[tag].last, "newest", f"training {metric_title(tag)}, newest") if tag else None
+    return Best(tag, job.scalars[tag].last, "newest", f"{metric_title(tag)}, newest") if tag else None
 
 
 def _with_peak(judged: _Judged, step: int, epoch: int, value: float) -> Best:

@@ -30,6 +30,7 @@ def test_primary_metric_is_accuracy_then_loss(tags, expected):
 def test_metric_title_is_in_the_words_of_the_field():
     assert metric_title("validation_cost") == "validation loss"
     assert metric_title("val/accuracy") == "validation accuracy"
+    assert metric_title("cost") == "training loss"
     assert metric_title("learning_rate") == "learning rate"
 
 
