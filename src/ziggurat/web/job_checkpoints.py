@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ziggurat.entities import Checkpoint, Job
-from ziggurat.workspace.studio.checkpoint_choice import best_of_model, checkpoint_marks
+from ziggurat.workspace.studio.checkpoint_choice import best_of_model, checkpoint_marks, checkpoints_of_model
 
 __all__ = ["CheckpointRow", "CheckpointTable", "checkpoint_table"]
 
@@ -55,6 +55,8 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
         checkpoints: the oldest step first.
     """
     names, best = checkpoint_marks(job), best_of_model(job)
+    # A checkpoint between two validations does not have the values of the earlier one.
+    measured = {each.name: each.values for each in checkpoints_of_model(job) if each.epoch is not None}
     tags = _scalar_tags(checkpoints)
     return CheckpointTable(
         tags=tags,
@@ -62,7 +64,7 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
             CheckpointRow(
                 checkpoint=each,
                 names=names.get(each.name, ()),
-                values=tuple(each.scalars.get(tag) for tag in tags),
+                values=tuple(measured.get(each.name, each.scalars).get(tag) for tag in tags),
             )
             for each in reversed(checkpoints)
         ),

@@ -17,7 +17,7 @@ from ziggurat.entities.best_checkpoint import (
 from ziggurat.errors import CheckpointError, JobError
 from ziggurat.layout import JobFolder
 
-__all__ = ["best_of_model", "checkpoint_choices", "checkpoint_marks", "chosen_checkpoint"]
+__all__ = ["best_of_model", "checkpoint_choices", "checkpoint_marks", "checkpoints_of_model", "chosen_checkpoint"]
 
 
 def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
@@ -49,6 +49,11 @@ def best_of_model(job: Job) -> BestCheckpoint | None:
     return best_checkpoint(JobFolder(Path(job.folder)))
 
 
+def checkpoints_of_model(job: Job) -> list[KeptCheckpoint]:
+    """Return the checkpoints of a training with the values that were measured at them, the oldest step first."""
+    return kept_checkpoints(JobFolder(Path(job.folder)))
+
+
 def checkpoint_marks(job: Job) -> Mapping[str, tuple[str, ...]]:
     """Return checkpoint → the names that people and callbacks gave it, in the order of their letters."""
     found: dict[str, tuple[str, ...]] = {}
@@ -66,7 +71,7 @@ def checkpoint_choices(job: Job) -> list[tuple[str, str]]:
     if best is None:
         return []
     found = [("", best.text)]
-    for each in reversed(kept_checkpoints(JobFolder(Path(job.folder)))):
+    for each in reversed(checkpoints_of_model(job)):
         is_best = each.name == best.checkpoint.name and best.basis != "newest"
         words = f" – best ({best.why})" if is_best else "".join(f", {name}" for name in marks.get(each.name, ()))
         found.append((each.name, f"{each.place[:1].upper()}{each.place[1:]}{words}"))
