@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,11 @@ from tests.unit.checkpoint_samples import write_checkpoint
 from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint, metric_title, primary_metric
 from ziggurat.errors import CheckpointError, MissingCheckpointError
 from ziggurat.layout import JobFolder
+from ziggurat.settings import Settings
+from ziggurat.specs import load_train_spec
+from ziggurat.workspace.workspace import Workspace
+
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "workspace-0.1.0.tar.xz"
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,15 @@ def test_no_checkpoint_is_an_error_that_says_what_to_do(tmp_path):
     assert best_checkpoint(JobFolder(tmp_path)) is None
     with pytest.raises(CheckpointError, match=r"must have a checkpoint\. Train it first"):
         find_checkpoint(JobFolder(tmp_path))
+
+
+def test_best_of_a_training_of_0_1_is_of_those_that_are_left(tmp_path):
+    with tarfile.open(_FIXTURE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / "workspace-0.1.0" / "jobs" / "20261122-081113-1a4c"
+
+    status = Workspace(Settings()).status(folder)
+    assert status.best_checkpoint == (
+        "Best of the kept checkpoints: step 126, epoch 21 (validation accuracy 0.6111)"
+    ), "its best one, of step 24, is gone"
+    assert load_train_spec(folder / "spec.json").checkpoints.keep_best is None, "a resume keeps what it was asked for"
