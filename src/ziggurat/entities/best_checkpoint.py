@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.errors import CheckpointError, MissingCheckpointError
@@ -208,9 +210,20 @@ def _names(job: JobFolder) -> list[str]:
 
 def _read(job: JobFolder, name: str) -> KeptCheckpoint:
     """Return what a checkpoint holds; only its name and step where its files are damaged, or removed meanwhile."""
+    path = CheckpointFiles(job.checkpoints / name).state
+    try:
+        found = path.stat()
+    except OSError:
+        return KeptCheckpoint(name=name, step=checkpoint_step(name) or 0)
+    return _parsed(path, name, (found.st_ino, found.st_mtime_ns, found.st_size))
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(path: Path, name: str, _stamp: tuple[int, int, int]) -> KeptCheckpoint:
+    """Return what a state file holds. A list of many jobs asks again and again; the file is only ever replaced."""
     step = checkpoint_step(name) or 0
     try:
-        meta = json.loads(CheckpointFiles(job.checkpoints / name).state.read_bytes())["meta"]
+        meta = json.loads(path.read_bytes())["meta"]
         return KeptCheckpoint(name=name, step=step, epoch=int(meta["epoch_num"]), values=_values(meta, step))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return KeptCheckpoint(name=name, step=step)

@@ -69,7 +69,8 @@ class DivergenceWatch(Callback):
 
     def before_train(self) -> None:
         """Take note of the values of an untrained network, where they were measured."""
-        self._note_starts(_finite(self._points()))
+        if self.global_step == 0:
+            self._note_starts(_finite(self._points()))
 
     def trigger(self) -> None:
         """Judge once all callbacks have put their numbers."""
@@ -79,8 +80,8 @@ class DivergenceWatch(Callback):
         """Return what was seen so far."""
         return {
             "last_step": self._last_step,
-            "starts": self._starts,
-            "bests": self._bests,
+            "starts": dict(self._starts),
+            "bests": dict(self._bests),
             "row": self._row,
             "first": self._first,
             "divergence": None if self.divergence is None else asdict(self.divergence),
@@ -98,15 +99,13 @@ class DivergenceWatch(Callback):
     def _judge(self) -> None:
         points = self._points()
         losses = [tag for tag in points if _base(tag) in _LOSS]
-        validation = [tag for tag in losses if _is_validation(tag)]
-        watched = (validation or losses)[:1]
-        if not watched or points[watched[0]][0] <= self._last_step:
+        if not losses or points[losses[0]][0] <= self._last_step:
             return
-        self._last_step = points[watched[0]][0]
+        self._last_step = points[losses[0]][0]
         values = {tag: value for tag, (_, value) in points.items()}
         finite = _finite(points)
         self._note_starts(finite)
-        tag = self._bad_loss([*validation, *(each for each in losses if each not in validation)], values)
+        tag = self._bad_loss(losses, values)
         if tag is None:
             self._note_good()
         else:
@@ -128,14 +127,14 @@ class DivergenceWatch(Callback):
         return losses[0] if is_lost and not self._is_accuracy_kept(values) else None
 
     def _is_accuracy_kept(self, values: Mapping[str, float]) -> bool:
-        tags = [tag for tag in values if _base(tag) == "accuracy" and tag in self._bests]
-        for tag in sorted(tags, key=_is_validation, reverse=True):
-            start, best, now = self._starts[tag], self._bests[tag][0], values[tag]
-            is_good, is_near_best = best >= _GOOD_ACCURACY, now >= _KEPT_SHARE * best
-            if start >= _KEPT_SHARE * best:  # it began with trained weights, or learned next to nothing
-                return is_good and is_near_best
-            return now >= (start + best) / 2 and (is_near_best or not is_good)
-        return False
+        tag = next((tag for tag in values if _base(tag) == "accuracy" and tag in self._bests), "")
+        if not tag:
+            return False
+        start, best, now = self._starts[tag], self._bests[tag][0], values[tag]
+        is_good, is_near_best = best >= _GOOD_ACCURACY, now >= _KEPT_SHARE * best
+        if start >= _KEPT_SHARE * best:  # it began with trained weights, or learned next to nothing
+            return is_good and is_near_best
+        return now >= (start + best) / 2 and (is_near_best or not is_good)
 
     def _best(self, tag: str) -> float:
         return self._bests[tag][0] if tag in self._bests else self._starts[tag]
@@ -184,10 +183,8 @@ class DivergenceWatch(Callback):
         return {tag: known[tag] for tag in sorted(judging, key=lambda tag: (not _is_validation(tag), tag))}
 
     def _note_starts(self, finite: Mapping[str, float]) -> None:
-        for tag in finite:
-            if tag not in self._starts:
-                history = self.trainer.monitors.get_history(tag)
-                self._starts[tag] = next(value for _, value in history if math.isfinite(value))
+        for tag, value in finite.items():
+            self._starts.setdefault(tag, value)
 
     def _note_bests(self, finite: Mapping[str, float]) -> None:
         for tag, value in finite.items():
