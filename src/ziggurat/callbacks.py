@@ -10,6 +10,7 @@ from ziggurat.engine.callbacks.defaults import (
     default_callbacks,
     default_monitors,
 )
+from ziggurat.engine.callbacks.divergence import DivergenceWatch
 from ziggurat.engine.callbacks.gpu import GPUMemoryTracker, GPUUtilizationTracker
 from ziggurat.engine.callbacks.host_memory import HostMemoryTracker
 from ziggurat.engine.callbacks.human import HumanHyperParamSetter
@@ -64,6 +65,7 @@ __all__ = [
     "CheckpointStore",
     "ClassificationError",
     "Cosine",
+    "DivergenceWatch",
     "DumpTensors",
     "EarlyStopping",
     "EnableCallbackIf",

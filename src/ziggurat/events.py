@@ -23,6 +23,7 @@ __all__ = [
     "AttemptStarted",
     "CheckpointRemoved",
     "CheckpointSaved",
+    "DivergenceNoticed",
     "EpochEnded",
     "ErrorRaised",
     "Event",
@@ -245,6 +246,35 @@ class HyperparameterChanged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DivergenceNoticed(Event):
+    """The losses of a training exploded, or it lost what it had learned; or it recovered from that.
+
+    Args:
+        state: ``diverged`` or ``recovered``.
+        tag: the loss that shows it.
+        value: its first value that does; None where that was no finite number.
+        step: ``global_step`` of that value.
+        epoch: epoch of that value, from 1.
+        best: its best value before; None where there is none.
+        best_step: ``global_step`` of the best value.
+        best_epoch: epoch of the best value.
+        noticed_step: ``global_step`` at which it was noticed.
+    """
+
+    type = "divergence"
+
+    state: str
+    tag: str
+    value: float | None = None
+    step: int = 0
+    epoch: int = 0
+    best: float | None = None
+    best_step: int = 0
+    best_epoch: int = 0
+    noticed_step: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Message(Event):
     """A sentence for the person who watches.
 
@@ -303,6 +333,7 @@ EVENT_TYPES: Final[dict[str, type[Event]]] = {
         CheckpointSaved,
         CheckpointRemoved,
         HyperparameterChanged,
+        DivergenceNoticed,
         Message,
         ErrorRaised,
     )

@@ -157,3 +157,43 @@ def test_a_failure_leads_to_the_users_line(server: Any, page: Any, check_page: A
     expect(page.locator("#job-failure .line.wrong")).to_have_text("→   3import nothing_of_that_name\n")
     expect(page.locator("#job-mend")).to_have_attribute("href", f"/models/new?clone={job_id}&line=3")
     check_page(page)
+
+
+@pytest.fixture
+def ruined(server: Any, running: str) -> str:
+    """Return the id of a running training that diverged after a rate was set by hand, and one point more."""
+    server.client.set_hyperparameter(running, "learning_rate", 300, force=True)
+    wait_for(lambda: server.client.job(running)["divergence"] is not None)
+    return running
+
+
+def test_a_diverged_run_is_said_and_marked(server: Any, page: Any, check_page: Any, ruined: str) -> None:
+    page.goto(f"{server.address}/models/{ruined}")
+    server.client.stop(ruined)
+
+    banner = page.locator("#job-diverged")
+    expect(banner).to_contain_text("The run diverged at epoch")
+    expect(page.locator("#job-state")).to_contain_text("validation loss")
+    page.locator("#job-marks summary").click()
+    expect(page.locator("#job-marks table")).to_contain_text("Learning rate set by hand: 0.01 to 300")
+    chart = page.locator('[data-curve="cost"]')
+    expect(chart.locator("canvas")).to_be_visible()
+    mark = next(each for each in server.client.marks(ruined) if each["kind"] == "intervention")
+    page.locator("#curve-x").select_option("step")
+    _hover_at_step(chart, mark["step"])
+    expect(chart.locator(".curve-mark")).to_contain_text("Learning rate set by hand")
+    check_page(page)
+
+    page.goto(f"{server.address}/")
+    expect(page.locator(f"#row-{ruined} .badge.warning")).to_have_text("diverged")
+
+
+def _hover_at_step(chart: Any, step: int) -> None:
+    """Move the pointer over the plot until the chart names the step, or one beside it."""
+    over = chart.locator(".u-over")
+    box = over.bounding_box()
+    for left in range(1, int(box["width"]), 4):
+        over.hover(position={"x": left, "y": box["height"] / 2})
+        if chart.locator(".curve-mark").is_visible():
+            return
+    raise AssertionError(f"No place of the chart names an event of step {step}.")

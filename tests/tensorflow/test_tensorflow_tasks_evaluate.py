@@ -182,7 +182,7 @@ def test_a_job_that_has_trained_nothing(tmp_path: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
     with pytest.raises(CheckpointError, match=r"The job .* must have a checkpoint\. Train it first\."):
         evaluate({"folder": str(job)})
-    with pytest.raises(CheckpointError, match=r"is marked as the best\. Use `latest`"):
+    with pytest.raises(CheckpointError, match="There is no checkpoint `best`"):
         evaluate({"folder": str(job), "checkpoint": "best"})
     (job / "spec.json").write_text("{")
     with pytest.raises(SpecError):

@@ -29,6 +29,7 @@ class Curves {
     this.isBusy = false;
     this.timer = 0;
     this.asked = -Infinity; // the first time, at once
+    this.marks = document.getElementById("job-metrics")?.dataset.marks ?? "";
     this.compared = el("ul", { class: "curve-runs", "aria-label": "Compared runs" });
     this.choices = el("div");
     this.more = el("details", { class: "curve-more", hidden: true }, el("summary", {}, "Choose curves"), this.choices);
@@ -39,17 +40,20 @@ class Curves {
 
   start() {
     const told = (event) => this.plan(event.detail?.kind === "reload" ? "all" : "new");
+    const swapped = () => this.#followMarks();
     const themed = () => this.charts.forEach((chart) => chart.plot && chart.redraw());
     const dark = matchMedia("(prefers-color-scheme: dark)");
     // The page listens before it reads, so that nothing falls between the two.
     document.body.addEventListener("notice-job", told);
     document.addEventListener("ziggurat:theme", themed);
+    document.addEventListener("htmx:after:swap", swapped);
     dark.addEventListener("change", themed);
     this.plan("all");
     return () => {
       clearTimeout(this.timer);
       document.body.removeEventListener("notice-job", told);
       document.removeEventListener("ziggurat:theme", themed);
+      document.removeEventListener("htmx:after:swap", swapped);
       dark.removeEventListener("change", themed);
       this.charts.forEach((chart) => chart.end());
     };
@@ -145,6 +149,14 @@ class Curves {
       chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual });
     });
     this.element.dataset.points = String(Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length)));
+  }
+
+  // The page may bring an event later than its points.
+  #followMarks() {
+    const marks = document.getElementById("job-metrics")?.dataset.marks ?? "";
+    if (marks === this.marks) return;
+    this.marks = marks;
+    this.draw();
   }
 
   #showChoices(groups) {

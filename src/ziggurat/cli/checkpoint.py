@@ -10,6 +10,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.output import table
 from ziggurat.cli.studio import open_workspace
+from ziggurat.workspace.checkpoint_files import CheckpointSummary
 
 __all__ = ["checkpoint"]
 
@@ -31,7 +32,7 @@ def checkpoint() -> None:
 def ls(application: Application, folder: Path) -> None:
     """List the checkpoints of the job in FOLDER, oldest first."""
     found = open_workspace(application).checkpoints(folder)
-    rows = [(each.name, str(each.step), f"{each.size_bytes:,}", ", ".join(each.given_names)) for each in found]
+    rows = [(each.name, str(each.step), f"{each.size_bytes:,}", _names(each)) for each in found]
     text = table(rows, ("checkpoint", "step", "bytes", "names"))
     application.output.document([each.as_dict() for each in found], text)
 
@@ -73,6 +74,12 @@ def remove(application: Application, folder: Path, names: tuple[str, ...]) -> No
     for name in names:
         removed = workspace.remove_checkpoint(folder, name)
         application.output.line({"removed": removed}, f"Removed {removed}")
+
+
+def _names(found: CheckpointSummary) -> str:
+    """Return the names of a checkpoint, and of the best one by what it is that."""
+    best = [f"best by {found.best_by}"] if found.best_by else []
+    return ", ".join([*(name for name in found.given_names if name != "best" or not best), *best])
 
 
 def _number(value: float | None) -> str:

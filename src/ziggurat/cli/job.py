@@ -227,6 +227,7 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
     rows = [
         ("job", f"{found['id']} {found['name']}"),
         ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
+        ("diverged", found["divergence"]["text"] if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", time.strftime("%Y-%m-%d %H:%M", time.localtime(found["created"]))),

@@ -21,9 +21,12 @@ _NAME: Final = "learning_rate"
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("rate", metavar="[RATE]", type=float, required=False)
 @click.option("--schedule", is_flag=True, help="Let its schedule set the rate again.")
+@click.option("--yes", is_flag=True, help="Also set a rate of more than ten times the present one.")
 @reaches_studio
 @click.pass_obj
-def job_rate(application: Application, job_id: str, rate: float | None, schedule: bool, **studio: Any) -> None:
+def job_rate(
+    application: Application, job_id: str, rate: float | None, schedule: bool, yes: bool, **studio: Any
+) -> None:
     """Set the learning rate of the running training ID to RATE; it holds until `--schedule` gives it back."""
     if schedule == (rate is not None):
         raise UsageError(
@@ -36,10 +39,10 @@ def job_rate(application: Application, job_id: str, rate: float | None, schedule
             "A learning rate is a number that is not negative.", received=f"{rate}", advice="Usual are 0.0001 to 0.1."
         )
     with studio_client(application, studio) as client:
-        found = client.unset_hyperparameter(job_id, _NAME) if rate is None else _set(client, job_id, rate)
+        found = client.unset_hyperparameter(job_id, _NAME) if rate is None else _set(client, job_id, rate, yes)
     does = "follows its schedule again" if rate is None else f"is {rate:g}"
     application.output.document(found, f"The learning rate of {job_id} {does}, within a tenth of an epoch.")
 
 
-def _set(client: Any, job_id: str, rate: float) -> dict[str, Any]:
-    return client.set_hyperparameter(job_id, _NAME, rate)
+def _set(client: Any, job_id: str, rate: float, force: bool) -> dict[str, Any]:
+    return client.set_hyperparameter(job_id, _NAME, rate, force=force)

@@ -36,6 +36,10 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append("  scalars     " + ", ".join(f"{tag} {value:.5g}" for tag, value in status.scalars.items()))
     if status.last_checkpoint:
         lines.append(f"  checkpoint  {status.last_checkpoint}")
+    if status.best_checkpoint:
+        lines.append(f"  used        {status.best_checkpoint}")
+    if status.divergence is not None and status.is_active:  # the reason of an end says it already
+        lines.append(f"  {output.word('diverged')}    {status.divergence.text}")
     if not status.is_active and status.can_resume:
         lines.append(f"  go on with  ziggurat resume {status.folder}")
     return "\n".join(lines)

@@ -167,6 +167,8 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
     if found["predictions"] or output.as_json:
         output.document(found, "\n".join(_prediction_text(each) for each in found["predictions"]))
     if not output.as_json:
+        if "checkpoint" in found:
+            output.note(f"Predicted by {found['checkpoint']}: step {found['step']}, epoch {found['epoch']}.")
         for failure in failures:
             output.note(f"Error: {failure['message']}")
     return DataError.exit_code if failures else 0

@@ -181,9 +181,17 @@ class Client:
         """Remove a checkpoint of a job that is not running."""
         self._connection.ask("DELETE", f"/jobs/{job_id}/checkpoints/{name}")
 
-    def set_hyperparameter(self, job_id: str, name: str, value: float) -> dict[str, Any]:
-        """Set a hyperparameter of a running training; it holds until another value is set, or it is unset."""
-        return self._connection.ask("POST", f"/jobs/{job_id}/hyperparameters", json={"name": name, "value": value})
+    def marks(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the moments that explain a job's curves: interventions, new attempts, a divergence."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/marks")
+
+    def set_hyperparameter(self, job_id: str, name: str, value: float, *, force: bool = False) -> dict[str, Any]:
+        """Set a hyperparameter of a running training; it holds until another value is set, or it is unset.
+
+        A learning rate of more than ten times the present one needs ``force``.
+        """
+        asked = {"name": name, "value": value, "force": force}
+        return self._connection.ask("POST", f"/jobs/{job_id}/hyperparameters", json=asked)
 
     def unset_hyperparameter(self, job_id: str, name: str) -> dict[str, Any]:
         """Give a hyperparameter of a running training that was set by hand back to its schedule."""

@@ -1,6 +1,7 @@
 """Owns what exists beside specs and events, as plain values: heartbeats, jobs, users, devices."""
 
 from ziggurat.entities.devices import Device, Needs, Resources
+from ziggurat.entities.divergence import Divergence
 from ziggurat.entities.heartbeat import (
     EXIT_DONE,
     EXIT_STOPPED,
@@ -13,6 +14,7 @@ from ziggurat.entities.heartbeat import (
 from ziggurat.entities.jobs import (
     ACTIVE_STATES,
     ENDED_STATES,
+    INTERVENTION,
     JOB_KINDS,
     JOB_STATES,
     Attempt,
@@ -22,6 +24,7 @@ from ziggurat.entities.jobs import (
     JobChange,
     JobFilter,
     JobPage,
+    Mark,
     NewJob,
     ScalarSummary,
 )
@@ -32,6 +35,7 @@ __all__ = [
     "ENDED_STATES",
     "EXIT_DONE",
     "EXIT_STOPPED",
+    "INTERVENTION",
     "JOB_KINDS",
     "JOB_STATES",
     "ROLES",
@@ -41,12 +45,14 @@ __all__ = [
     "Checkpoint",
     "Curve",
     "Device",
+    "Divergence",
     "Heartbeat",
     "Identity",
     "Job",
     "JobChange",
     "JobFilter",
     "JobPage",
+    "Mark",
     "Needs",
     "NewJob",
     "Project",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities.devices import Needs
+from ziggurat.entities.divergence import Divergence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIVE_STATES",
     "ENDED_STATES",
+    "INTERVENTION",
     "JOB_KINDS",
     "JOB_STATES",
     "Attempt",
@@ -23,6 +25,7 @@ __all__ = [
     "JobChange",
     "JobFilter",
     "JobPage",
+    "Mark",
     "NewJob",
     "ScalarSummary",
 ]
@@ -31,6 +34,8 @@ JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export")
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
 ACTIVE_STATES: Final = ("running", "stopping")
 ENDED_STATES: Final = ("done", "failed", "stopped")
+INTERVENTION: Final = "intervention"
+"""Level of a message that says what a person changed in a running training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,7 @@ class Job:
         events_offset: bytes of ``events.jsonl`` that are in the store.
         notes: free text.
         tags: words that people gave it.
+        divergence: of a training that diverged, where and how; None where it did not, or recovered.
         scalars: tag → what its curve came to.
     """
 
@@ -140,6 +146,7 @@ class Job:
     events_offset: int = 0
     notes: str = ""
     tags: tuple[str, ...] = ()
+    divergence: Divergence | None = None
     scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
 
     @property
@@ -272,6 +279,7 @@ class Checkpoint:
         size_bytes: on disk.
         created: seconds since 1970.
         scalars: newest value of each tag at that moment.
+        best_by: of the best one, the metric and value that decided; empty for the others.
     """
 
     name: str
@@ -281,6 +289,24 @@ class Checkpoint:
     size_bytes: int = 0
     created: float = 0.0
     scalars: Mapping[str, float] = field(default_factory=dict)
+    best_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A moment of a training that explains its curves.
+
+    Args:
+        kind: ``intervention`` (a hyperparameter was set by hand), ``attempt`` or ``divergence``.
+        step: ``global_step`` of the moment.
+        text: what happened, one sentence.
+        time: seconds since 1970; None where nobody noted it.
+    """
+
+    kind: str
+    step: int
+    text: str
+    time: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -118,7 +118,10 @@ class BestRule(SpecModel):
     """Which checkpoint is the best."""
 
     tag: str = spec_field(
-        title="Curve", help="Curve that decides, such as `validation_error`.", group="Checkpoints", min_length=1
+        title="Curve",
+        help="Curve that decides, such as `validation_error`; `auto`: the validation accuracy, else its loss.",
+        group="Checkpoints",
+        min_length=1,
     )
     mode: Mode = spec_field(
         "auto",
@@ -168,10 +171,10 @@ class Checkpoints(SpecModel):
         ge=1,
     )
     keep_best: Annotated[BestRule, bare_text("tag")] | None = spec_field(
-        None,
+        factory=lambda: BestRule(tag="auto"),
         title="Keep best",
         short_form="tag",
-        help="Curve whose best checkpoint is kept under a name of its own.",
+        help="Curve whose best checkpoint is kept beside the newest; default `auto`, null for none.",
         group="Checkpoints",
     )
     keep_every_hours: float | None = spec_field(

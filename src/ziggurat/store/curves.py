@@ -98,6 +98,29 @@ class CurveRepository:
                 job_id: _read(connection, found[job_id], since_step, max_points) for job_id in wanted if job_id in found
             }
 
+    def extremes(self, job_ids: Iterable[str], tag: str, *, largest: bool) -> dict[str, tuple[int, int, float]]:
+        """Return job → (step, epoch, value) of the best point of a curve, the earliest of equals, by one question.
+
+        What was measured before the first step is of an untrained network and does not count. Jobs without such a
+        point are left out.
+
+        Args:
+            job_ids: whose.
+            tag: name of the curves.
+            largest: whether large values are good.
+        """
+        own = points.alias()
+        extreme = sa.func.max(own.c.value) if largest else sa.func.min(own.c.value)
+        best = sa.select(extreme).where(own.c.curve_key == curves.c.key, own.c.step > 0).scalar_subquery()
+        query = (
+            sa.select(jobs.c.id, points.c.step, points.c.epoch, points.c.value)
+            .select_from(jobs.join(curves).join(points))
+            .where(jobs.c.id.in_(list(job_ids)), curves.c.tag == tag, points.c.step > 0, points.c.value == best)
+            .order_by(points.c.step.desc())
+        )
+        with self._database.read() as connection:
+            return {row.id: (row.step, row.epoch, row.value) for row in connection.execute(query)}
+
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job, the first one first.
 

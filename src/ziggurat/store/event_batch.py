@@ -11,15 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from ziggurat.entities import INTERVENTION
 from ziggurat.events import (
     EVENT_TYPES,
     AttemptEnded,
     AttemptStarted,
     CheckpointRemoved,
     CheckpointSaved,
+    DivergenceNoticed,
     EpochEnded,
     ErrorRaised,
     Event,
+    HyperparameterChanged,
     Message,
     Progress,
     ScalarLogged,
@@ -27,6 +30,8 @@ from ziggurat.events import (
 from ziggurat.store.columns import clean_text, is_storable_integer
 
 __all__ = ["EventBatch", "Point"]
+
+_BY_HAND: Final = "person"
 
 Point = tuple[float, int, float]
 """Value, epoch, seconds since 1970."""
@@ -50,7 +55,8 @@ class EventBatch:
         attempts: number → columns that are new.
         saved: checkpoints to be written, by name.
         removed: names of checkpoints to be removed.
-        messages: sentences for people.
+        messages: sentences for people, and what people changed.
+        divergence: the newest word on whether the training diverged; None where there is none.
         fields: columns of the job that are new.
     """
 
@@ -64,6 +70,7 @@ class EventBatch:
     saved: dict[str, CheckpointSaved] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     messages: list[Message] = field(default_factory=list)
+    divergence: DivergenceNoticed | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
     def add(self, events: Iterable[Event]) -> None:
@@ -107,6 +114,11 @@ class EventBatch:
                 self.removed.add(_short(event.name))
             case Message():
                 self.messages.append(event)
+            case HyperparameterChanged():
+                if event.source == _BY_HAND:
+                    self.messages.append(_intervention(event))
+            case DivergenceNoticed():
+                self.divergence = event
             case ErrorRaised():
                 traceback = {"traceback": event.traceback[-_LONGEST_TEXT:]} if event.traceback else {}
                 self.fields["error"] = {**event.error, **traceback}
@@ -125,6 +137,9 @@ class EventBatch:
             if (kept := {step: point for step, point in points.items() if step <= event.global_step})
         }
         self.saved = {name: saved for name, saved in self.saved.items() if saved.step <= event.global_step}
+        self.messages = [each for each in self.messages if not _is_undone(each, event.global_step)]
+        if self.divergence is not None and self.divergence.noticed_step > event.global_step:
+            self.divergence = None
         self.attempts[self.attempt] = {
             "started": event.time, "ended": None, "outcome": "", "exit_code": None, "reason": "", "pid": event.pid,
             "host": event.host, "first_step": event.global_step, "last_step": event.global_step,
@@ -163,6 +178,17 @@ class EventBatch:
     def _epoch_of(self, checkpoint: str) -> int:
         saved = self.saved.get(checkpoint)
         return saved.epoch if saved is not None else self.checkpoint_epochs.get(checkpoint, 0)
+
+
+def _is_undone(message: Message, cut: int) -> bool:
+    """Return whether a message holds no longer where steps after ``cut`` are done again."""
+    return message.level == INTERVENTION and message.step > cut
+
+
+def _intervention(event: HyperparameterChanged) -> Message:
+    name = event.name.replace("_", " ")
+    text = f"{name[:1].upper()}{name[1:]} set by hand: {event.previous:g} to {event.value:g}"
+    return Message(time=event.time, level=INTERVENTION, text=text, step=event.step)
 
 
 def _short(name: str) -> str:

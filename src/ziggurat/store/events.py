@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from ziggurat.entities import INTERVENTION
+from ziggurat.entities.divergence import divergence_after
 from ziggurat.events import AttemptStarted, CheckpointSaved, Event, Message
 from ziggurat.store.columns import clean_text
 from ziggurat.store.database import Database
 from ziggurat.store.event_batch import EventBatch
-from ziggurat.store.job_rows import key_of, no_such_job, update_fields
+from ziggurat.store.job_rows import DIVERGENCE, key_of, no_such_job, update_fields
 from ziggurat.store.points import write_points
-from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages
+from ziggurat.store.tables import attempts, checkpoints, curves, job_contents, jobs, messages
 
 __all__ = ["MESSAGES_KEPT", "EventRepository"]
 
@@ -82,6 +85,9 @@ class EventRepository:
             for table in (attempts, checkpoints, curves, messages):
                 connection.execute(sa.delete(table).where(table.c.job_key == key))
             update_fields(connection, key, _EMPTY)
+            facts = _facts(connection, key)
+            if facts.pop(DIVERGENCE, None) is not None:
+                update_fields(connection, key, {"facts": facts})
             connection.execute(sa.update(jobs).where(jobs.c.key == key).values(events_offset=0))
 
     def lose_attempt(self, job_id: str, reason: str) -> None:
@@ -110,7 +116,8 @@ def _write(connection: Connection, key: int, batch: EventBatch) -> None:
     write_points(connection, key, batch.cut, batch.points)
     _write_attempts(connection, key, batch.attempts, batch.attempt if batch.cut is not None else 0)
     _write_checkpoints(connection, key, batch)
-    _write_messages(connection, key, batch.messages)
+    _write_messages(connection, key, batch.messages, batch.cut)
+    _write_divergence(connection, key, batch)
     update_fields(connection, key, batch.fields)
 
 
@@ -157,7 +164,28 @@ def _float(value: Any) -> float | None:
         return None
 
 
-def _write_messages(connection: Connection, key: int, new: Sequence[Message]) -> None:
+def _write_divergence(connection: Connection, key: int, batch: EventBatch) -> None:
+    if batch.cut is None and batch.divergence is None:
+        return
+    facts = _facts(connection, key)
+    held = facts.get(DIVERGENCE)
+    if held is not None and batch.cut is not None and held["noticed_step"] > batch.cut:
+        held = None
+    if batch.divergence is not None:
+        divergence = divergence_after(batch.divergence)
+        held = None if divergence is None else asdict(divergence)
+    if held != facts.pop(DIVERGENCE, None):
+        update_fields(connection, key, {"facts": facts if held is None else {**facts, DIVERGENCE: held}})
+
+
+def _facts(connection: Connection, key: int) -> dict[str, Any]:
+    return dict(connection.execute(sa.select(job_contents.c.facts).where(job_contents.c.job_key == key)).scalar_one())
+
+
+def _write_messages(connection: Connection, key: int, new: Sequence[Message], cut: int | None) -> None:
+    if cut is not None:
+        undone = (messages.c.level == INTERVENTION, messages.c.step > cut)
+        connection.execute(sa.delete(messages).where(messages.c.job_key == key, *undone))
     if not new:
         return
     rows = [

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from ziggurat.entities import Job, Needs, NewJob, ScalarSummary
+from ziggurat.entities import Divergence, Job, Needs, NewJob, ScalarSummary
 from ziggurat.errors import JobError, MissingJobError, UnknownNameError
 from ziggurat.store.columns import clean_text, short_text
 from ziggurat.store.spec_values import flatten_spec
@@ -17,6 +17,7 @@ from ziggurat.store.tables import curves, dependencies, job_contents, job_tags, 
 
 __all__ = [
     "CHANGEABLE",
+    "DIVERGENCE",
     "insert_job",
     "key_of",
     "load_jobs",
@@ -34,11 +35,14 @@ CHANGEABLE: Final = frozenset(
 ) | {*_IN_CONTENTS, "facts"}  # fmt: skip
 """Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
 
-_FIELDS: Final = tuple(part.name for part in fields(Job) if part.name != "scalars")
+_FIELDS: Final = (*(part.name for part in fields(Job) if part.name not in ("scalars", "divergence")), "facts")
 _READ: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
 _SUMMARY: Final = tuple(
     curves.c[name] for name in ("job_key", "tag", "last", "minimum", "maximum", "count", "last_step")
 )
+DIVERGENCE: Final = "divergence"
+"""Name of the divergence among the facts of a training."""
+
 _NAN: Final = float("nan")
 _NEEDS: Final = {part.name for part in fields(Needs)}
 _CHUNK: Final = 500
@@ -151,7 +155,9 @@ def _job(row: dict[str, Any], scalars: dict[str, ScalarSummary]) -> Job:
     needs = {name: value for name, value in row.pop("needs").items() if name in _NEEDS}
     needs["device_indices"] = tuple(needs.get("device_indices", ()))
     lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
-    return Job(scalars=scalars, needs=Needs(**needs), **lists, **row)
+    held = row.pop("facts").get(DIVERGENCE)
+    divergence = None if held is None else Divergence(**held)
+    return Job(scalars=scalars, needs=Needs(**needs), divergence=divergence, **lists, **row)
 
 
 def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, dict[str, ScalarSummary]]:

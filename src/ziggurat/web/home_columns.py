@@ -43,13 +43,19 @@ class Best:
 
     Args:
         tag: name of the curve.
-        value: its largest or smallest value.
-        word: ``highest`` or ``lowest``.
+        value: its largest or smallest value; of a training, that of its best checkpoint.
+        word: ``highest`` or ``lowest``; ``newest`` where no metric tells what is best.
+        title: name of the curve for people; empty for the tag.
+        epoch: of the value; None where it is not known.
+        note: what else must be known, such as that the checkpoint of a better value was not kept.
     """
 
     tag: str
     value: float
     word: str
+    title: str = ""
+    epoch: int | None = None
+    note: str = ""
 
 
 _STATE: Final = Column("state", "State", "state")
@@ -97,7 +103,7 @@ def value_of(job: Job, name: str, facts: Mapping[str, Any]) -> Any:
 
 
 def best_of(job: Job) -> Best | None:
-    """Return the best that a job came to, judged by a curve of the validation where there is one."""
+    """Return the best that a job without checkpoints came to, such as the accuracy of an evaluation."""
     for tag, is_large in _judges(job):
         summary = job.scalars[tag]
         value = summary.maximum if is_large else summary.minimum

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.web.home_columns import Best, Column, best_of, column_choices, columns_of, value_of
+from ziggurat.web.best_values import best_values
+from ziggurat.web.home_columns import Best, Column, column_choices, columns_of, value_of
 from ziggurat.web.home_query import TABS, HomeQuery
 from ziggurat.workspace.studio import Studio
 
@@ -170,6 +171,7 @@ def _rows(studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> list[Row]:
     facts = studio.datasets.facts(datasets) if datasets else {}
     users = jobs.dependent_counts([job.id for job in datasets]) if datasets else {}
     headings = _headings(query, shown)
+    bests = best_values(studio, shown)
     return [
         Row(
             job=job,
@@ -177,7 +179,7 @@ def _rows(studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> list[Row]:
             sources=tuple(sources[each] for each in _in_order(job, sources)),
             facts=facts.get(job.id, {}),
             users=users.get(job.id, 0),
-            best=best_of(job),
+            best=bests.get(job.id),
             elapsed_s=_elapsed_s(job, now),
             chosen={name: value_of(job, name, facts.get(job.id, {})) for name in query.columns},
         )
@@ -215,7 +217,8 @@ def _columns(query: HomeQuery, rows: Sequence[Row]) -> list[Column]:
 
 def _sweep(studio: Studio, group: str) -> Sweep:
     jobs = studio.jobs.page(JobFilter(group=group, limit=_SWEEP_MOST)).jobs
-    judged = [(best, job) for job in jobs if (best := best_of(job)) is not None]
+    bests = best_values(studio, jobs)
+    judged = [(bests[job.id], job) for job in jobs if job.id in bests]
     tag = Counter(best.tag for best, _ in judged).most_common(1)
     same = [(best, job) for best, job in judged if best.tag == tag[0][0]]
     pick: Callable[..., Any] = max if same and same[0][0].word == "highest" else min

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Attempt, Job, ScalarSummary
+from ziggurat.entities import Attempt, Checkpoint, Job, Mark, ScalarSummary
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
+from ziggurat.web.best_values import best_values
+from ziggurat.web.home_columns import Best
 from ziggurat.web.job_actions import JobAction, actions_of, why_no_learning_rate
 from ziggurat.web.job_checkpoints import CheckpointTable, checkpoint_table
 from ziggurat.web.job_failure import Failure, failure_of
@@ -38,6 +40,9 @@ class JobNow:
         failure: why it failed; None where it did not.
         scalars: what each curve came to, the important ones first.
         checkpoints: that are on the disk.
+        best: its best value; None where it has none.
+        sound_checkpoint: of a training that diverged, the newest one from before; None where none is left.
+        marks: moments that explain the curves, by step.
         messages: warnings and errors of the worker, the newest first.
         attempts: the newest first.
         rate: learning rate that the worker used last; None before the first point.
@@ -54,12 +59,20 @@ class JobNow:
     failure: Failure | None
     scalars: list[ScalarSummary]
     checkpoints: CheckpointTable
+    best: Best | None
+    sound_checkpoint: Checkpoint | None
+    marks: list[Mark]
     messages: list[Any]
     attempts: list[Attempt]
     rate: ScalarSummary | None
     rate_asked: float | None
     why_no_rate: str
     users: list[Job]
+
+    @property
+    def drawn_marks(self) -> list[dict[str, Any]]:
+        """The marks as the charts take them: JSON values."""
+        return [asdict(each) for each in self.marks]
 
     @property
     def is_rate_taken_over(self) -> bool:
@@ -131,6 +144,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
     """
     job, now = studio.jobs.get(job_id), studio.clock()
     held = studio.jobs.hyperparameters(job_id) if job.kind == "train" else {}
+    checkpoints = studio.jobs.checkpoints(job_id)
     return JobNow(
         job=job,
         actions=actions_of(job),
@@ -139,7 +153,10 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         elapsed_s=None if job.started is None else (job.ended or now) - job.started,
         failure=failure_of(job),
         scalars=sorted(job.scalars.values(), key=_importance),
-        checkpoints=checkpoint_table(job, studio.jobs.checkpoints(job_id)),
+        checkpoints=checkpoint_table(job, checkpoints),
+        best=best_values(studio, [job]).get(job_id) if job.kind == "train" else None,
+        sound_checkpoint=_sound(job, checkpoints),
+        marks=studio.jobs.marks(job_id) if job.kind == "train" else [],
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
         attempts=studio.jobs.attempts(job_id)[::-1],
         rate=job.scalars.get("learning_rate"),
@@ -190,6 +207,12 @@ def wait_advice(share: float | None) -> str:
         "The training waits for its data: store the data set at the network's size and decoded, "
         "use less augmentation, or put it on a faster disk."
     )
+
+
+def _sound(job: Job, checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
+    if job.divergence is None:
+        return None
+    return next((each for each in reversed(checkpoints) if each.step < job.divergence.step), None)
 
 
 def _find(studio: Studio, job_id: str) -> Job | None:

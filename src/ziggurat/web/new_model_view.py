@@ -11,6 +11,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.web.model_fields import FormField, model_fields
 from ziggurat.web.new_model_form import DIGITS, ModelForm
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.published import PublishedModel
 
 __all__ = ["Choices", "Group", "choices_of", "input_of", "summary_of"]
@@ -127,7 +128,7 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         networks=_networks(studio, form["standard_network"], {name: why for name, _, why in frameworks}),
         models=models,
         published=studio.published.all(),
-        checkpoints=_checkpoints(studio, form, models),
+        checkpoints=_checkpoints(form, models),
         frameworks=frameworks,
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
@@ -237,11 +238,11 @@ def _network(value: str, title: str, framework: str, size: str, known: Mapping[s
     }
 
 
-def _checkpoints(studio: Studio, form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]]:
-    found = [("", "The best one, or else the newest"), ("latest", "The newest one")]
-    if any(job.id == form["previous_model"] for job in models):
-        for each in reversed(studio.jobs.checkpoints(form["previous_model"])):
-            found.append((each.name, f"Step {each.step}, epoch {each.epoch}"))
+def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]]:
+    found = [("", "Best, or else the newest"), ("latest", "Newest")]
+    model = next((job for job in models if job.id == form["previous_model"]), None)
+    if model is not None and (choices := checkpoint_choices(model)):
+        found = [choices[0], found[1], *choices[1:]]
     chosen = form["previous_checkpoint"]
     return found if any(value == chosen for value, _ in found) else [*found, (chosen, chosen)]
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.exports import Export, ExportFormat, export_formats
 from ziggurat.workspace.studio.published import PublishedModel
 
@@ -56,7 +57,7 @@ class TakeAway:
 
     Args:
         job: a training.
-        checkpoints: (value, text) of each that there is, the newest first.
+        checkpoints: (value, text) of the best, which has no name, and then of each, the newest first.
         formats: that its framework writes.
         exports: newest first.
         published: models that it was published as.
@@ -90,9 +91,7 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
     is_busy = job.is_active or job.state == "queued"
     return TakeAway(
         job=job,
-        checkpoints=[
-            (each.name, f"Step {each.step}, epoch {each.epoch}") for each in reversed(studio.jobs.checkpoints(job_id))
-        ],
+        checkpoints=checkpoint_choices(job),
         formats=formats,
         exports=[_look(each, titles) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ziggurat.entities import Job
 from ziggurat.errors import ZigguratError
-from ziggurat.web.job_checkpoints import checkpoint_table
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 
 __all__ = ["SPLITS", "TABS", "ModelTest", "SplitChoice", "model_test"]
 
@@ -62,7 +62,7 @@ class ModelTest:
     @property
     def is_ready(self) -> bool:
         """Whether it has a checkpoint."""
-        return len(self.checkpoints) > 1
+        return bool(self.checkpoints)
 
 
 def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
@@ -79,7 +79,7 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
     earlier = [] if tab == "one" else studio.evaluations.of_model(job.id)
     return ModelTest(
         job=job,
-        checkpoints=_checkpoints(studio, job),
+        checkpoints=checkpoint_choices(job),
         devices=_devices(studio.machine.strip()["devices"], job),
         dataset=dataset,
         splits=_splits(studio, dataset) if is_about_splits else [],
@@ -87,17 +87,6 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
         earlier_left=max(0, len(earlier) - _EARLIER),
         takes_address=studio.web_pictures.is_on,
     )
-
-
-def _checkpoints(studio: Studio, job: Job) -> list[tuple[str, str]]:
-    rows = checkpoint_table(job, studio.jobs.checkpoints(job.id)).rows
-    found = [("", "The best one, or the newest where none is marked")]
-    for row in rows:
-        names = f", {', '.join(row.names)}" if row.names else ""
-        best = f" – best ({row.best_by})" if row.best_by else ""
-        each = row.checkpoint
-        found.append((each.name, f"Step {each.step}, epoch {each.epoch}{'' if best else names}{best}"))
-    return found
 
 
 def _devices(devices: list[Mapping[str, Any]], job: Job) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from ziggurat import __version__
+from ziggurat.engine.callbacks.divergence import divergence_of
 from ziggurat.engine.random_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
@@ -153,6 +154,9 @@ class _Attempt:
         else:
             asked = trainer.stop_reason if trainer is not None else None
             outcome, code, reason = "stopped", EXIT_STOPPED, asked or self._request.reason or ""
+        held = None if trainer is None else divergence_of(trainer)
+        if held is not None:
+            reason = f"{reason or outcome}. {held.text}"
         self._events.write(
             AttemptEnded(
                 time=time.time(),

@@ -15,6 +15,7 @@ from ziggurat.engine.backend import Backend, ProgramRequest
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.best import KeepBest
 from ziggurat.engine.callbacks.black_box import BlackBox
+from ziggurat.engine.callbacks.divergence import DivergenceWatch
 from ziggurat.engine.callbacks.human import HumanHyperParamSetter
 from ziggurat.engine.callbacks.inference import InferenceRunner
 from ziggurat.engine.callbacks.inferencers import ScalarStats
@@ -182,6 +183,7 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         LogScalars(logged, per_epoch=_points(steps), mean=True, hyperparameters=("learning_rate",)),
         SummariseBatch(),  # costs nothing where the network has no summaries or nobody takes them
         *_validation(spec, program, data, logged),  # what follows sees its numbers
+        DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
         *_savers(spec, store),
         ThroughputTracker(spec.batch_size * spec.accumulate),
@@ -232,8 +234,11 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         every_minutes=rule.every_minutes,
         save_on_stop=spec.on_stop == "save",
     )
-    best = rule.keep_best
-    return [saver] if best is None else [saver, KeepBest(best.tag, mode=best.direction, store=store)]
+    best, validated = rule.keep_best, spec.validation.every_epochs or None
+    if best is None:
+        return [saver]
+    # It judges when the validation has just run, which may be within an epoch.
+    return [saver, KeepBest(best.tag, mode=best.direction, store=store, every_k_epochs=validated)]
 
 
 def _plugins(group: str, uses: Sequence[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ziggurat.engine.averages import with_averages
 from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import CheckpointError
 from ziggurat.layout import JobFolder, checkpoint_step
 
@@ -39,9 +40,9 @@ def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
         return with_averages(CheckpointStore(path.parent, writable=False).load(path.name).arrays)
     if JobFolder(path).checkpoints.is_dir():
         store = CheckpointStore(JobFolder(path).checkpoints, writable=False)
-        best = next((name for name in sorted(store.names()) if name.startswith(("min-", "max-"))), None)
-        if best is not None:
-            return with_averages(store.load(best).arrays)
+        best = best_checkpoint(JobFolder(path))
+        if best is not None and best.basis != "newest":
+            return with_averages(store.load(best.checkpoint.name).arrays)
         newest = store.latest()
         if newest is not None:
             return with_averages(newest[1].arrays)

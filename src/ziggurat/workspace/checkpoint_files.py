@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from ziggurat.errors import CheckpointError, MissingCheckpointError
-from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
+from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint, given_names
+from ziggurat.errors import CheckpointError
+from ziggurat.layout import CheckpointFiles, JobFolder, checkpoint_step
 from ziggurat.workspace.checkpoint_arrays import (
     ArrayDifference,
     ArraySummary,
@@ -27,9 +28,6 @@ __all__ = [
     "remove_checkpoint",
 ]
 
-_BEST: Final = "best"
-_LATEST: Final = "latest"
-
 
 @dataclass(frozen=True)
 class CheckpointSummary:
@@ -40,12 +38,14 @@ class CheckpointSummary:
         step: ``global_step`` that it holds.
         size_bytes: size on disk.
         given_names: names that point at it, such as ``best``.
+        best_by: of the best one, the metric and value that decided; empty for the others.
     """
 
     name: str
     step: int
     size_bytes: int
     given_names: list[str]
+    best_by: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -78,9 +78,13 @@ class CheckpointDetails:
 def list_checkpoints(job: JobFolder) -> list[CheckpointSummary]:
     """Return the complete checkpoints of a job, oldest step first."""
     folder = job.checkpoints
-    given = _given_names(folder)
+    given = given_names(job)
     found = [path for path in folder.iterdir() if checkpoint_step(path.name) is not None] if folder.is_dir() else []
-    return [_summary(path, given) for path in sorted(found, key=lambda path: checkpoint_step(path.name) or 0)]
+    summaries = [_summary(path, given) for path in sorted(found, key=lambda path: checkpoint_step(path.name) or 0)]
+    best = best_checkpoint(job)
+    if best is None or best.basis == "newest":
+        return summaries
+    return [replace(each, best_by=best.why) if each.name == best.checkpoint.name else each for each in summaries]
 
 
 def checkpoint_details(job: JobFolder, name: str) -> CheckpointDetails:
@@ -98,7 +102,7 @@ def checkpoint_details(job: JobFolder, name: str) -> CheckpointDetails:
     with damage_named(files.path):
         meta = json.loads(files.state.read_bytes())["meta"]
         return CheckpointDetails(
-            summary=_summary(files.path, _given_names(job.checkpoints)),
+            summary=_summary(files.path, given_names(job)),
             epoch=int(meta["epoch_num"]),
             scalars={tag: float(point[1]) for tag, point in sorted(meta.get("latest", {}).items())},
             callbacks=sorted(each for each, state in meta.get("callbacks", {}).items() if state is not None),
@@ -124,7 +128,7 @@ def remove_checkpoint(job: JobFolder, name: str) -> str:
         CheckpointError: where it is not there, or a given name points at it.
     """
     path = _find(job, name).path
-    pointing = sorted(given for given, target in _given_names(job.checkpoints).items() if target == path.name)
+    pointing = sorted(given for given, target in given_names(job).items() if target == path.name)
     if pointing:
         raise CheckpointError(
             f"A checkpoint that a name points at is kept: `{pointing[0]}` is {path.name}.",
@@ -139,25 +143,7 @@ def remove_checkpoint(job: JobFolder, name: str) -> str:
 
 
 def _find(job: JobFolder, name: str) -> CheckpointFiles:
-    checkpoints, given = list_checkpoints(job), _given_names(job.checkpoints)
-    names = [checkpoint.name for checkpoint in checkpoints]
-    best = best_given_name(given)
-    meant = best if name == _BEST and best is not None else name
-    wanted = names[-1] if meant == _LATEST and names else given.get(meant, meant)
-    if wanted not in names:
-        further = [_BEST] if best not in (None, _BEST) else []
-        known = ", ".join([*names, *sorted(given), *further, *([_LATEST] if names else [])]) or "none"
-        raise MissingCheckpointError(
-            f"There is no checkpoint `{name}` in {job.path}.", advice=f"There are: {known}.", details={"name": name}
-        )
-    return CheckpointFiles(job.checkpoints / wanted)
-
-
-def _given_names(folder: Path) -> dict[str, str]:
-    try:
-        return json.loads((folder / CHECKPOINT_NAMES).read_bytes())
-    except (OSError, ValueError):
-        return {}
+    return CheckpointFiles(job.checkpoints / find_checkpoint(job, name).name)
 
 
 def _summary(path: Path, given: dict[str, str]) -> CheckpointSummary:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ziggurat.entities import Divergence
+from ziggurat.entities.divergence import divergence_after
 from ziggurat.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointRemoved,
     CheckpointSaved,
+    DivergenceNoticed,
     EpochEnded,
     ErrorRaised,
     Event,
@@ -37,6 +40,7 @@ class JobHistory:
         epoch: epoch of that step.
         scalars: newest value of each tag that still holds.
         checkpoints: by name, in the order of saving.
+        divergence: that holds; None where the training did not diverge, or recovered.
     """
 
     attempts: int = 0
@@ -48,6 +52,7 @@ class JobHistory:
     epoch: int = 0
     scalars: dict[str, ScalarLogged] = field(default_factory=dict)
     checkpoints: dict[str, CheckpointSaved] = field(default_factory=dict)
+    divergence: Divergence | None = None
 
     def apply(self, event: Event) -> None:
         """Take one event; those that say nothing of the state are passed over."""
@@ -71,6 +76,8 @@ class JobHistory:
                 self.checkpoints[event.name] = event
             case CheckpointRemoved():
                 self.checkpoints.pop(event.name, None)
+            case DivergenceNoticed():
+                self.divergence = divergence_after(event)
             case _:
                 pass
 
@@ -90,6 +97,8 @@ class JobHistory:
                     )
         self.checkpoints = {name: saved for name, saved in self.checkpoints.items() if saved.step <= event.global_step}
         self.epoch = source.epoch if source is not None else 0
+        if self.divergence is not None and self.divergence.noticed_step > event.global_step:
+            self.divergence = None
 
     def _reach(self, step: int, epoch: int) -> None:
         if step >= self.global_step:

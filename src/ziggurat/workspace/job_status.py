@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import psutil
 
-from ziggurat.entities import Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content
@@ -43,6 +44,8 @@ class JobStatus:
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
         scalars: newest value of each tag.
         last_checkpoint: name of the newest checkpoint; empty where there is none.
+        best_checkpoint: in words, the one that is used where nobody names one; empty where there is none.
+        divergence: of a training that diverged, where and how; None where it did not.
         heartbeat_age_s: age of the newest heartbeat; None where there is none.
         pid: process of the worker; None where none is alive.
         host: machine of the newest attempt.
@@ -67,6 +70,8 @@ class JobStatus:
     data_wait_share: float | None
     scalars: dict[str, float]
     last_checkpoint: str
+    best_checkpoint: str
+    divergence: Divergence | None
     heartbeat_age_s: float | None
     pid: int | None
     host: str
@@ -122,6 +127,7 @@ def job_status(path: Path, now: float) -> JobStatus:
     active = state in ("running", "stopping")
     started, progress, ended = history.started, history.progress if active else None, history.ended
     beat = heartbeat if heartbeat is not None and active else None
+    best = best_checkpoint(folder)
     return JobStatus(
         folder=str(path),
         name=str(spec.get("name", "")),
@@ -140,6 +146,8 @@ def job_status(path: Path, now: float) -> JobStatus:
         data_wait_share=progress.data_wait_share if progress else None,
         scalars={tag: point.value for tag, point in sorted(history.scalars.items())},
         last_checkpoint=next(reversed(history.checkpoints), ""),
+        best_checkpoint="" if best is None else best.text,
+        divergence=history.divergence,
         heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
         pid=beat.pid if beat else None,
         host=heartbeat.host if heartbeat else started.host if started else "",

@@ -148,7 +148,7 @@ def test_what_cannot_be_evaluated_fails_with_a_sentence(tmp_path, pictures):
     for number, (fields, words) in enumerate(
         (
             ({"split": "test"}, "`test` is not a known split of this data."),
-            ({"checkpoint": "best"}, "is marked as the best. Use `latest`"),
+            ({"checkpoint": "best"}, "There is no checkpoint `best`"),
             ({"model": str(tmp_path / "gone")}, "must be a readable file"),
         )
     ):

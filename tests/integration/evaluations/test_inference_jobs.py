@@ -84,7 +84,7 @@ def test_a_list_with_labels(client, studio, made, source):
     lines = studio.root.parent / "list.txt"
     lines.write_text("\n".join(text))
 
-    job = client.evaluations.create_many(made["strong"], str(lines), image_folder=str(source), checkpoint="latest")
+    job = client.evaluations.create_many(made["strong"], str(lines), image_folder=str(source), checkpoint="best")
     client.wait(job["id"], every_s=0.1)
 
     chosen = said_of(studio, made["strong"], source, files).argmax(axis=1)

@@ -99,7 +99,12 @@ def test_the_rate_of_a_training_is_set_and_follows_its_schedule_again(ziggurat, 
             10,
             "Only a hyperparameter that was set by hand goes back to its schedule.",
         )
-        assert client.set_hyperparameter(place, "learning_rate", 0.5)["id"] == place
+        code, _, err = ziggurat("job", "rate", place, "0.5")
+        assert code == 3
+        assert "Received: 0.5; the present rate is 0.03125." in err
+        assert "`--yes`" in err
+        assert ziggurat("job", "rate", place, "0.5", "--yes")[0] == 0
+        assert client.set_hyperparameter(place, "learning_rate", 50, force=True)["id"] == place
         assert client.unset_hyperparameter(place, "learning_rate")["id"] == place
         client.delete(place, force=True)
 

@@ -103,3 +103,16 @@ def test_a_job_of_pictures_in_class_folders_too(workers, new_job, pictures):
     one, other = (outcome_of(folder, MAY_DIFFER_WITH_THREADS) for folder in (job, whole))
     assert "meta/batches/source/delivered" in one
     assert differences(one, other) == []
+
+
+def test_the_best_that_is_kept_by_default_survives_too(workers, new_job):
+    changes = {"epochs": 3, "checkpoints": {"every_steps": 4, "keep_last": 1}, "early_stopping": None}
+    whole, job = new_job(**changes), new_job(**changes)
+    assert workers.execute(whole) == 0
+    for how, code in ((f"kill:{STEPS + 3}", -9), (f"term:{LAST + 2}", 75)):
+        assert workers.execute(job, how) == code
+    assert workers.execute(job) == 0
+
+    assert differences(outcome_of(job), outcome_of(whole)) == []
+    assert "names/best" in outcome_of(job)
+    assert "meta/callbacks/KeepBest/tag" in outcome_of(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ziggurat.events import ScalarLogged
+from ziggurat.events import DivergenceNoticed, HyperparameterChanged, ScalarLogged
 from ziggurat.store import Store
 
 
@@ -130,6 +130,43 @@ def test_hyperparameters_are_those_of_a_running_training(ask, train):
 
     assert answer.status_code == 409
     assert "queued" in answer.json()["message"]
+
+
+def test_a_rate_of_more_than_ten_times_needs_force(ask, studio, train):
+    job_id = train()["id"]
+    place = f"/api/v1/jobs/{job_id}/hyperparameters"
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job_id, ("queued",), "running", started=10.0, health="alive")
+    assert ask("POST", place, json={"name": "learning_rate", "value": 0.01}).status_code == 200
+
+    refused = ask("POST", place, json={"name": "learning_rate", "value": 0.11})
+    assert refused.status_code == 422
+    assert refused.json()["received"] == "0.11; the present rate is 0.01"
+    assert "`force` (in a shell `--yes`)" in refused.json()["advice"]
+    assert studio.jobs.hyperparameters(job_id) == {"learning_rate": 0.01}
+    assert ask("POST", place, json={"name": "learning_rate", "value": 0.1}).status_code == 200
+    assert ask("POST", place, json={"name": "learning_rate", "value": 7, "force": True}).status_code == 200
+
+
+def test_marks_and_divergence_are_there_by_rest(ask, studio, train):
+    job_id = train()["id"]
+    said = [
+        HyperparameterChanged(time=2.0, name="learning_rate", value=5, previous=0.01, step=3, source="person"),
+        DivergenceNoticed(
+            time=3.0, state="diverged", tag="cost", value=90.0, step=5, epoch=2, best=0.5, best_epoch=1, noticed_step=9
+        ),
+    ]
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.events.take(job_id, 0, 1, said)
+
+    found = ask("GET", f"/api/v1/jobs/{job_id}").json()["divergence"]
+    assert (found["epoch"], found["value"]) == (2, 90.0)
+    assert found["text"] == "The run diverged at epoch 2: training loss 90, best 0.5 at epoch 1."
+    marks = ask("GET", f"/api/v1/jobs/{job_id}/marks").json()
+    assert [(each["kind"], each["step"], each["time"]) for each in marks] == [
+        ("intervention", 3, 2.0),
+        ("divergence", 5, None),
+    ]
 
 
 def test_a_hyperparameter_set_by_hand_goes_back_to_its_schedule(ask, studio, train):

@@ -181,7 +181,7 @@ def test_memory_and_disk_follow_from_the_network(studio):
     assert memory_finding(spec, size, machine, describe=True)["level"] == "error"
     disk = {"free_bytes": 10**6, "reserve_bytes": 0}
     fits = disk_finding(spec, size, 100, 2, disk)
-    assert (fits["level"], fits["checkpoints"], fits["needed_bytes"]) == ("ok", 6, 6 * 12200)
+    assert (fits["level"], fits["checkpoints"], fits["needed_bytes"]) == ("ok", 8, 8 * 12200)
     assert disk_finding(spec, size, 100, 2, {**disk, "free_bytes": 50_000})["level"] == "error"
     assert disk_finding(spec, size, 100, 2, {**disk, "reserve_bytes": 990_000})["level"] == "warning"
     assert disk_finding(spec, None, 100, 2, {"free_bytes": 1, "reserve_bytes": 2})["level"] == "error"

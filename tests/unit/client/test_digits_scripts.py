@@ -30,7 +30,8 @@ def test_83_an_upload_and_a_path_give_the_same_best_first(http, done, pets, stud
     folder, (name, *_) = _listed(pets, studio)
 
     by_path = http.post(
-        f"{_CLASSIFICATION}/classify_one.json", data={"job_id": done[1], "image_path": f"{folder}/{name}"}
+        f"{_CLASSIFICATION}/classify_one.json",
+        data={"job_id": done[1], "image_path": f"{folder}/{name}", "snapshot_epoch": "2"},
     ).json()["predictions"]
     by_file = http.post(
         f"{_CLASSIFICATION}/classify_one.json?job_id={done[1]}",

@@ -280,3 +280,76 @@ def test_bad_arguments_say_the_rule(make, text):
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert text in str(caught.value)
+
+
+# ---- the best by the primary metric
+
+
+def test_keep_best_auto_keeps_the_best_accuracy(tmp_path):
+    accuracy = PutEachEpoch("validation_accuracy", [0.1, 0.4, 0.4, 0.3, 0.2])
+    cost = PutEachEpoch("validation_cost", [5, 4, 3, 2, 1])
+    train(KeepBest("auto"), accuracy, cost, ModelSaver(tmp_path, max_to_keep=2), epochs=5)
+
+    assert steps(tmp_path) == [8, 16, 20], "the earlier one of equals stays beside the newest"
+    assert CheckpointStore(tmp_path).names() == {"best": "step-00000008"}
+
+
+def test_keep_best_auto_goes_by_loss_without_accuracy(tmp_path):
+    train(
+        KeepBest("auto"),
+        PutEachEpoch("validation_cost", [3, 1, 2]),
+        ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None),
+        epochs=3,
+    )
+
+    assert CheckpointStore(tmp_path).names() == {"best": "step-00000008"}
+
+
+def test_keep_best_auto_without_validation_keeps_the_newest(tmp_path):
+    memory = train(
+        KeepBest("auto"),
+        PutEachEpoch("cost", [1, 2, 3]),
+        ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None),
+        epochs=3,
+    )
+
+    assert steps(tmp_path) == [12]
+    assert memory.of_type(Message) == []
+
+
+def test_keep_best_auto_judges_within_epochs_too(tmp_path):
+    class Put(Callback):
+        def trigger_step(self):
+            if self.global_step % 2 == 0:
+                self.trainer.put("validation_cost", abs(self.global_step - 6))
+
+    saver = ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None)
+    memory = train(KeepBest("auto", every_k_epochs=0.5), Put(), saver, epochs=3)
+
+    assert steps(tmp_path) == [6, 12]
+    assert (6, "best") in saved(memory)
+
+
+def test_keep_best_auto_never_counts_an_old_measurement(tmp_path):
+    class PutTwice(Callback):
+        def trigger(self):
+            if self.epoch_num % 2 == 0:
+                self.trainer.put("validation_cost", self.epoch_num)
+
+    train(KeepBest("auto"), PutTwice(), ModelSaver(tmp_path), epochs=5)
+
+    assert CheckpointStore(tmp_path).names() == {"best": "step-00000008"}
+
+
+def test_keep_best_auto_knows_its_best_after_a_resume(tmp_path):
+    def trainer(values):
+        saver = ModelSaver(tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=None)
+        return make_trainer(KeepBest("auto"), PutEachEpoch("validation_cost", values), saver)
+
+    trainer([3, 1, 2]).train(3)
+    resumed = trainer([3, 1, 2, 1.5, 2])
+    resumed.load_state(CheckpointStore(tmp_path).load("step-00000012"))
+    resumed.train(5)
+
+    assert steps(tmp_path) == [8, 20]
+    assert CheckpointStore(tmp_path).names() == {"best": "step-00000008"}

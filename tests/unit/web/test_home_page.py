@@ -143,7 +143,16 @@ def test_models_are_listed_with_what_they_came_to(
     answer = visit.get("/")
     said = text_of(answer)
     assert rows_of(answer) == [job.id]
-    for words in ("tiny", "mlp", "no framework", "pets", "0.91 validation_accuracy", "night", "zoo", "1 min 05 s"):
+    for words in (
+        "tiny",
+        "mlp",
+        "no framework",
+        "pets",
+        "0.91 validation accuracy, epoch 1 checkpoint not kept",
+        "night",
+        "zoo",
+        "1 min 05 s",
+    ):
         assert words in said
     assert "a &lt;b&gt;note" in answer.text
     assert f'href="/models/{job.id}"' in answer.text
@@ -211,7 +220,7 @@ def test_a_sweep_is_shown_with_its_best_job(visit: Any, studio: Studio, store: S
     note = re.search(r'id="sweep">.*?</div>', answer.text, re.S)
     assert note is not None
     assert f'href="/models/{jobs[1].id}"' in note[0]
-    assert "the highest validation_accuracy of <strong>0.8</strong>" in note[0]
+    assert "the highest validation accuracy of <strong>0.8</strong> (no checkpoint yet)" in note[0]
     assert "2 queued" in note[0]
 
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.unit.checkpoint_samples import write_checkpoint
 from ziggurat.entities import JobFilter, NewJob
 from ziggurat.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
+    DivergenceNoticed,
     ErrorRaised,
+    HyperparameterChanged,
     Message,
     Progress,
     ScalarLogged,
@@ -362,13 +365,14 @@ def test_the_best_checkpoint_is_marked_and_one_is_deleted(visit, store, studio, 
     ]
     job = begun(*saved)
     for each in saved:
-        (Path(job.folder) / "checkpoints" / each.name).mkdir(parents=True)
+        write_checkpoint(job.folder, each.step, each.epoch, validation_accuracy=each.scalars["validation_accuracy"])
     store.jobs.move(job.id, ("running",), "stopped", ended=14.0)
     page = visit.get(f"/models/{job.id}").text
     rows = dict(re.findall(r'<tr id="(step-\d+)">(.*?)</tr>', page, re.S))
 
     assert list(rows) == ["step-00000020", "step-00000010", "step-00000005"], "the newest first"
-    assert [name for name, row in rows.items() if "highest validation_accuracy" in row] == ["step-00000010"]
+    assert [name for name, row in rows.items() if "validation accuracy 0.9" in row] == ["step-00000010"]
+    assert "Best of the kept checkpoints: step 10, epoch 1 (validation accuracy 0.9)." in page
     assert visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete").status_code == 303
     assert [each.name for each in studio.jobs.checkpoints(job.id)] == ["step-00000010", "step-00000020"]
     again = visit.post(f"/jobs/{job.id}/checkpoints/step-00000005/delete")
@@ -454,3 +458,86 @@ def test_the_whole_spec_is_on_the_page(visit, train):
 
     assert shown is not None
     assert json.loads(html.unescape(shown[1])) == json.loads(json.dumps(job.spec))
+
+
+# ---- divergence, marks, and rates that are far larger
+
+_DIVERGED = DivergenceNoticed(
+    time=12.0, state="diverged", tag="validation_cost", value=948.0, step=18, epoch=9, best=1.21, best_step=16,
+    best_epoch=8, noticed_step=20,
+)  # fmt: skip
+_BY_HAND = HyperparameterChanged(time=11.5, name="learning_rate", value=5.0, previous=0.01, step=17, source="person")
+
+
+def test_divergence_is_said_with_the_way_back(visit, begun):
+    saved = [CheckpointSaved(time=13.0, name=f"step-{step:08}", step=step, epoch=step // 2) for step in (16, 18, 20)]
+    job = begun(*saved, _DIVERGED)
+    for each in saved:
+        write_checkpoint(job.folder, each.step, each.epoch)
+    page = visit.get(f"/models/{job.id}").text
+
+    banner = re.search(r'id="job-diverged".*?</div>', page, re.S)[0]
+    assert "The run diverged at epoch 9: validation loss 948, best 1.21 at epoch 8." in _words(banner)
+    assert f'href="/models/new?model={job.id}&amp;checkpoint=step-00000016"' in banner, "the newest one before it"
+    assert "Start from step 16" in _words(banner)
+    assert '<span class="badge warning" title="The run diverged at epoch 9' in visit.get("/").text
+
+
+def test_divergence_without_a_checkpoint_before_says_so(visit, begun):
+    job = begun(_DIVERGED)
+
+    assert "No checkpoint of before is left" in visit.get(f"/models/{job.id}").text
+
+
+def test_interventions_and_attempts_are_marks_in_a_table(visit, begun, studio, store):
+    job = begun(_BY_HAND, _DIVERGED, AttemptEnded(time=13.0, outcome="stopped", exit_code=75, reason="paused by ann"))
+    again = AttemptStarted(time=20.0, attempt=2, pid=8, host="here", backend="null", release="1", global_step=20)
+    store.events.take(job.id, 1, 2, [again])
+
+    marks = [(mark.kind, mark.step, mark.text) for mark in studio.jobs.marks(job.id)]
+    assert marks == [
+        ("intervention", 17, "Learning rate set by hand: 0.01 to 5"),
+        ("divergence", 18, _DIVERGED_TEXT),
+        ("attempt", 20, "Attempt 2 after: paused by ann"),
+    ]
+    page = visit.get(f"/models/{job.id}").text
+    table = re.search(r'<details id="job-marks">.*?</details>', page, re.S)[0]
+    assert all(text in _words(table) for _, _, text in marks)
+    drawn = json.loads(html.unescape(re.search(r'data-marks="([^"]*)"', page)[1]))
+    assert [(each["kind"], each["step"]) for each in drawn] == [(kind, step) for kind, step, _ in marks]
+
+
+_DIVERGED_TEXT = "The run diverged at epoch 9: validation loss 948, best 1.21 at epoch 8."
+
+
+def test_a_rate_far_above_the_present_one_is_confirmed(visit, studio, begun):
+    job = begun()
+    place = f"/jobs/{job.id}/learning-rate"
+    page = visit.post(place, data={"value": "5"})
+
+    assert page.status_code == 422
+    assert studio.jobs.hyperparameters(job.id) == {}
+    assert "A learning rate of more than 10 times the present one must be confirmed" in _words(page.text)
+    assert "Received: 5; the present rate is 0.01." in _words(page.text)
+    assert '<button id="rate-force" name="force" value="true">Set it anyway</button>' in page.text
+    assert visit.post(place, data={"value": "5", "force": "true"}).status_code == 303
+    assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 5.0}
+    assert visit.post(place, data={"value": "50"}).status_code == 303, "ten times what was set by hand"
+
+
+def test_home_says_where_the_best_value_has_no_checkpoint(visit, begun):
+    curve = [(20, 1, 0.2329), (40, 2, 0.14), (60, 3, 0.1575)]
+    points = [
+        ScalarLogged(time=14.0, tag="validation_accuracy", value=value, step=step, epoch=epoch)
+        for step, epoch, value in [(0, 0, 0.9), *curve]
+    ]
+    job = begun(*points, CheckpointSaved(time=15.0, name="step-00000060", step=60, epoch=3))
+    write_checkpoint(job.folder, 60, 3, validation_accuracy=0.1575)
+
+    row = _words(re.search(rf'<tr id="row-{job.id}">.*?</tr>', visit.get("/").text, re.S)[0])
+    assert "0.1575 validation accuracy, epoch 3 0.2329 at epoch 1, checkpoint not kept" in row
+    assert "0.2329 at epoch 1, checkpoint not kept." in _words(visit.get(f"/models/{job.id}").text)
+
+
+def _words(content: str) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", content))).strip()

@@ -3,10 +3,11 @@ import uPlot from "uplot";
 import looks from "uplot/dist/uPlot.min.css";
 import { clockText, colours, durationText, el, numberText, swatch } from "./dom.js";
 import { linesOf, tableOf } from "./lines.js";
+import { drawMarks, labelOf, marksOf, textsAt } from "./marks.js";
 
 const HEIGHT_PX = 224;
 const ROWS = 200;
-const TOKENS = ["--ink-soft", "--line", ...[1, 2, 3, 4, 5, 6].map((number) => `--series-${number}`)];
+const TOKENS = ["--ink-soft", "--line", "--bad", ...[1, 2, 3, 4, 5, 6].map((number) => `--series-${number}`)];
 const X_NAMES = { step: "Step", epoch: "Epoch", time: "Time" };
 
 const TIME_STEPS_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800];
@@ -36,10 +37,12 @@ export class Chart {
     this.place = el("p", { class: "curve-place" });
     this.spoken = el("p", { class: "visually-hidden", "aria-live": "polite" });
     this.note = el("p", { class: "curve-note" });
+    this.marks = [];
+    this.mark = labelOf();
     this.table = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Values of ${group.title}` });
     this.details = el("details", { ontoggle: () => this.#showTable() }, el("summary", {}, "Values as a table"), this.table);
     const head = el("div", { class: "curve-head" }, el("h3", {}, group.title), el("span", {}, this.resetButton, this.pinButton));
-    this.element = el("div", { class: "curve", "data-curve": group.key }, head, this.canvas, this.legend, this.place, this.note, this.spoken, this.details);
+    this.element = el("div", { class: "curve", "data-curve": group.key }, head, this.canvas, this.mark, this.legend, this.place, this.note, this.spoken, this.details);
     this.observer = new ResizeObserver(() => this.plot?.setSize({ width: this.canvas.clientWidth, height: HEIGHT_PX }));
     this.observer.observe(this.canvas);
   }
@@ -49,6 +52,7 @@ export class Chart {
     this.settings = settings;
     this.lines = linesOf(group, runs, settings.isEqual);
     this.data = tableOf(this.lines, settings);
+    this.marks = runs.length ? marksOf(runs[0], settings) : [];
     const looks = JSON.stringify([this.lines.map((line) => [line.run.id, line.tag, line.label]), settings.isLog, settings.x, settings.smoothing > 0]);
     if (!this.plot || looks !== this.drawn) this.#build(looks);
     else if (this.isZoomed) {
@@ -92,7 +96,7 @@ export class Chart {
         { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : numberText(tick))) },
       ],
       series: [{ label: X_NAMES[this.settings.x] }, ...series],
-      hooks: { setCursor: [(plot) => this.#moved(plot.cursor.idx)], setScale: [(plot, key) => key === "x" && this.#scaled(plot)] },
+      hooks: { draw: [(plot) => drawMarks(plot, this.marks, colour)], setCursor: [(plot) => this.#moved(plot)], setScale: [(plot, key) => key === "x" && this.#scaled(plot)] },
     };
     this.plot = new uPlot(options, this.data, this.canvas);
   }
@@ -111,8 +115,11 @@ export class Chart {
     this.plot.setData(this.data, true);
   }
 
-  #moved(index) {
-    this.index = index ?? null;
+  #moved(plot) {
+    this.index = plot.cursor.idx ?? null;
+    const texts = textsAt(plot, this.marks);
+    this.mark.textContent = texts.join(" · ");
+    this.mark.hidden = texts.length === 0;
     this.#showLegend();
   }
 

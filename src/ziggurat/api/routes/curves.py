@@ -12,7 +12,7 @@ from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Viewer
 from ziggurat.api.routes.answers import answer
 from ziggurat.api.routes.shapes import CurveShape
-from ziggurat.entities import Curve
+from ziggurat.entities import Curve, Mark
 
 __all__ = ["router"]
 
@@ -32,6 +32,12 @@ _Digits = Annotated[
 def tags(studio: Held, _who: Viewer, job_id: str) -> Response:
     """Return the names of a job's curves."""
     return answer(studio.jobs.tags(job_id))
+
+
+@router.get("/jobs/{job_id}/marks", response_model=list[Mark])
+def marks(studio: Held, _who: Viewer, job_id: str) -> Response:
+    """Return the moments that explain a job's curves: interventions, new attempts, a divergence."""
+    return answer(studio.jobs.marks(job_id))
 
 
 @router.get("/jobs/{job_id}/curves", response_model=list[CurveShape])

@@ -28,6 +28,7 @@ class _Reorder(RequestBody):
 class _Hyperparameter(RequestBody):
     name: str = Field(max_length=200, description="Such as `learning_rate`.")
     value: float = Field(allow_inf_nan=False)
+    force: bool = Field(False, description="Also a learning rate of more than ten times the present one.")
 
 
 @router.get("/jobs", response_model=JobPageShape)
@@ -134,7 +135,7 @@ def reorder_job(studio: Held, who: Trainer, job_id: str, body: _Reorder) -> Resp
 @router.post("/jobs/{job_id}/hyperparameters", response_model=JobShape)
 def set_hyperparameter(studio: Held, who: Trainer, job_id: str, body: _Hyperparameter) -> Response:
     """Set a hyperparameter of a running training; it acts within a tenth of an epoch."""
-    studio.jobs.set_hyperparameter(job_id, body.name, body.value)
+    studio.jobs.set_hyperparameter(job_id, body.name, body.value, force=body.force)
     studio.people.note(who, "job.hyperparameter", job_id, name=body.name, value=body.value)
     return answer(studio.jobs.get(job_id))
 

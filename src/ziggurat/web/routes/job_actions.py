@@ -55,12 +55,17 @@ def act(
 
 @router.post("/jobs/{job_id}/learning-rate", include_in_schema=False)
 def set_learning_rate(
-    request: Request, studio: Held, who: Trainer, job_id: str, value: Annotated[str, Form()] = ""
+    request: Request,
+    studio: Held,
+    who: Trainer,
+    job_id: str,
+    value: Annotated[str, Form()] = "",
+    force: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Set the learning rate of a training that runs."""
+    """Set the learning rate of a training that runs; one of more than ten times the present one by ``force`` only."""
     try:
         number = _rate(value)
-        studio.jobs.set_hyperparameter(job_id, "learning_rate", number)
+        studio.jobs.set_hyperparameter(job_id, "learning_rate", number, force=force)
     except ZigguratError as error:
         return _refused(request, studio, job_id, error, learning_rate=value)
     studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=number)

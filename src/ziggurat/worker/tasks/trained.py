@@ -19,8 +19,9 @@ from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.program import Program
 from ziggurat.engine.tasks import OpensTrained, TrainedNetwork
 from ziggurat.engine.trainer import RunState
-from ziggurat.errors import CheckpointError, DataError
-from ziggurat.layout import JobFolder, best_given_name
+from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
+from ziggurat.errors import DataError
+from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, load_train_spec
 from ziggurat.worker.build import load_backend, program_request
 from ziggurat.worker.data import JobData
@@ -67,8 +68,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
 
     Args:
         folder: the job folder.
-        checkpoint: its name, a given name, ``best`` or ``latest``; None for the best where one is marked, else the
-            latest.
+        checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, else the latest.
 
     Raises:
         SpecError: where its spec is damaged.
@@ -128,20 +128,13 @@ class _ProgramNetwork:
 
 def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
     store = CheckpointStore(job.checkpoints, writable=False)
-    given = store.names()
-    best = best_given_name(given)
-    if name == "best" and best is None:
-        raise CheckpointError(
-            f"No checkpoint of {job.path} is marked as the best.",
-            advice="Use `latest`, or train with: --set checkpoints.keep_best=validation_error.",
-        )
-    wanted = best if name in (None, "best") else name
-    if wanted not in (None, "latest"):
-        return given.get(wanted, wanted), store.load(wanted)
-    newest = store.latest()
-    if newest is None:
-        raise CheckpointError(f"The job {job.path} must have a checkpoint.", advice="Train it first.")
-    return newest[0].name, newest[1]
+    best = best_checkpoint(job) if name is None else None
+    if name == "latest" or (best is not None and best.basis == "newest"):
+        newest = store.latest()  # the newest that is whole
+        if newest is not None:
+            return newest[0].name, newest[1]
+    found = find_checkpoint(job, name or "").name
+    return found, store.load(found)
 
 
 def _class_names(path: Path) -> list[str]:

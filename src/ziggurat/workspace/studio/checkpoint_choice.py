@@ -1,18 +1,26 @@
-"""Owns which checkpoint of a model is meant: by its name, a given name, ``best``, ``latest``, or without any."""
+"""The checkpoint of a model that a name means: its own name, a given name, ``best``, ``latest``, or none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ziggurat.entities import Job
-from ziggurat.errors import CheckpointError, JobError, MissingCheckpointError
-from ziggurat.layout import JobFolder, best_given_name
-from ziggurat.workspace.checkpoint_files import CheckpointSummary, list_checkpoints
+from ziggurat.entities.best_checkpoint import (
+    BestCheckpoint,
+    KeptCheckpoint,
+    best_checkpoint,
+    find_checkpoint,
+    given_names,
+    kept_checkpoints,
+)
+from ziggurat.errors import CheckpointError, JobError
+from ziggurat.layout import JobFolder
 
-__all__ = ["chosen_checkpoint"]
+__all__ = ["best_of_model", "checkpoint_choices", "checkpoint_marks", "checkpoints_of_model", "chosen_checkpoint"]
 
 
-def chosen_checkpoint(job: Job, name: str = "") -> CheckpointSummary:
+def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
     """Return the checkpoint of a training that a name means now.
 
     Args:
@@ -26,24 +34,45 @@ def chosen_checkpoint(job: Job, name: str = "") -> CheckpointSummary:
     """
     if job.kind != "train":
         raise JobError("This needs a job of kind train.", received=f"{job.id}, of kind {job.kind}")
-    found = list_checkpoints(JobFolder(Path(job.folder)))
-    if not found:
+    folder = JobFolder(Path(job.folder))
+    if not kept_checkpoints(folder):
         raise CheckpointError(
             "A model that is used has a checkpoint.",
             received=f"{job.id}, which is {job.state} and has none",
             advice="Let it train first.",
         )
-    wanted = name
-    if name in ("", "best"):
-        wanted = best_given_name(given for each in found for given in each.given_names) or ("" if name else "latest")
-    if wanted == "latest":
-        return found[-1]
-    for each in found:
-        if wanted and wanted in (each.name, *each.given_names):
-            return each
-    known = sorted({known for each in found for known in (each.name, *each.given_names)})
-    raise MissingCheckpointError(
-        f"There is no checkpoint `{name}` of {job.id}.",
-        advice=f"There are: {', '.join(known)}.",
-        details={"name": name},
-    )
+    return find_checkpoint(folder, name)
+
+
+def best_of_model(job: Job) -> BestCheckpoint | None:
+    """Return the checkpoint of a training that is used where nobody names one; None where it has none."""
+    return best_checkpoint(JobFolder(Path(job.folder)))
+
+
+def checkpoints_of_model(job: Job) -> list[KeptCheckpoint]:
+    """Return the checkpoints of a training with the values that were measured at them, the oldest step first."""
+    return kept_checkpoints(JobFolder(Path(job.folder)))
+
+
+def checkpoint_marks(job: Job) -> Mapping[str, tuple[str, ...]]:
+    """Return checkpoint → the names that people and callbacks gave it, in the order of their letters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for given, target in sorted(given_names(JobFolder(Path(job.folder))).items()):
+        found[target] = (*found.get(target, ()), given)
+    return found
+
+
+def checkpoint_choices(job: Job) -> list[tuple[str, str]]:
+    """Return (value, text) of what can be chosen: the best with the step that it is now, then each, the newest first.
+
+    It is empty where there is no checkpoint.
+    """
+    best, marks = best_of_model(job), checkpoint_marks(job)
+    if best is None:
+        return []
+    found = [("", best.text)]
+    for each in reversed(checkpoints_of_model(job)):
+        is_best = each.name == best.checkpoint.name and best.basis != "newest"
+        words = f" – best ({best.why})" if is_best else "".join(f", {name}" for name in marks.get(each.name, ()))
+        found.append((each.name, f"{each.place[:1].upper()}{each.place[1:]}{words}"))
+    return found

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Attempt, Checkpoint, Curve, Job, JobChange, JobFilter, JobPage, NewJob
+from ziggurat.entities import (
+    INTERVENTION,
+    Attempt,
+    Checkpoint,
+    Curve,
+    Job,
+    JobChange,
+    JobFilter,
+    JobPage,
+    Mark,
+    NewJob,
+)
+from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.job_file import record_of, write_job_file
@@ -16,6 +31,9 @@ from ziggurat.workspace.checkpoint_files import remove_checkpoint
 __all__ = ["Jobs"]
 
 _LOG_BYTES: Final = 64 << 10
+_MOST_MARKS: Final = 200
+_MOST_TIMES: Final = 10
+"""A learning rate set by hand that is larger than so many times the present one must be confirmed."""
 
 
 class Jobs:
@@ -166,10 +184,31 @@ class Jobs:
         """
         return self._store.curves.some(job_id, tags, since_step=since_step, max_points=max_points)
 
+    def extremes(self, job_ids: Iterable[str], tag: str, *, largest: bool) -> dict[str, tuple[int, int, float]]:
+        """Return id → (step, epoch, value) of the best point of a curve; jobs without one are left out."""
+        return self._store.curves.extremes(job_ids, tag, largest=largest)
+
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
-        place = JobFolder(Path(self.get(job_id).folder)).checkpoints
-        return [each for each in self._store.curves.checkpoints(job_id) if (place / each.name).is_dir()]
+        folder = JobFolder(Path(self.get(job_id).folder))
+        found = [each for each in self._store.curves.checkpoints(job_id) if (folder.checkpoints / each.name).is_dir()]
+        best = best_checkpoint(folder) if found else None
+        if best is None or best.basis == "newest":
+            return found
+        return [replace(each, best_by=best.why) if each.name == best.checkpoint.name else each for each in found]
+
+    def marks(self, job_id: str) -> list[Mark]:
+        """Return the moments that explain a job's curves by step: interventions, new attempts, a divergence."""
+        said = self.messages(job_id, levels=(INTERVENTION,), limit=_MOST_MARKS)
+        found = [Mark(kind=INTERVENTION, step=each.step, text=each.text, time=each.time) for each in said]
+        for before, each in itertools.pairwise(self.attempts(job_id)):
+            why = before.reason or before.outcome
+            text = f"Attempt {each.number}" + (f" after: {why}" if why else "")
+            found.append(Mark(kind="attempt", step=each.first_step, text=text, time=each.started))
+        divergence = self.get(job_id).divergence
+        if divergence is not None:
+            found.append(Mark(kind="divergence", step=divergence.step, text=divergence.text))
+        return sorted(found, key=lambda mark: mark.step)
 
     def remove_checkpoint(self, job_id: str, name: str) -> None:
         """Remove a checkpoint of a job that is not running.
@@ -247,12 +286,18 @@ class Jobs:
         lines = _lines(JobFolder(Path(self.get(job_id).folder)).hyperparameters)
         return {name: value for name, text in lines if (value := _number(text.partition("#")[0])) is not None}
 
-    def set_hyperparameter(self, job_id: str, name: str, value: float) -> None:
+    def set_hyperparameter(self, job_id: str, name: str, value: float, *, force: bool = False) -> None:
         """Set a hyperparameter of a running training; it acts within a tenth of an epoch.
+
+        Args:
+            job_id: of the job.
+            name: such as ``learning_rate``.
+            value: the new value.
+            force: set a learning rate of more than ten times the present one, too.
 
         Raises:
             JobError: where the job does not run.
-            ConfigurationError: where the name is none.
+            ConfigurationError: where the name is none, or the learning rate is that large and ``force`` is not given.
         """
         job = self.get(job_id)
         if not job.is_active or job.kind != "train":
@@ -260,6 +305,8 @@ class Jobs:
         if not name.isidentifier():
             raise ConfigurationError("A hyperparameter has a name.", received=repr(name))
         path = JobFolder(Path(job.folder)).hyperparameters
+        if name == "learning_rate" and not force:
+            _check_rate(self.hyperparameters(job_id).get(name), job, value)
         known = {**dict(_lines(path)), name: repr(float(value))}
         write_whole(path, "".join(f"{each}: {text}\n" for each, text in known.items()), "The hyperparameter")
 
@@ -315,6 +362,20 @@ def _lines(path: Path) -> list[tuple[str, str]]:
         return []
     pairs = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines())
     return [(name.strip(), text.strip()) for name, colon, text in pairs if colon]
+
+
+def _check_rate(by_hand: float | None, job: Job, value: float) -> None:
+    """Refuse a learning rate that is so much larger than the present one that the training is likely to diverge."""
+    used = job.scalars.get("learning_rate")
+    present = by_hand if by_hand is not None or used is None else used.last
+    if present is None or not math.isfinite(present) or present <= 0 or value <= _MOST_TIMES * present:
+        return
+    raise ConfigurationError(
+        f"A learning rate of more than {_MOST_TIMES} times the present one must be confirmed: trainings diverge of it.",
+        received=f"{value:g}; the present rate is {present:g}",
+        advice="Confirm it with `force` (in a shell `--yes`), or choose a smaller one.",
+        details={"field": "learning_rate", "present": present, "confirm": "force"},
+    )
 
 
 def _number(text: str) -> float | None:

@@ -86,8 +86,10 @@ def checkpoints_kept(spec: TrainSpec, steps: int | None) -> int:
     saves = math.ceil(spec.epochs / rule.every_epochs) if rule.every_epochs else 1
     if rule.every_steps is not None and steps is not None:
         saves += steps // rule.every_steps
-    kept = saves if rule.keep_last is None else min(saves, rule.keep_last)
-    return max(1, kept) + (1 if rule.keep_best is not None else 0)
+    if rule.keep_last is None:
+        return max(1, saves)
+    beside = 0 if rule.keep_best is None else 1  # the best one, where it is none of the newest
+    return max(1, min(saves, rule.keep_last + beside))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,108 @@
+"""What a worker says of a divergence, and what a person set by hand, in the store; a resume undoes what it repeats."""
+
+from __future__ import annotations
+
+import pytest
+from store_samples import ended, message, new_job, point, started
+
+from ziggurat.entities import JobFilter
+from ziggurat.events import DivergenceNoticed, HyperparameterChanged
+from ziggurat.store import Store
+
+
+def diverged(noticed: int, state: str = "diverged", **fields: object) -> DivergenceNoticed:
+    values = {"tag": "validation_cost", "value": 948.0, "step": 10, "epoch": 2, "best": 1.21, "best_epoch": 1}
+    return DivergenceNoticed(time=5.0, state=state, noticed_step=noticed, **{**values, **fields})  # pyright: ignore
+
+
+def by_hand(step: int, value: float, source: str = "person") -> HyperparameterChanged:
+    return HyperparameterChanged(time=3.0, name="learning_rate", value=value, previous=0.01, step=step, source=source)
+
+
+def test_divergence_is_a_part_of_the_job(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    assert store.events.take("a", 0, 1, [started(), diverged(30)])
+
+    held = store.jobs.get("a").divergence
+    assert held is not None
+    assert held.text == "The run diverged at epoch 2: validation loss 948, best 1.21 at epoch 1."
+    (listed,) = store.jobs.page(JobFilter(conditions=(("facts.divergence.epoch", "=", 2),))).jobs
+    assert listed.divergence == held
+
+
+def test_divergence_goes_when_the_run_recovered(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    store.events.take("a", 0, 1, [started(), diverged(30)])
+    store.events.take("a", 1, 2, [diverged(60, "recovered")])
+
+    assert store.jobs.get("a").divergence is None
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+@pytest.mark.parametrize(("resumed_at", "holds"), [(29, False), (30, True)])
+def test_divergence_is_undone_by_an_earlier_resume(
+    store: Store, in_one_batch: bool, resumed_at: int, holds: bool
+) -> None:
+    store.jobs.add(new_job("a"))
+    first, second = [started(), diverged(30)], [started(6.0, attempt=2, at=resumed_at)]
+    if in_one_batch:
+        store.events.take("a", 0, 2, [*first, *second])
+    else:
+        store.events.take("a", 0, 1, first)
+        store.events.take("a", 1, 2, second)
+
+    assert (store.jobs.get("a").divergence is not None) is holds
+
+
+def test_divergence_without_a_number_is_said(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    store.events.take("a", 0, 1, [diverged(30, value=None, best=None)])
+
+    held = store.jobs.get("a").divergence
+    assert held is not None
+    assert held.text == "The run diverged at epoch 2: validation loss is no finite number."
+
+
+def test_divergence_is_forgotten_with_a_reset(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    store.events.take("a", 0, 1, [started(), diverged(30)])
+    store.events.reset("a")
+
+    assert store.jobs.get("a").divergence is None
+
+
+def test_interventions_are_messages_of_their_own(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    events = [started(), by_hand(4, 5.0), by_hand(8, 0.02, "schedule"), message("Look."), point("loss", 9, 1.0)]
+    store.events.take("a", 0, 1, events)
+
+    (said,) = store.curves.messages("a", levels=("intervention",))
+    assert (said.step, said.text) == (4, "Learning rate set by hand: 0.01 to 5")
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+def test_interventions_of_repeated_steps_go(store: Store, in_one_batch: bool) -> None:
+    store.jobs.add(new_job("a"))
+    first = [started(), by_hand(4, 0.1), by_hand(8, 5.0), ended(outcome="stopped")]
+    second = [started(20.0, attempt=2, at=4), by_hand(4, 0.3)]
+    if in_one_batch:
+        store.events.take("a", 0, 2, [*first, *second])
+    else:
+        store.events.take("a", 0, 1, first)
+        store.events.take("a", 1, 2, second)
+
+    kept = store.curves.messages("a", levels=("intervention",))
+    assert [said.text.rpartition(" ")[2] for said in kept] == ["0.1", "0.3"]
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(True, (20, 2, 0.5)), (False, (40, 4, 0.25))])
+def test_extremes_are_of_trained_networks_and_the_first(
+    store: Store, largest: bool, expected: tuple[int, int, float]
+) -> None:
+    for job_id in ("a", "b"):
+        store.jobs.add(new_job(job_id))
+    values = [(0, 0.75 if largest else 0.0), (10, 0.375), (20, 0.5), (30, 0.5), (40, 0.25), (50, 0.25)]
+    points = [point("accuracy", step, value, epoch=step // 10) for step, value in values]
+    store.events.take("a", 0, 1, [started(), *points, point("accuracy", 60, float("nan"))])
+
+    assert store.curves.extremes(["a", "b"], "accuracy", largest=largest) == {"a": expected}
