@@ -200,7 +200,7 @@ class TrainSpec(SpecModel):
         title="Learning rate",
         help="Base rate that the schedule starts from; usually 0.0001 to 0.1.",
         group="Learning rate",
-        ge=0,
+        gt=0,
     )
     schedule: Schedule = spec_field(
         factory=StepSchedule,

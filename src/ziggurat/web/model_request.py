@@ -91,7 +91,9 @@ def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
         received = f" Received: {each['received']}." if "received" in each else ""
         sentence = f"{each['rule']}.{received}"
         place = _place(form, each["field"])
-        found.setdefault(place, sentence if place else f"{sentence} {each['advice']}".strip())
+        # At its field the advice would repeat the hint; a question is news there too.
+        is_hint = bool(place) and not each["advice"].startswith("Did you mean")
+        found.setdefault(place, sentence if is_hint else f"{sentence} {each['advice']}".strip())
     return found
 
 

@@ -98,6 +98,15 @@ def test_28_30_wrong_fields_are_all_named_and_no_job_is_left(ask):
     assert ask("GET", "/index.json").json()["datasets"] == []
 
 
+@pytest.mark.parametrize("rate", ["0,01", "0"])
+def test_digits_form_refuses_a_rate_that_is_none(model, ask, rate):
+    answer = model(learning_rate=rate)
+
+    assert answer.status_code == 400
+    assert list(answer.json()["errors"]) == ["learning_rate"]
+    assert ask("GET", "/index.json").json()["models"] == []
+
+
 def test_34_a_data_set_of_lists_is_made_of_uploads(ask, pictures, studio):
     lines = "".join(f"{path} {number % 2}\n" for number, path in enumerate(sorted(pictures.rglob("*.png"))))
     files = {

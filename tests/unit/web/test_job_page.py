@@ -234,14 +234,24 @@ def test_the_learning_rate_is_set_while_it_runs_and_the_worker_confirms_it(visit
     assert "The worker confirmed it at step 22" in _text(visit.get(f"/models/{job.id}"))
 
 
-@pytest.mark.parametrize("value", ["", "fast", "nan", "inf", "-0.1"])
+@pytest.mark.parametrize("value", ["", "fast", "nan", "inf", "-0.1", "0"])
 def test_a_learning_rate_that_is_none_is_refused_at_its_field(visit, studio, begun, value):
     job = begun()
 
     page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": value})
 
     assert page.status_code == 422
-    assert 'id="rate-problem">A learning rate is a number that is not negative.</p>' in page.text
+    assert 'id="rate-problem">A learning rate must be a number above 0.</p>' in page.text
+    assert studio.jobs.hyperparameters(job.id) == {}
+
+
+def test_a_rate_with_a_decimal_comma_asks(visit, studio, begun):
+    job = begun()
+
+    page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": "0,01"})
+
+    assert page.status_code == 422
+    assert "Did you mean 0.01?" in page.text
     assert studio.jobs.hyperparameters(job.id) == {}
 
 
