@@ -59,9 +59,9 @@ class TrainSpec(SpecModel):
     )
 
     backend: str = spec_field(
-        "null",
+        "auto",
         title="Backend",
-        help="Framework that trains; `null` is the NumPy backend, which is always there.",
+        help="Framework that trains; `auto` is the first installed one that knows the network, `null` is NumPy.",
         group="Network",
         min_length=1,
     )

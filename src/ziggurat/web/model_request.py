@@ -27,6 +27,13 @@ _PLACES: Final = {
 }
 """Field of a spec → field of the form that asks for it, where that has another name."""
 
+_PLACES_OF_METHOD: Final = {
+    "standard": {"backend": "standard_network"},
+    "previous": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "previous_model"),
+    "pretrained": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "published_model"),
+}
+"""Where the network comes from → the same, for fields that other ways to choose one do not show."""
+
 
 @dataclass
 class Asked:
@@ -83,7 +90,7 @@ def read_form(studio: Studio, form: ModelForm) -> Asked:
 
 def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
     """Return id of a field → what is wrong there; the empty id is for what belongs to no field."""
-    listed = error.details.get("problems") if isinstance(error, SpecError) else None
+    listed = error.details.get("problems")
     if not listed:
         return {"": str(error)}
     found: dict[str, str] = {}
@@ -228,6 +235,12 @@ def _check(studio: Studio, form: ModelForm, asked: Asked) -> None:
             asked.problems.setdefault(place, sentence)
     if asked.request.dataset:
         _check_dataset(studio, asked)
+    if asked.problems:
+        return
+    try:
+        studio.training.check(asked.request)
+    except ZigguratError as error:
+        asked.problems.update(problems_of(form, error))
 
 
 def _check_dataset(studio: Studio, asked: Asked) -> None:
@@ -247,8 +260,9 @@ def _place(form: ModelForm, path: str) -> str:
     """Return the id of the form's field for a field of the spec."""
     known = model_fields()
     named = ".".join(part for part in path.split(".") if not part.isdigit())
-    if named in _PLACES:
-        return _PLACES[named]
+    places = {**_PLACES, **_PLACES_OF_METHOD.get(form["method"], {})}
+    if named in places:
+        return places[named]
     owner = named.rpartition(".")[0]
     variant = form.values.get(owner, "")
     for found in (field_id(named), field_id(named, variant) if variant else "", owner):

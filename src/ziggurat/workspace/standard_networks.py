@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ziggurat.errors import UnknownNameError
 from ziggurat.zoo import STANDARD_NETWORKS, network_path
+from ziggurat.zoo.backends import known_networks
 
 __all__ = ["network_text", "standard_networks"]
 
 
 def standard_networks(framework: str) -> list[dict[str, Any]]:
     """Return the standard networks that a framework has a file for, as JSON values."""
-    return [asdict(network) for network in STANDARD_NETWORKS.values() if _has_file(network.name, framework)]
+    found = [STANDARD_NETWORKS[name] for name in known_networks(framework) or () if name in STANDARD_NETWORKS]
+    return [{**asdict(network), "kinds": list(network.kinds)} for network in found]
 
 
 def network_text(name: str, framework: str) -> str:
@@ -23,11 +24,3 @@ def network_text(name: str, framework: str) -> str:
         UnknownNameError: where there is none of that name.
     """
     return network_path(name, framework).read_text(encoding="utf-8")
-
-
-def _has_file(name: str, framework: str) -> bool:
-    try:
-        network_path(name, framework)
-    except UnknownNameError:
-        return False
-    return True
