@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, SpecError, UsageError, ZigguratError
+from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.model_fields import field_id, model_fields, value_of
 from ziggurat.web.new_model_form import DIGITS, ModelForm
@@ -30,7 +30,9 @@ _PLACES: Final = {
 _PLACES_OF_METHOD: Final = {
     "standard": {"backend": "standard_network"},
     "previous": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "previous_model"),
-    "pretrained": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "published_model"),
+    "pretrained": dict.fromkeys(
+        ("network", "network.name", "network.text", "backend", "pretrained"), "published_model"
+    ),
 }
 """Where the network comes from → the same, for fields that other ways to choose one do not show."""
 

@@ -247,7 +247,8 @@ def _of_manifest(folder: Path) -> KnownData:
 def _check_folder(source: str, folder: Path) -> None:
     """Refuse a folder that is not there, or holds no images in class folders."""
     if not folder.is_dir():
-        beside = os.listdir(folder.parent) if folder.parent.is_dir() else []
+        entries = os.listdir(folder.parent) if folder.parent.is_dir() else []
+        beside = [name for name in entries if not name.startswith(".")]
         nearest = [str(folder.with_name(name)) for name in nearest_names(folder.name, beside)]
         nearest = [*(["digits"] if nearest_names(source, [_DIGITS]) else []), *nearest]
         question = f"Did you mean {' or '.join(f'`{name}`' for name in nearest[:3])}? " if nearest else ""

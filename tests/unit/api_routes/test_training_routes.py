@@ -202,7 +202,7 @@ def test_the_openapi_document_names_every_answer(app, ask):
 
 @pytest.mark.parametrize("turns", ["rot90", "rotall"])
 def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, turns):
-    turned = {**_SPEC, "augmentation": {"quad_rotation": turns}}
+    turned = {**_SPEC, "batch_size": 4, "augmentation": {"quad_rotation": turns}}
     answer = ask("POST", "/api/v1/trainings", json={"spec": turned, "dataset": pets})
 
     assert answer.status_code == 422

@@ -29,7 +29,7 @@ WRONG = {
     ),
     "a size that is none": (
         {"preprocessing": {"size": "axb"}},
-        "`preprocessing.size` must be a height and a width, as in 28 or 240x320. Received: \"axb\". ",
+        '`preprocessing.size` must be a height and a width, as in 28 or 240x320. Received: "axb". ',
     ),
     "a mistyped field": ({"epochz": 1}, "`epochz` is not a field of this spec. Did you mean `epochs`?"),
     "a field like no other": (

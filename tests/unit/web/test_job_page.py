@@ -313,9 +313,9 @@ def test_a_rate_set_by_hand_stays_so_in_a_job_that_was_stopped(visit, store, stu
 
 
 def _failed(begun: Callable[..., Any], store: Store, studio: Studio, error: dict[str, Any]) -> Any:
-    network = {"source": "file", "path": "mine.py", "text": _NETWORK}
+    spec = {"backend": "tensorflow", "network": {"source": "file", "path": "mine.py", "text": _NETWORK}}
     end = AttemptEnded(time=14.0, outcome="failed", exit_code=5, reason="it failed", global_step=20, epoch=1)
-    job = begun(ErrorRaised(time=14.0, error=error, traceback="Traceback: <all>"), end, spec={"network": network})
+    job = begun(ErrorRaised(time=14.0, error=error, traceback="Traceback: <all>"), end, spec=spec)
     assert store.jobs.move(job.id, ("running",), "failed", reason="it failed", ended=14.0)
     return studio.jobs.get(job.id)
 

@@ -176,7 +176,9 @@ class Training:
     def _obstacle(self, complete: JobRequest) -> ZigguratError | None:
         """Return what is wrong with the first training that cannot succeed; None where all can."""
         waits_for: tuple[tuple[str, Pending], ...] = ((complete.dataset, "data"), (complete.model, "pretrained"))
-        pending: set[Pending] = {what for job_id, what in waits_for if job_id and self._jobs.get(job_id).state not in _ENDED}
+        pending: set[Pending] = {
+            what for job_id, what in waits_for if job_id and self._jobs.get(job_id).state not in _ENDED
+        }
         found = (obstacle_of(train_spec(content), pending=pending) for content, _ in expand_sweep(complete))
         return next((each for each in found if each is not None), None)
 
