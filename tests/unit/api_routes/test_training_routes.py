@@ -277,9 +277,14 @@ def test_a_clone_without_its_data_makes_no_job(ask, studio, train):
 
 
 def test_data_that_failed_is_not_waited_for(ask, studio):
-    source = studio.root / "uploads" / "cats"
-    source.mkdir(parents=True)
-    made = ask("POST", "/api/v1/datasets", json={"spec": {"kind": "dataset", "version": 1, "source": str(source)}})
+    source = studio.root / "uploads" / "pets"
+    (source / "cat").mkdir(parents=True)
+    made = ask(
+        "POST",
+        "/api/v1/datasets",
+        json={"spec": {"kind": "dataset", "version": 1, "source": str(source), "format": "class_folders"}},
+    )
+    assert made.status_code == 201, made.text
     dataset = made.json()["id"]
     body = {"spec": _SPEC, "dataset": dataset}
     assert ask("POST", "/api/v1/trainings", json=body).status_code == 201, "it waits for the data set"
