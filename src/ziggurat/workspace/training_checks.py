@@ -198,7 +198,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
             "data.source",
             DataError(
                 f"{rule}.",
-                received=f"{spec.data.source}, of kind {data.kind}",
+                received=f"data of kind {data.kind}",
                 advice=f"{advice} Your own program reads it with: ziggurat.dataflow.RecordData.",
             ),
         )

@@ -94,7 +94,7 @@ class TrainingPreviews:
         }
         return {
             "cli": "\n".join(command_line(spec) for spec in specs),
-            "json": spec_document(first, complete.sweep),
+            "json": spec_document(first if complete.sweep else with_backend(first), complete.sweep),
             "python": python_program(content, {name: value for name, value in values.items() if value}, url),
         }
 
