@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.opening import open_studio
 
-__all__ = ["add_pets", "make_empty_workspace", "studio_in_copy"]
+__all__ = ["add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
 
 
 def make_empty_workspace(folder: Path) -> Path:
@@ -48,12 +49,33 @@ def add_pets(studio: Studio, source: Path) -> str:
         name.parent.mkdir(parents=True, exist_ok=True)
         picture = np.full((20, 30, 3), 25 * number, np.uint8)
         name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
-    folder = studio.root / "datasets" / "20260101-000000-0001"
-    spec = DatasetSpec(source=str(source), name="pets")
-    asked = CreationRequest(source=str(source), name="pets", rule=SplitRule(val_share=0.2), workers=0)
+    return _added(studio, source, "20260101-000000-0001", 0.2)
+
+
+def add_objects(studio: Studio, source: Path) -> str:
+    """Return the id of a data set of one picture with a box in it, for object detection.
+
+    Args:
+        studio: gets it.
+        source: folder where the picture is made.
+    """
+    source.mkdir()
+    (source / "one.png").write_bytes(cv2.imencode(".png", np.full((20, 40, 3), 90, np.uint8))[1].tobytes())
+    content = {
+        "images": [{"id": 1, "file_name": "one.png", "width": 40, "height": 20}],
+        "categories": [{"id": 1, "name": "thing"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [6, 4, 14, 8]}],
+    }
+    (source / "annotations.json").write_text(json.dumps(content))
+    return _added(studio, source, "20260101-000000-0002", 0)
+
+
+def _added(studio: Studio, source: Path, job_id: str, val_share: float) -> str:
+    folder = studio.root / "datasets" / job_id
+    spec = DatasetSpec(source=str(source), name=source.name)
+    asked = CreationRequest(source=str(source), name=source.name, rule=SplitRule(val_share=val_share), workers=0)
     create_dataset(asked, folder)
     save_spec(spec, folder / "spec.json")
-    new = NewJob(
-        id=folder.name, kind="dataset", name="pets", folder=str(folder), spec=spec.model_dump(mode="json"), created=1.0
-    )
+    content = spec.model_dump(mode="json")
+    new = NewJob(id=job_id, kind="dataset", name=source.name, folder=str(folder), spec=content, created=1.0)
     return studio.jobs.take_in(new, {}).id

@@ -34,9 +34,9 @@ def job_rate(
             received="both" if schedule else "neither",
             advice="Give a number, such as 0.001, or `--schedule`.",
         )
-    if rate is not None and not (math.isfinite(rate) and rate >= 0):
+    if rate is not None and not 0 < rate < math.inf:
         raise UsageError(
-            "A learning rate is a number that is not negative.", received=f"{rate}", advice="Usual are 0.0001 to 0.1."
+            "A learning rate must be a number above 0.", received=f"{rate}", advice="Usual are 0.0001 to 0.1."
         )
     with studio_client(application, studio) as client:
         found = client.unset_hyperparameter(job_id, _NAME) if rate is None else _set(client, job_id, rate, yes)

@@ -1,6 +1,7 @@
 """Owns what was asked: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
 
 from ziggurat.specs.assigning import assign
+from ziggurat.specs.commas import comma_question
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
@@ -23,6 +24,7 @@ __all__ = [
     "TrainSpec",
     "ZooNetwork",
     "assign",
+    "comma_question",
     "dataset_spec_from_flags",
     "describe_fields",
     "load_spec",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ziggurat.errors import SpecError
 from ziggurat.specs.assigning import assign
+from ziggurat.specs.commas import comma_question
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, describe_fields
 from ziggurat.specs.files import Spec, parse_spec
@@ -77,6 +78,8 @@ def _value(text: str, field: FieldDescription | None) -> Any:
         if field.choices and all(choice.isdigit() for choice in field.choices):
             return _json_or_text(text)
         return None if text == "null" and may_be_empty else text
+    if field is not None and comma_question(text, field.kind):
+        return text  # which is no number, so the error asks
     if field is not None and field.kind == "list" and not text.startswith("["):
         return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]
     return _json_or_text(text)

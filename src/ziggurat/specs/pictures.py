@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from ziggurat.specs.base import SpecModel, spec_field
 
@@ -15,12 +16,14 @@ _VARIED = "Augmentation"
 
 
 def picture_size(value: Any) -> Any:
-    """Return ``28`` as ``[28, 28]`` and ``"240x320"`` as ``[240, 320]``; anything else as it is."""
+    """Return ``28`` as ``[28, 28]`` and ``"240x320"`` as ``[240, 320]``; anything else that is no text as it is."""
     if isinstance(value, list) and len(value) == 1:  # how a flag says a single value
         return picture_size(value[0])
     if isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
-    if isinstance(value, str) and all(part.isdigit() for part in value.split("x")):
+    if isinstance(value, str):
+        if not all(part.isdigit() for part in value.split("x")):
+            raise PydanticCustomError("wrong", "must be a height and a width, as in 28 or 240x320")
         return [int(part) for part in value.split("x")]
     return value
 

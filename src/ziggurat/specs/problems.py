@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ziggurat.errors import SpecError, nearest_names
+from ziggurat.specs.commas import comma_question
 from ziggurat.specs.describe import FieldDescription
 
 __all__ = ["spec_error"]
@@ -37,6 +38,9 @@ _RULES: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "union_tag_invalid": lambda bounds: f"must be one of {bounds['expected_tags']}".replace("'", "`"),
 }
 """Rule of each of pydantic's error types; others show pydantic's own words."""
+
+_KINDS: Final = {"int_type": "integer", "float_type": "number", "list_type": "list"}
+"""Error type of a value that is of no such kind → kind of its field, where commas may have been meant otherwise."""
 
 
 def spec_error(error: ValidationError, content: Any, source: str, fields: Sequence[FieldDescription]) -> SpecError:
@@ -82,6 +86,8 @@ def _problem(detail: ErrorDetails, content: Any, fields: Sequence[FieldDescripti
         return _entry(path, f"`{path}` {_RULES[kind](bounds)}", _nearest(bounds["tag"], bounds), bounds["tag"])
     rule = _RULES[kind](bounds) if kind in _RULES else detail["msg"]
     advice = _nearest(detail["input"], bounds) if kind == "literal_error" else known_help
+    if kind in _KINDS and isinstance(detail["input"], str):
+        advice = comma_question(detail["input"], _KINDS[kind]) or advice
     return _entry(path, f"`{path}` {rule}" if path else f"A spec {rule}", advice, detail["input"])
 
 

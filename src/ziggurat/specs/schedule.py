@@ -112,4 +112,6 @@ def _rising(points: list[list[float]]) -> list[list[float]]:
     percents = [percent for percent, _ in points]
     if percents[-1] > 100 or any(one >= other for one, other in itertools.pairwise(percents)):
         raise PydanticCustomError("wrong", "must have rising percentages up to 100")
+    if not any(factor for _, factor in points):
+        raise PydanticCustomError("wrong", "must have a factor above 0, or nothing is learned")
     return points

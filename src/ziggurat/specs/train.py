@@ -59,9 +59,9 @@ class TrainSpec(SpecModel):
     )
 
     backend: str = spec_field(
-        "null",
+        "auto",
         title="Backend",
-        help="Framework that trains; `null` is the NumPy backend, which is always there.",
+        help="Framework that trains; `auto` is the first installed one that knows the network, `null` is NumPy.",
         group="Network",
         min_length=1,
     )
@@ -200,7 +200,7 @@ class TrainSpec(SpecModel):
         title="Learning rate",
         help="Base rate that the schedule starts from; usually 0.0001 to 0.1.",
         group="Learning rate",
-        ge=0,
+        gt=0,
     )
     schedule: Schedule = spec_field(
         factory=StepSchedule,

@@ -13,6 +13,7 @@ from ziggurat.errors import JobError
 from ziggurat.web.new_dataset_words import KIND_NAMES
 from ziggurat.workspace.dataset_failures import problems_so_far
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = ["DatasetAbout", "DatasetProblems", "dataset_about", "dataset_problems", "dataset_spec", "next_name"]
 
@@ -48,6 +49,7 @@ class DatasetAbout:
         parent: the data set that it was made of; None where there is none any more.
         children: versions that were made of it.
         users: jobs that need it.
+        why_not_trainable: why no network is trained on it; empty where one can be.
     """
 
     described: Mapping[str, Any]
@@ -59,6 +61,7 @@ class DatasetAbout:
     parent: Job | None
     children: Sequence[Job]
     users: Sequence[Job]
+    why_not_trainable: str
 
     @property
     def total(self) -> int:
@@ -98,6 +101,7 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
         parent=_find(studio, job.parent),
         children=studio.jobs.page(children).jobs,
         users=studio.jobs.dependents(job.id),
+        why_not_trainable=why_not_trainable(described["kind"]),
     )
 
 

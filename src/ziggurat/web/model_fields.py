@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from ziggurat.specs import FieldDescription, TrainSpec, describe_fields
+from ziggurat.specs import FieldDescription, TrainSpec, comma_question, describe_fields
 
 __all__ = ["FormField", "field_id", "model_fields", "text_of", "value_below", "value_of"]
 
@@ -104,10 +104,14 @@ def text_of(field: FormField, value: Any) -> str:
 def value_of(field: FormField, text: str) -> Any:
     """Return what a text means, or a tuple of several values; what is no such value stays text, for the spec to say so.
 
+    A comma that may be a decimal one is no such value: ``0,01`` is not a sweep of 0 and 1.
+
     Args:
         field: it stands in.
         text: not empty.
     """
+    if comma_question(text, field.kind):
+        return text
     if field.kind in _NUMBERS:
         inner = text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
         values = tuple(_json_or_text(part.strip()) for part in inner.split(",") if part.strip())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, SpecError, UsageError, ZigguratError
+from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.model_fields import field_id, model_fields, value_of
 from ziggurat.web.new_model_form import DIGITS, ModelForm
@@ -26,6 +26,15 @@ _PLACES: Final = {
     "devices": "device",
 }
 """Field of a spec → field of the form that asks for it, where that has another name."""
+
+_PLACES_OF_METHOD: Final = {
+    "standard": {"backend": "standard_network"},
+    "previous": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "previous_model"),
+    "pretrained": dict.fromkeys(
+        ("network", "network.name", "network.text", "backend", "pretrained"), "published_model"
+    ),
+}
+"""Where the network comes from → the same, for fields that other ways to choose one do not show."""
 
 
 @dataclass
@@ -83,7 +92,7 @@ def read_form(studio: Studio, form: ModelForm) -> Asked:
 
 def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
     """Return id of a field → what is wrong there; the empty id is for what belongs to no field."""
-    listed = error.details.get("problems") if isinstance(error, SpecError) else None
+    listed = error.details.get("problems")
     if not listed:
         return {"": str(error)}
     found: dict[str, str] = {}
@@ -91,7 +100,9 @@ def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
         received = f" Received: {each['received']}." if "received" in each else ""
         sentence = f"{each['rule']}.{received}"
         place = _place(form, each["field"])
-        found.setdefault(place, sentence if place else f"{sentence} {each['advice']}".strip())
+        # At its field the advice would repeat the hint; a question is news there too.
+        is_hint = bool(place) and not each["advice"].startswith("Did you mean")
+        found.setdefault(place, sentence if is_hint else f"{sentence} {each['advice']}".strip())
     return found
 
 
@@ -226,6 +237,12 @@ def _check(studio: Studio, form: ModelForm, asked: Asked) -> None:
             asked.problems.setdefault(place, sentence)
     if asked.request.dataset:
         _check_dataset(studio, asked)
+    if asked.problems:
+        return
+    try:
+        studio.training.check(asked.request)
+    except ZigguratError as error:
+        asked.problems.update(problems_of(form, error))
 
 
 def _check_dataset(studio: Studio, asked: Asked) -> None:
@@ -245,8 +262,9 @@ def _place(form: ModelForm, path: str) -> str:
     """Return the id of the form's field for a field of the spec."""
     known = model_fields()
     named = ".".join(part for part in path.split(".") if not part.isdigit())
-    if named in _PLACES:
-        return _PLACES[named]
+    places = {**_PLACES, **_PLACES_OF_METHOD.get(form["method"], {})}
+    if named in places:
+        return places[named]
     owner = named.rpartition(".")[0]
     variant = form.values.get(owner, "")
     for found in (field_id(named), field_id(named, variant) if variant else "", owner):

@@ -25,6 +25,8 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "dataset": DIGITS,
     "method": "standard",
     "standard_network": "tensorflow/lenet",
+    "picked_network": "",
+    "picked_rate": "",
     "previous_model": "",
     "previous_checkpoint": "",
     "previous_use": "weights",

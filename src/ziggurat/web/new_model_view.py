@@ -9,12 +9,15 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import ZigguratError
 from ziggurat.web.model_fields import FormField, model_fields
+from ziggurat.web.model_fit import ChosenData, chosen_data
 from ziggurat.web.new_model_form import DIGITS, ModelForm
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.published import PublishedModel
+from ziggurat.workspace.training_checks import why_not_trainable
+from ziggurat.zoo.backends import why_not_installed
 
-__all__ = ["Choices", "Group", "choices_of", "input_of", "summary_of"]
+__all__ = ["Choices", "Group", "choices_of", "data_of", "input_of", "networks_of", "summary_of"]
 
 _SHOWN: Final = 200
 """Data sets and models that are offered; further ones are found on the first page."""
@@ -125,7 +128,7 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
     models = _jobs(studio, form["previous_model"], kinds=("train",))
     return Choices(
         datasets=_datasets(studio, form["dataset"]),
-        networks=_networks(studio, form["standard_network"], {name: why for name, _, why in frameworks}),
+        networks=networks_of(studio, form),
         models=models,
         published=studio.published.all(),
         checkpoints=_checkpoints(form, models),
@@ -145,30 +148,33 @@ def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
     """Return what is known of the chosen data: ``state``, ``facts`` (name → value), and the job where it is one."""
     if chosen == DIGITS:
         facts = {"Kind": "image classification", "Pictures": "1 797, 28 x 28 px, grey", "Classes": "10"}
-        return {"state": "done", "facts": facts, "job": None, "what": None}
+        return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": ""}
     try:
         job = studio.jobs.get(chosen)
         what = studio.datasets.describe(chosen) if job.state == "done" else None
     except ZigguratError as error:
-        return {"state": "missing", "facts": {}, "job": None, "what": None, "sentence": str(error)}
-    return {"state": job.state, "facts": {} if what is None else _facts(what), "job": job, "what": what}
+        return {"state": "missing", "facts": {}, "job": None, "what": None, "sentence": str(error), "why_not": ""}
+    facts, why_not = ({}, "") if what is None else (_facts(what), why_not_trainable(what["kind"]))
+    return {"state": job.state, "facts": facts, "job": job, "what": what, "why_not": why_not}
 
 
 def input_of(form: ModelForm, what: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return shape and classes of what the network gets, as far as they are known: for a look at the network."""
-    if what is None:
-        shape, classes = _DIGITS_SHAPE, _DIGITS_CLASSES
-    else:
-        image = what.get("image") or {}
-        shape = tuple(image.get(name) for name in ("height_px", "width_px", "channels"))
-        classes = len(what.get("classes") or ()) or None
+    whole = _shape_of(form, what)
+    classes = _DIGITS_CLASSES if what is None else len(what.get("classes") or ()) or None
+    return {"input_shape": whole if all(whole) else None, "classes": classes}
+
+
+def _shape_of(form: ModelForm, what: Mapping[str, Any] | None) -> list[int | None]:
+    """Return height, width and channels of what the network gets; None for what is not known."""
+    image = {} if what is None else what.get("image") or {}
+    shape = _DIGITS_SHAPE if what is None else [image.get(name) for name in ("height_px", "width_px", "channels")]
     size, channels, crop = (form[f"preprocessing-{name}"].strip() for name in ("size", "channels", "crop"))
     sides = [int(part) for part in size.replace(",", "x").split("x") if part.strip().isdigit()]
     height, width = (sides * 2)[:2] if sides else shape[:2]
     if crop.isdigit():
         height = width = int(crop)
-    whole = [height, width, int(channels) if channels.isdigit() else shape[2]]
-    return {"input_shape": whole if all(whole) else None, "classes": classes}
+    return [height, width, int(channels) if channels.isdigit() else shape[2]]
 
 
 def _facts(what: Mapping[str, Any]) -> dict[str, str]:
@@ -210,13 +216,23 @@ def _jobs(studio: Studio, chosen: str, **wanted: Any) -> list[Job]:
     return found
 
 
-def _networks(studio: Studio, chosen: str, why_not: Mapping[str, str]) -> list[dict[str, Any]]:
+def data_of(studio: Studio, form: ModelForm) -> ChosenData | None:
+    """Return what is known of the chosen data; None where it is not there yet."""
+    summary = summary_of(studio, form["dataset"])
+    return chosen_data(form, summary, _shape_of(form, summary["what"]))
+
+
+def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
+    """Return the standard networks; ``why_not`` says why one cannot be chosen for the data of the form."""
+    chosen, data = form["standard_network"], data_of(studio, form)
+    why_not = {name: why for name, _, why in _frameworks(studio)}
     found = []
     for backend, framework in (("tensorflow", "TensorFlow"), ("torch", "PyTorch")):
         for each in studio.training.standard(backend):
             shape = " x ".join(str(side) for side in each["input_shape"])
             found.append(_network(f"{backend}/{each['name']}", each["title"], framework, shape, each))
-            found[-1]["why_not"] = why_not.get(backend, "")
+            fit = "" if data is None else data.why_no_fit(each["name"])
+            found[-1]["why_not"] = why_not.get(backend, "") or fit
     found += [_network(f"null/{name}", title, "NumPy", size, {}) for name, title, size in _ALWAYS]
     if chosen and all(each["value"] != chosen for each in found):
         backend, _, name = chosen.rpartition("/")
@@ -250,6 +266,9 @@ def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]
 def _frameworks(studio: Studio) -> list[tuple[str, str, str]]:
     """Return how each framework is, as far as somebody has looked: a page does not wait for frameworks to load."""
     states = {each.backend: each.sentence for each in studio.machine.frameworks.known or ()}
+    absent = why_not_installed("tensorflow")
+    if absent is not None:
+        states.setdefault("tensorflow", f"TensorFlow support is disabled. {absent}")
     missing = "PyTorch support is disabled. This version has no backend for it yet."
     return [
         ("tensorflow", "TensorFlow", states.get("tensorflow", "")),

@@ -19,7 +19,7 @@ from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, re
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec
+from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec, save_spec
 from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.dataset_job import make_dataset
@@ -29,6 +29,7 @@ from ziggurat.worker.failures import report_failure
 from ziggurat.worker.infer_job import predict_many
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
 from ziggurat.worker.stopping import ParentWatch, StopRequest
+from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["run_attempt"]
 
@@ -70,7 +71,7 @@ class _Attempt:
 
     def execute(self, settings: Settings) -> int:
         """Do the job, and say how it ended; return the exit code."""
-        spec = load_spec(self._folder.spec)
+        spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
         # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
@@ -79,6 +80,14 @@ class _Attempt:
                 return self._go_through_samples(spec, clock, settings)
             self._build_and_train(spec, clock, settings)
         return self._end()
+
+    def _settled(self, spec: Spec) -> Spec:
+        """Return the spec with the backend that was chosen for it, which is written down: a resumed job keeps it."""
+        if not isinstance(spec, TrainSpec) or spec.backend != AUTO:
+            return spec
+        settled = with_backend(spec)
+        save_spec(settled, self._folder.spec)
+        return settled
 
     def _go_through_samples(self, spec: Spec, clock: StepClock, settings: Settings) -> int:
         phase, work = _RUNNERS[type(spec)]

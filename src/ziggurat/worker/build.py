@@ -42,6 +42,7 @@ from ziggurat.worker.data import DataOptions, JobData, prepare_data
 from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.sources import open_source
 from ziggurat.worker.visible_devices import visible_devices
+from ziggurat.zoo.backends import with_backend
 
 __all__ = ["BuiltJob", "build_job", "data_of", "data_options", "load_backend", "program_request"]
 
@@ -83,7 +84,7 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
         with storage_errors(folder.path):
             data.preprocessing.save(folder.path)
             folder.class_names.write_text(json.dumps(list(data.class_names)))
-    backend = load_backend(spec.backend)
+    backend = load_backend(with_backend(spec).backend)
     program = backend.build(program_request(spec, data, backend))
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)

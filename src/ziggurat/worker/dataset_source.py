@@ -11,11 +11,10 @@ from ziggurat.dataflow.record_data import RecordData
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.worker.image_source import ImageSource
+from ziggurat.zoo.data import DATASET_OPTIONS, TRAINABLE_KINDS
 
 __all__ = ["is_dataset", "open_dataset_source"]
 
-_OPTIONS: Final = ("on_error",)
-_KINDS: Final = ("image-classification",)
 _IN_MEMORY_BYTES: Final = 512 << 20
 """Pictures of one size that take no more than this are decoded once, not in every epoch."""
 
@@ -39,13 +38,13 @@ def open_dataset_source(folder: Path, options: Mapping[str, Any]) -> ImageSource
         DataError: where the data set is not of a kind that networks are trained on yet.
     """
     for name in options:
-        if name not in _OPTIONS:
-            raise UnknownNameError("option of a data set", name, _OPTIONS)
+        if name not in DATASET_OPTIONS:
+            raise UnknownNameError("option of a data set", name, DATASET_OPTIONS)
     manifest = Manifest.load(folder)
     kind = manifest.schema.kind
-    if kind not in _KINDS or manifest.image is None:
+    if kind not in TRAINABLE_KINDS or manifest.image is None:
         raise DataError(
-            f"Networks are trained on data sets of kind {' or '.join(_KINDS)}.",
+            f"Networks are trained on data sets of kind {' or '.join(TRAINABLE_KINDS)}.",
             received=f"kind {kind}",
             advice="Read it in your own program with: ziggurat.dataflow.RecordData.",
         )

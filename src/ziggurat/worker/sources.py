@@ -15,11 +15,11 @@ from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.worker.dataset_source import is_dataset, open_dataset_source
 from ziggurat.worker.image_source import ImageSource
+from ziggurat.zoo.data import SOURCE_OPTIONS
 
 __all__ = ["open_source"]
 
 _FOLDERS: Final = {"train": ("train", "training"), "val": ("val", "valid", "validation"), "test": ("test", "testing")}
-_OPTIONS: Final = frozenset({"validation_share", "test_share", "on_error", "size"})
 
 
 def open_source(source: str, options: Mapping[str, Any], seed: int) -> ImageSource:
@@ -39,8 +39,8 @@ def open_source(source: str, options: Mapping[str, Any], seed: int) -> ImageSour
     if is_dataset(Path(source)):
         return open_dataset_source(Path(source), options)
     for name in options:
-        if name not in _OPTIONS:
-            raise UnknownNameError("option of the data", name, _OPTIONS)
+        if name not in SOURCE_OPTIONS:
+            raise UnknownNameError("option of the data", name, SOURCE_OPTIONS)
     if source == "digits":
         return _digits(int(options.get("size", 28)))
     folder = Path(source)

@@ -25,7 +25,9 @@ from ziggurat.workspace.checkpoint_files import (
 from ziggurat.workspace.job_history import iterate_events
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
 from ziggurat.workspace.new_job import create_job, new_job_path
+from ziggurat.workspace.training_checks import obstacle_of
 from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended, start_detached
+from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Workspace"]
 
@@ -60,10 +62,15 @@ class Workspace:
             folder: where; a new folder below the workspace where it is not given.
 
         Raises:
+            ZigguratError: where the training cannot succeed, see ``obstacle_of``; nothing was made.
             JobError: where a job is there already.
             NetworkCodeError: where the network file cannot be read.
             StorageError: where the folder cannot be written.
         """
+        obstacle = obstacle_of(spec)
+        if obstacle is not None:
+            raise obstacle
+        spec = with_backend(spec)
         path = folder or new_job_path(self.settings.workspace / "jobs", spec.name, self._clock())
         return create_job(spec, path).path
 

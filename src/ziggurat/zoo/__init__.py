@@ -11,7 +11,7 @@ from typing import Final
 
 from ziggurat.errors import UnknownNameError
 
-__all__ = ["STANDARD_NETWORKS", "StandardNetwork", "network_path"]
+__all__ = ["STANDARD_NETWORKS", "TASK_KINDS", "StandardNetwork", "network_path"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class StandardNetwork:
         input_shape: (H, W, C) it was made for; others work where the layers leave something over.
         learning_rate: a rate to start from, with momentum 0.9.
         source: the paper.
+        smallest_px: shortest side of an image that its layers leave something of.
     """
 
     name: str
@@ -33,15 +34,29 @@ class StandardNetwork:
     input_shape: tuple[int, int, int]
     learning_rate: float
     source: str
+    smallest_px: int = 1
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of data sets that it learns from."""
+        return TASK_KINDS[self.task]
+
+
+TASK_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "classification": ("image-classification",),
+    "image": ("image-classification", "image-to-image"),
+    "pairs": ("image-pairs",),
+    "regression": ("image-regression", "table"),
+}
+"""Task → kinds of data sets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
 
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
     for network in (
         StandardNetwork(
-            "lenet", "LeNet-5 (1998)", "classification", (28, 28, 1), 0.01, "LeCun et al., Proc. IEEE 86 (11), 1998"
+            "lenet", "LeNet-5 (1998)", "classification", (28, 28, 1), 0.01, "LeCun et al., Proc. IEEE 86 (11), 1998", 16
         ),
-        StandardNetwork("convnet", "Small convolutional network", "classification", (32, 32, 3), 0.02, "none: ours"),
+        StandardNetwork("convnet", "Small convolutional network", "classification", (32, 32, 3), 0.02, "none: ours", 8),
         StandardNetwork(
             "alexnet",
             "AlexNet (2012)",
@@ -49,12 +64,13 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             (224, 224, 3),
             0.01,
             "Krizhevsky et al., NIPS 2012; arXiv 1404.5997",
+            63,
         ),
         StandardNetwork(
             "googlenet", "GoogLeNet (2014)", "classification", (224, 224, 3), 0.01, "Szegedy et al., CVPR 2015"
         ),
         StandardNetwork(
-            "vgg16", "VGG-16 (2014)", "classification", (224, 224, 3), 0.005, "Simonyan and Zisserman, ICLR 2015"
+            "vgg16", "VGG-16 (2014)", "classification", (224, 224, 3), 0.005, "Simonyan and Zisserman, ICLR 2015", 32
         ),
         StandardNetwork("resnet18", "ResNet-18 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
         StandardNetwork("resnet50", "ResNet-50 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
@@ -65,7 +81,7 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "autoencoder", "Auto-encoder", "image", (28, 28, 1), 0.5, "Hinton and Salakhutdinov, Science 313, 2006"
         ),
         StandardNetwork(
-            "siamese", "Siamese network", "pairs", (28, 28, 2), 0.01, "Hadsell, Chopra and LeCun, CVPR 2006"
+            "siamese", "Siamese network", "pairs", (28, 28, 2), 0.01, "Hadsell, Chopra and LeCun, CVPR 2006", 16
         ),
         StandardNetwork("regression", "Linear regression", "regression", (1, 13, 1), 0.05, "Legendre, 1805"),
     )

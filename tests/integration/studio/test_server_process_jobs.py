@@ -114,7 +114,7 @@ def test_the_rate_of_a_training_is_set_and_follows_its_schedule_again(ziggurat, 
     [
         ((), "The learning rate is set to RATE, or follows its schedule. Received: neither."),
         (("0.1", "--schedule"), "The learning rate is set to RATE, or follows its schedule. Received: both."),
-        (("nan",), "A learning rate is a number that is not negative. Received: nan."),
+        (("nan",), "A learning rate must be a number above 0. Received: nan."),
         (("fast",), "'fast' is not a valid float"),
     ],
 )

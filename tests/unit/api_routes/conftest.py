@@ -75,7 +75,7 @@ def train(ask: Browser) -> Callable[..., dict[str, Any]]:
     """Return what puts a training into the queue."""
 
     def make(**fields: Any) -> dict[str, Any]:
-        spec = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "epochs": 2}
+        spec = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "epochs": 2, "batch_size": 4}
         answer = ask("POST", "/api/v1/trainings", json={"spec": {**spec, **fields.pop("spec", {})}, **fields})
         assert answer.status_code == 201, answer.text
         return answer.json()["jobs"][0]

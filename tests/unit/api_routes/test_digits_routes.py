@@ -27,7 +27,7 @@ def model(ask, pets):
     """Return what makes a model of DIGITS's fields."""
 
     def make(**fields):
-        usual = {"model_name": "m", "dataset": pets, "standard_networks": "mlp", "framework": "null"}
+        usual = {"model_name": "m", "dataset": pets, "standard_networks": "mlp", "framework": "null", "batch_size": "4"}
         return ask("POST", "/models/images/classification.json", data={**usual, **fields})
 
     return make
@@ -98,6 +98,15 @@ def test_28_30_wrong_fields_are_all_named_and_no_job_is_left(ask):
     assert ask("GET", "/index.json").json()["datasets"] == []
 
 
+@pytest.mark.parametrize("rate", ["0,01", "0"])
+def test_digits_form_refuses_a_rate_that_is_none(model, ask, rate):
+    answer = model(learning_rate=rate)
+
+    assert answer.status_code == 400
+    assert list(answer.json()["errors"]) == ["learning_rate"]
+    assert ask("GET", "/index.json").json()["models"] == []
+
+
 def test_34_a_data_set_of_lists_is_made_of_uploads(ask, pictures, studio):
     lines = "".join(f"{path} {number % 2}\n" for number, path in enumerate(sorted(pictures.rglob("*.png"))))
     files = {
@@ -135,7 +144,7 @@ def test_52_a_model_has_the_solver_of_its_fields(ask, model, pets, studio):
     assert (answer.status_code, answer.json()["status"]) == (200, "Initialized")
     assert answer.json()["dataset_id"] == pets
     spec = studio.jobs.get(answer.json()["id"]).spec
-    assert (spec["epochs"], spec["seed"], spec["batch_size"], spec["learning_rate"]) == (7, 5, 16, 0.01)
+    assert (spec["epochs"], spec["seed"], spec["batch_size"], spec["learning_rate"]) == (7, 5, 4, 0.01)
     assert (spec["checkpoints"]["every_epochs"], spec["optimizer"]["name"]) == (0.5, "adam")
     assert (spec["schedule"]["policy"], spec["schedule"]["at_percent"]) == ("multistep", [40.0, 80.0])
     assert (spec["preprocessing"]["mean"], spec["preprocessing"]["crop"]) == ("pixel", 8)
@@ -143,11 +152,11 @@ def test_52_a_model_has_the_solver_of_its_fields(ask, model, pets, studio):
 
 
 def test_63_lists_of_values_make_a_job_of_each_combination(ask, model):
-    jobs = model(learning_rate="[0.01, 0.02]", batch_size="8,10").json()["jobs"]
+    jobs = model(learning_rate="[0.01, 0.02]", batch_size="8,2").json()["jobs"]
 
     assert len(jobs) == 4
     assert "learning_rate=0.02" in jobs[3]["name"]
-    assert "batch_size=10" in jobs[3]["name"]
+    assert "batch_size=2" in jobs[3]["name"]
 
 
 def test_17_a_model_on_a_deleted_data_set_fails_and_leaves_no_job(ask, model):
@@ -158,6 +167,17 @@ def test_17_a_model_on_a_deleted_data_set_fails_and_leaves_no_job(ask, model):
     assert ask("GET", "/index.json").json()["models"] == []
 
 
+def test_digits_model_that_cannot_train_leaves_no_job(ask, model):
+    answer = model(standard_networks="lenett", framework="tensorflow", batch_size="")
+
+    assert answer.status_code == 400
+    errors = answer.json()["errors"]
+    assert set(errors) == {"standard_networks", "batch_size"}
+    assert "Did you mean `lenet`" in errors["standard_networks"][0]
+    assert "Received: 16 for 8 samples." in errors["batch_size"][0]
+    assert ask("GET", "/index.json").json()["models"] == []
+
+
 def test_wrong_values_of_a_model_are_named(ask, model):
     answer = model(learning_rate="fast", batch_size="0", lr_policy="sudden", train_epochs="", model_name="")
 
@@ -165,7 +185,7 @@ def test_wrong_values_of_a_model_are_named(ask, model):
 
 
 def test_a_custom_network_is_kept_as_it_was_sent(ask, model, studio):
-    job = model(method="custom", custom_network="class UserModel: ...").json()
+    job = model(method="custom", custom_network="class UserModel: ...", framework="tensorflow").json()
 
     assert studio.jobs.get(job["id"]).spec["network"]["text"] == "class UserModel: ..."
 

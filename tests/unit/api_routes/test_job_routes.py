@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ziggurat.events import DivergenceNoticed, HyperparameterChanged, ScalarLogged
 from ziggurat.store import Store
 
@@ -167,6 +169,15 @@ def test_marks_and_divergence_are_there_by_rest(ask, studio, train):
         ("intervention", 3, 2.0),
         ("divergence", 5, None),
     ]
+
+
+@pytest.mark.parametrize("rate", [0, -0.1])
+def test_a_rate_that_learns_nothing_is_refused(ask, train, rate):
+    body = {"name": "learning_rate", "value": rate}
+
+    answer = ask("POST", f"/api/v1/jobs/{train()['id']}/hyperparameters", json=body)
+
+    assert (answer.status_code, answer.json()["rule"]) == (422, "A learning rate must be a number above 0.")
 
 
 def test_a_hyperparameter_set_by_hand_goes_back_to_its_schedule(ask, studio, train):

@@ -6,6 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.unit.studio_samples import add_objects
+from ziggurat.store import Store
+
 _NETWORK = {"source": "file", "path": "mine.py", "text": "class UserModel: ..."}
 _SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits"}
 
@@ -202,7 +205,7 @@ def test_the_openapi_document_names_every_answer(app, ask):
 
 @pytest.mark.parametrize("turns", ["rot90", "rotall"])
 def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, turns):
-    turned = {**_SPEC, "augmentation": {"quad_rotation": turns}}
+    turned = {**_SPEC, "batch_size": 4, "augmentation": {"quad_rotation": turns}}
     answer = ask("POST", "/api/v1/trainings", json={"spec": turned, "dataset": pets})
 
     assert answer.status_code == 422
@@ -222,3 +225,73 @@ def test_quarter_turns_of_squares_and_half_turns_of_all_are_taken(ask, pets, tra
     train(spec={"augmentation": {"quad_rotation": "rotall"}})
 
     assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 3
+
+
+def test_a_set_that_is_not_trained_makes_no_job(ask, studio, tmp_path):
+    objects = add_objects(studio, tmp_path / "objects")
+    body = {"spec": {**_SPEC, "batch_size": 1}, "dataset": objects}
+
+    answer = ask("POST", "/api/v1/trainings", json=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["rule"] == "Training for object detection is not available yet."
+    assert answer.json()["details"]["field"] == "data.source"
+    swept = {**body, "sweep": {"learning_rate": [0.1, 0.2]}}
+    assert ask("POST", "/api/v1/trainings", json=swept).status_code == 422
+    assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 0
+    assert not [*(studio.root / "jobs").glob("*")]
+
+
+def test_a_sweep_with_one_wrong_network_makes_no_job(ask):
+    body = {"spec": {**_SPEC, "network": "mlp"}, "sweep": {"network": ["mlp", "lenet", "siamese"]}}
+
+    answer = ask("POST", "/api/v1/trainings", json=body)
+
+    assert answer.status_code == 422
+    assert "It learns from pairs of images" in answer.json()["message"]
+    assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 0
+
+
+def test_the_backend_of_a_training_follows_its_network(ask):
+    body = {"spec": _SPEC, "sweep": {"network": ["mlp", "lenet"]}}
+
+    jobs = ask("POST", "/api/v1/trainings", json=body).json()["jobs"]
+
+    assert [(job["network"], job["framework"]) for job in jobs] == [("mlp", "null"), ("lenet", "tensorflow")]
+    assert [job["spec"]["backend"] for job in jobs] == ["null", "tensorflow"]
+
+
+def test_a_clone_without_its_data_makes_no_job(ask, studio, train):
+    folder = studio.root / "uploads" / "pets"
+    picture = folder / "cat" / "one.png"
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    job = train(spec={"data": str(folder)})
+    picture.unlink()
+
+    again = ask("GET", f"/api/v1/jobs/{job['id']}/request").json()
+    answer = ask("POST", "/api/v1/trainings", json={name: again[name] for name in ("spec", "parent")})
+
+    assert answer.status_code == 422
+    assert "must have a folder for each class" in answer.json()["rule"]
+
+
+def test_data_that_failed_is_not_waited_for(ask, studio):
+    source = studio.root / "uploads" / "pets"
+    (source / "cat").mkdir(parents=True)
+    made = ask(
+        "POST",
+        "/api/v1/datasets",
+        json={"spec": {"kind": "dataset", "version": 1, "source": str(source), "format": "class_folders"}},
+    )
+    assert made.status_code == 201, made.text
+    dataset = made.json()["id"]
+    body = {"spec": _SPEC, "dataset": dataset}
+    assert ask("POST", "/api/v1/trainings", json=body).status_code == 201, "it waits for the data set"
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(dataset, ("queued",), "failed", reason="no images", ended=10.0)
+
+    answer = ask("POST", "/api/v1/trainings", json=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["rule"] == "A data set is trained on when it is complete."

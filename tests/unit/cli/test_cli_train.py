@@ -13,7 +13,7 @@ import pytest
 from ziggurat.cli.main import VERBS
 from ziggurat.cli.spec_flags import flag_of
 from ziggurat.cli.training import train
-from ziggurat.specs import TrainSpec, describe_fields
+from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 
 FLAGS = ("--network", "mlp", "--data", "digits", "--epochs", "3")
 
@@ -54,6 +54,33 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ziggurat, tmp
     assert "need square pictures" in answer.err
     assert "8 x 10 px" in answer.err
     assert not (tmp_path / "job").exists()
+
+
+def test_a_training_that_cannot_succeed_leaves_nothing(ziggurat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = ziggurat("train", "--network", "lenett", "--data", "digit", "--epochs", "3", "--out", "j1")
+    assert wrong.code == 3
+    assert "The training cannot start for 2 reasons." in wrong.err
+    assert "Did you mean `lenet`" in wrong.err
+    assert "Did you mean `digits`?" in wrong.err
+    assert "resume" not in wrong.err
+    assert not (tmp_path / "j1").exists()
+
+    assert ziggurat("train", "--network", "lenet", "--data", "digits", "--epochs", "3", "--out", "j1").code == 0
+    assert load_train_spec(tmp_path / "j1" / "spec.json").backend == "tensorflow"
+
+
+def test_an_unknown_backend_is_named_before_a_job_is_made(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--backend", "tensorflo", "--out", tmp_path / "j1")
+    assert answer.code == 3
+    assert "`tensorflo` is not a known backend. Did you mean `tensorflow`?" in answer.err
+    assert not (tmp_path / "j1").exists()
+
+
+def test_an_old_spec_without_a_backend_means_what_it_meant(ziggurat, tmp_path):
+    (tmp_path / "old.json").write_text('{"kind": "train", "version": 1, "network": "mlp", "data": "digits"}')
+    assert ziggurat("train", tmp_path / "old.json", "--out", tmp_path / "job").code == 0
+    assert load_train_spec(tmp_path / "job" / "spec.json").backend == "null"
 
 
 def test_flags_change_a_spec_file(ziggurat, job):

@@ -22,6 +22,15 @@ WRONG = {
     "another type": ({"epochs": "5"}, '`epochs` must be a whole number. Received: "5". '),
     "true is no number": ({"epochs": True}, "`epochs` must be a whole number. Received: true. "),
     "not finite": ({"learning_rate": float("nan")}, "`learning_rate` must be a finite number. Received: NaN. "),
+    "a rate of nothing": ({"learning_rate": 0}, "`learning_rate` must be more than 0. Received: 0. "),
+    "points that learn nothing": (
+        {"schedule": {"policy": "piecewise", "points": [[0, 0], [100, 0]]}},
+        "`schedule.points` must have a factor above 0, or nothing is learned. Received: [[0, 0], [100, 0]]. ",
+    ),
+    "a size that is none": (
+        {"preprocessing": {"size": "axb"}},
+        '`preprocessing.size` must be a height and a width, as in 28 or 240x320. Received: "axb". ',
+    ),
     "a mistyped field": ({"epochz": 1}, "`epochz` is not a field of this spec. Did you mean `epochs`?"),
     "a field like no other": (
         {"qqqqq": 1},

@@ -84,6 +84,14 @@ def test_flags_change_a_base_and_leave_it_alone():
         ({}, ["=3"], "`--set` takes PATH=VALUE."),
         ({}, ["epochz=3"], "`epochz` is not a field of this spec. Did you mean `epochs`?"),
         ({}, ["epochs.x=3"], "`epochs` must be a whole number."),
+        (
+            {"learning_rate": "0,01"},
+            [],
+            '`learning_rate` must be a number. Received: "0,01". Did you mean 0.01? Write decimals with a point',
+        ),
+        ({}, ["schedule.gamma=0,5"], '`schedule.gamma` must be a number. Received: "0,5". Did you mean 0.5?'),
+        ({"epochs": "1,000"}, [], '`epochs` must be a whole number. Received: "1,000". Did you mean 1000?'),
+        ({"class_weights": "1, 2,5"}, [], '`class_weights` must be a list. Received: "1, 2,5". Did you mean 1, 2.5?'),
         ({"epochs": "five"}, [], '`epochs` must be a whole number. Received: "five".'),
         (
             {},

@@ -95,7 +95,7 @@ def train(studio: Studio) -> Callable[..., Any]:
 
     def make(**fields: Any) -> Any:
         spec = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
-        content = {**spec, "epochs": 2, **fields.pop("spec", {})}
+        content = {**spec, "epochs": 2, "batch_size": 4, **fields.pop("spec", {})}
         (job,) = studio.training.create(JobRequest(spec=content, **fields), owner="local")
         return job
 

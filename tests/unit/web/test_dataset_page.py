@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.unit.studio_samples import add_objects
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
@@ -365,3 +366,21 @@ def test_a_result_is_found_once_and_a_failure_again() -> None:
     assert results.get("key", find, wait_s=DEADLINE_S).value == "found"
     assert len(asked) == 2
     assert results.peek("other") is None
+
+
+def test_a_set_that_is_not_trained_says_what_can_be_done(visit: Any, studio: Studio, tmp_path: Path, pets: str) -> None:
+    objects = add_objects(studio, tmp_path / "objects")
+    page = visit.get(f"/datasets/{objects}").text
+    assert "Training for object detection is not available yet. You can explore, check, correct and export" in page
+    assert f'<a class="button primary" href="/datasets/{objects}/explore">Explore</a>' in page
+    assert "/models/new?dataset=" not in page
+    assert (
+        f'<a class="button primary" href="/datasets/{objects}/export">Export</a>'
+        in visit.get(f"/datasets/{objects}/explore").text
+    )
+    assert "Train a model on it" not in visit.get(f"/parts/menu/{objects}").text
+
+    trained = visit.get(f"/datasets/{pets}").text
+    assert "is not available yet" not in trained
+    assert f'id="dataset-train" href="/models/new?dataset={pets}">New model with it</a>' in trained
+    assert "Train a model on it" in visit.get(f"/parts/menu/{pets}").text

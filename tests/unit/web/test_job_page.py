@@ -237,14 +237,24 @@ def test_the_learning_rate_is_set_while_it_runs_and_the_worker_confirms_it(visit
     assert "The worker confirmed it at step 22" in _text(visit.get(f"/models/{job.id}"))
 
 
-@pytest.mark.parametrize("value", ["", "fast", "nan", "inf", "-0.1"])
+@pytest.mark.parametrize("value", ["", "fast", "nan", "inf", "-0.1", "0"])
 def test_a_learning_rate_that_is_none_is_refused_at_its_field(visit, studio, begun, value):
     job = begun()
 
     page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": value})
 
     assert page.status_code == 422
-    assert 'id="rate-problem">A learning rate is a number that is not negative.</p>' in page.text
+    assert 'id="rate-problem">A learning rate must be a number above 0.</p>' in page.text
+    assert studio.jobs.hyperparameters(job.id) == {}
+
+
+def test_a_rate_with_a_decimal_comma_asks(visit, studio, begun):
+    job = begun()
+
+    page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": "0,01"})
+
+    assert page.status_code == 422
+    assert "Did you mean 0.01?" in page.text
     assert studio.jobs.hyperparameters(job.id) == {}
 
 
@@ -306,9 +316,9 @@ def test_a_rate_set_by_hand_stays_so_in_a_job_that_was_stopped(visit, store, stu
 
 
 def _failed(begun: Callable[..., Any], store: Store, studio: Studio, error: dict[str, Any]) -> Any:
-    network = {"source": "file", "path": "mine.py", "text": _NETWORK}
+    spec = {"backend": "tensorflow", "network": {"source": "file", "path": "mine.py", "text": _NETWORK}}
     end = AttemptEnded(time=14.0, outcome="failed", exit_code=5, reason="it failed", global_step=20, epoch=1)
-    job = begun(ErrorRaised(time=14.0, error=error, traceback="Traceback: <all>"), end, spec={"network": network})
+    job = begun(ErrorRaised(time=14.0, error=error, traceback="Traceback: <all>"), end, spec=spec)
     assert store.jobs.move(job.id, ("running",), "failed", reason="it failed", ended=14.0)
     return studio.jobs.get(job.id)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.studio_samples import add_objects
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.kept_pictures import KeptPictures
 from ziggurat.web.model_fields import model_fields
@@ -139,6 +140,20 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ),
         ({"early_stopping-patience": "3"}, "early_stopping-tag", "`early_stopping.tag` must be given."),
         ({"augmentation-hue": "0.7"}, "augmentation-hue", "`augmentation.hue` must be at most 0.5. Received: 0.7."),
+        ({"learning_rate": "0"}, "learning_rate", "`learning_rate` must be more than 0. Received: 0."),
+        (
+            {"learning_rate": "0,01"},
+            "learning_rate",
+            "`learning_rate` must be a number. Received: &#34;0,01&#34;. Did you mean 0.01?",
+        ),
+        ({"learning_rate": "0,1, 0,01"}, "learning_rate", "Did you mean 0.1, 0.01?"),
+        ({"steps_per_epoch": "1,500"}, "steps_per_epoch", "Did you mean 1500?"),
+        ({"class_weights": "1, 2,5"}, "class_weights", "Did you mean 1, 2.5?"),
+        (
+            {"preprocessing-size": "axb"},
+            "preprocessing-size",
+            "`preprocessing.size` must be a height and a width, as in 28 or 240x320.",
+        ),
         ({"class_weights": "a, b"}, "class_weights", "`class_weights.0` must be a number."),
         ({"data-options": "{"}, "data-options", "`data.options` must be an object of names and values."),
         ({"priority": "soon"}, "priority", "A priority is a whole number; 0 is usual. Received: soon."),
@@ -186,6 +201,7 @@ def test_a_clone_has_everything_and_marks_what_is_changed(visit: Any, studio: An
         "checkpoints-keep_last": "null",
         "monitors": "events, printer",
         "class_weights": "1, 2.5",
+        "batch_size": "4",
         "preprocessing-size": "24x32",
         "tags": "x, y",
     }
@@ -284,8 +300,8 @@ def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) ->
     assert quick.status_code == 200
     assert "10 steps in all, 2 in an epoch" in quick.text
     whole = visit.post("/models/new/preflight", data={**sent, "batch_size": "64"})
-    assert 'class="finding error"' in whole.text
-    assert "Start the training" in whole.text
+    assert '<a href="#batch_size">A batch must not be larger than the training split. Received: 64 for 8' in whole.text
+    assert re.search(r'<button id="start"[^>]* disabled', whole.text)
     wrong = visit.post("/models/new/quick", data={**sent, "epochs": "0"}, headers={"HX-Request": "true"})
     assert '<a href="#epochs">' in wrong.text
 
@@ -322,3 +338,74 @@ def test_a_part_asked_for_by_its_address_leads_to_the_form(visit: Any) -> None:
 def test_untouched_fields_ask_for_nothing() -> None:
     form = first_form()
     assert all(not form.differs(each) for each in model_fields().values())
+
+
+@pytest.fixture
+def objects(studio: Any, tmp_path: Path) -> str:
+    """Return the id of a data set for object detection."""
+    return add_objects(studio, tmp_path / "objects")
+
+
+def test_a_set_that_is_not_trained_cannot_be_started(visit: Any, studio: Any, objects: str) -> None:
+    page = visit.get(f"/models/new?dataset={objects}").text
+    assert "Training for object detection is not available yet. You can explore, check," in page
+    assert re.search(r'<button id="start"[^>]* disabled', page)
+
+    refused = visit.post("/models/new", data={**SMALL, "dataset": objects, "batch_size": "1"})
+
+    assert refused.status_code == 422
+    assert '<a href="#dataset">Training for object detection is not available yet.' in refused.text
+    assert _jobs(studio) == []
+    assert not [*(studio.root / "jobs").glob("*")]
+
+
+def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) -> None:
+    page = visit.get(f"/models/new?dataset={pets}").text
+    for network, reason in (
+        ("siamese", "It learns from pairs of images, which this data does not have."),
+        ("regression", "It learns from numbers to predict, which this data does not have."),
+        ("vgg16", "It needs images of at least 32 x 32 px; these have 20 x 30 px."),
+    ):
+        assert re.search(rf'value="tensorflow/{network}" disabled>.*?{reason}', page), network
+    assert not re.search(r'value="tensorflow/resnet18" disabled', page)
+
+    sent = {**SMALL, "dataset": pets, "batch_size": "4", "standard_network": "tensorflow/siamese"}
+    refused = visit.post("/models/new", data=sent)
+
+    assert refused.status_code == 422
+    assert 'href="#standard_network">The network `siamese` must fit the data.' in refused.text
+    assert 'value="tensorflow/siamese" checked>' in refused.text, "what was chosen stays chosen"
+    assert _jobs(studio) == []
+
+
+def test_the_first_network_fits_the_data(visit: Any, pets: str) -> None:
+    for place, network, rate in (("", "lenet", "0.01"), (f"?dataset={pets}", "convnet", "0.02")):
+        page = visit.get(f"/models/new{place}").text
+        assert f'value="tensorflow/{network}" checked' in page
+        assert f'name="learning_rate" type="text" value="{rate}"' in page
+        assert f"The default of this network is {rate}." in page
+
+
+def test_another_network_brings_its_rate(visit: Any) -> None:
+    chosen = {**SMALL, "standard_network": "tensorflow/resnet18", "picked_network": "tensorflow/lenet"}
+    htmx = {"HX-Request": "true", "HX-Target": "div#learning-rate-place"}
+
+    untouched = visit.post(
+        "/models/new/network", data={**chosen, "learning_rate": "0.01", "picked_rate": "0.01"}, headers=htmx
+    )
+    typed = visit.post(
+        "/models/new/network", data={**chosen, "learning_rate": "0.3", "picked_rate": "0.01"}, headers=htmx
+    )
+
+    assert 'name="learning_rate" type="text" value="0.05"' in untouched.text
+    assert 'name="picked_rate" value="0.05"' in untouched.text
+    assert 'name="learning_rate" type="text" value="0.3"' in typed.text
+    assert "The default of this network is 0.05." in typed.text
+
+
+def test_what_is_not_known_has_a_mark_of_its_own(visit: Any) -> None:
+    page = visit.get("/models/new").text
+    assert 'class="finding unknown"' in page
+    assert "Not known:" in page
+    assert "Start the training" in page
+    assert not re.search(r'<button id="start"[^>]* disabled', page)

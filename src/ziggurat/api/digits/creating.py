@@ -18,13 +18,16 @@ from ziggurat.api.routes.access import Held, Trainer
 from ziggurat.api.routes.answers import answer
 from ziggurat.api.routes.shapes import Json
 from ziggurat.entities import Job
-from ziggurat.errors import ConfigurationError, DataError, UsageError
+from ziggurat.errors import ConfigurationError, DataError, UsageError, ZigguratError
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = ["router"]
 
 router = new_router(tags=["digits"])
+
+_FIELDS: Final = {"data.source": "dataset", "network.name": "standard_networks", "backend": "framework"}
+"""Field of a spec → field of DIGITS's form, where that has another name."""
 
 _LISTS: Final = ("train_images", "val_images", "test_images", "labels_file")
 
@@ -64,8 +67,24 @@ def _made(make: Callable[[], Any]) -> Response:
         return answer(make())
     except FormError as error:
         return answer({"errors": error.errors}, 400)
-    except (ConfigurationError, DataError, UsageError) as error:
-        return answer({"errors": {str(error.details.get("field", "form")): [str(error)]}}, 400)
+    except ZigguratError as error:
+        if "problems" not in error.details and not isinstance(error, (ConfigurationError, DataError, UsageError)):
+            raise
+        return answer({"errors": _errors_of(error)}, 400)
+
+
+def _errors_of(error: ZigguratError) -> dict[str, list[str]]:
+    """Return field of the form → messages."""
+    listed = error.details.get("problems") or ()
+    if len(listed) < 2:
+        field = str(error.details.get("field", "form"))
+        return {_FIELDS.get(field, field): [str(error)]}
+    found: dict[str, list[str]] = {}
+    for each in listed:
+        received = f" Received: {each['received']}." if "received" in each else ""
+        message = f"{each['rule']}.{received} {each['advice']}".strip()
+        found.setdefault(_FIELDS.get(each["field"], each["field"]), []).append(message)
+    return found
 
 
 def _noted(studio: Studio, who: Any, job: Job) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ziggurat.specs import comma_question
+
 __all__ = ["Fields", "FormError"]
 
 _Value = TypeVar("_Value")
@@ -72,6 +74,10 @@ class Fields:
 
     def reals(self, name: str, default: float) -> list[float]:
         """Return the numbers of a list; the default alone where the field is empty."""
+        question = comma_question(self._values.get(name, ""), "number")
+        if question:
+            self.refuse(name, question)
+            return [default]
         parts = self._parts(name)
         return [self._number(name, part, default, (0.0, float("inf")), float) for part in parts] or [default]
 
@@ -100,7 +106,9 @@ class Fields:
         try:
             value = kind(text)
         except ValueError:
-            self.refuse(name, f"Not a valid {'integer' if kind is int else 'float'} value.")
+            word = "integer" if kind is int else "float"
+            question = comma_question(text, "integer" if kind is int else "number")
+            self.refuse(name, f"Not a valid {word} value. {question}".strip())
             return default
         if not limits[0] <= value <= limits[1]:  # also refuses NaN
             self.refuse(name, f"Number must be from {limits[0]} to {limits[1]}.")

@@ -20,6 +20,7 @@ from ziggurat.web.dataset_view import dataset_about, dataset_problems, dataset_s
 from ziggurat.web.job_view import job_log, job_now
 from ziggurat.web.pages import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = ["dataset_frame", "is_finished", "router"]
 
@@ -128,9 +129,11 @@ def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None 
         tab: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
         problem_count: problems that were found when it was made; counted where it is not given.
     """
+    described = studio.datasets.describe(job.id)
     if problem_count is None:
-        problem_count = sum(studio.datasets.describe(job.id)["problems"].values())
-    return {"job": job, "tab": tab, "problem_count": problem_count}
+        problem_count = sum(described["problems"].values())
+    is_trainable = not why_not_trainable(described["kind"])
+    return {"job": job, "tab": tab, "problem_count": problem_count, "is_trainable": is_trainable}
 
 
 def is_finished(job: Job) -> bool:

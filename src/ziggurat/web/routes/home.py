@@ -17,6 +17,7 @@ from ziggurat.web.job_actions import actions_of
 from ziggurat.web.kept_outcomes import kept_outcomes
 from ziggurat.web.pages import is_part, page, part
 from ziggurat.web.strip import strip_of
+from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = ["home_values", "results_part", "router", "shown_query"]
 
@@ -43,7 +44,15 @@ def home(request: Request, studio: Held, _who: Viewer, said: Annotated[str, Quer
 def menu(request: Request, studio: Held, _who: Trainer, job_id: str) -> Response:
     """Return what can be done with a job of the table."""
     job = studio.jobs.get(job_id)
-    return part(request, "home/menu.html", job=job, actions=actions_of(job), back=shown_query(request, "").text_form)
+    is_dataset = job.kind == "dataset" and job.state == "done"
+    return part(
+        request,
+        "home/menu.html",
+        job=job,
+        actions=actions_of(job),
+        is_trainable=is_dataset and not why_not_trainable(studio.datasets.describe(job_id)["kind"]),
+        back=shown_query(request, "").text_form,
+    )
 
 
 @router.get("/parts/queue", include_in_schema=False)

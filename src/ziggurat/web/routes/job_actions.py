@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Form, Request, Response
@@ -13,6 +12,7 @@ from ziggurat.api.refusals import status_of
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.entities import JobChange
 from ziggurat.errors import ConfigurationError, ZigguratError
+from ziggurat.specs import comma_question
 from ziggurat.web.job_view import job_now
 from ziggurat.web.pages import is_part, page, see_other
 from ziggurat.web.routes.job import job_page, live_parts
@@ -142,17 +142,14 @@ def _refused(request: Request, studio: Studio, job_id: str, error: ZigguratError
 
 def _rate(text: str) -> float:
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number < 0:
         raise ConfigurationError(
-            "A learning rate is a number that is not negative.",
+            "A learning rate must be a number above 0.",
             received=f"`{text[:50]}`",
-            advice="Usual are 0.0001 to 0.1.",
+            advice=comma_question(text, "number") or "Usual rates are 0.0001 to 0.1.",
             details={"field": "learning_rate"},
-        )
-    return number
+        ) from None
 
 
 def _change(given: dict[str, str]) -> JobChange:

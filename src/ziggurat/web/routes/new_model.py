@@ -13,10 +13,11 @@ from ziggurat.api.refusals import Refusal, status_of
 from ziggurat.api.routes.access import Held, Trainer
 from ziggurat.errors import SpecError, UsageError, ZigguratError
 from ziggurat.web.model_fields import model_fields
-from ziggurat.web.model_looks import rate_look
+from ziggurat.web.model_fit import fill_in, untouched, usual_rate
+from ziggurat.web.model_looks import preflight_look, rate_look
 from ziggurat.web.model_request import Asked, problems_of, read_form
 from ziggurat.web.new_model_form import ModelForm, clone_form, first_form, posted_form
-from ziggurat.web.new_model_view import choices_of, summary_of
+from ziggurat.web.new_model_view import choices_of, data_of, networks_of, summary_of
 from ziggurat.web.pages import page, see_other
 from ziggurat.workspace.studio import Studio
 
@@ -47,7 +48,7 @@ def show(
     checkpoint: str = "",
 ) -> Response:
     """Return the empty form, or the one that would make a job again."""
-    form = clone_form(studio, clone) if clone else first_form()
+    form = clone_form(studio, clone) if clone else untouched(first_form())
     if model:
         earlier = clone_form(studio, model)
         form.values.update(
@@ -58,7 +59,10 @@ def show(
         )
     if dataset:
         form.values["dataset"] = dataset
-    return whole_page(request, studio, form, read_form(studio, form), shows_problems=False)
+    fill_in(form, data_of(studio, form), networks_of(studio, form))
+    asked = read_form(studio, form)
+    quick = preflight_look(studio, asked, whole=False)
+    return whole_page(request, studio, form, asked, shows_problems=False, preflight=quick)
 
 
 @router.post("/models/new", include_in_schema=False)
@@ -103,6 +107,7 @@ def whole_page(
         results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for.
     """
     problems = asked.problems if shows_problems else {}
+    choices = choices_of(studio, form, problems)
     shown = dict.fromkeys(("error", "network", "preview", "preflight", "words"))
     return page(
         request,
@@ -113,7 +118,8 @@ def whole_page(
             "form": form,
             "asked": asked,
             "problems": problems,
-            "choices": choices_of(studio, form, problems),
+            "choices": choices,
+            "usual_rate": usual_rate(form, choices.networks),
             "summary": summary_of(studio, form["dataset"]),
             "rate": rate_look(studio, asked),
             "fields": model_fields(),

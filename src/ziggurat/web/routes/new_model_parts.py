@@ -11,10 +11,12 @@ from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Trainer
 from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 from ziggurat.web.kept_pictures import kept_pictures
+from ziggurat.web.model_fields import model_fields
+from ziggurat.web.model_fit import fill_in, usual_rate
 from ziggurat.web.model_looks import network_look, preflight_look, preview_look, rate_look, words_look
 from ziggurat.web.model_request import Asked, read_form
 from ziggurat.web.new_model_form import ModelForm, first_form, posted_form
-from ziggurat.web.new_model_view import choices_of, summary_of
+from ziggurat.web.new_model_view import choices_of, data_of, networks_of, summary_of
 from ziggurat.web.pages import is_part, part, see_other
 from ziggurat.web.routes.new_model import Sent, whole_page
 from ziggurat.workspace.studio import Studio
@@ -24,8 +26,11 @@ __all__ = ["router"]
 router = new_router()
 
 _Look = Literal[
-    "check", "dataset", "checkpoints", "rate", "preview", "preflight", "quick", "words", "visualize", "debug"
+    "check", "dataset", "network", "checkpoints", "rate", "preview", "preflight", "quick", "words", "visualize", "debug"
 ]
+
+_FILLS_IN = ("dataset", "network")
+"""What changes other fields of the form."""
 
 _RESULTS = {
     "preview": "preview",
@@ -79,15 +84,34 @@ def customize(request: Request, studio: Held, _who: Trainer, sent: Sent) -> Resp
 def show_look(request: Request, studio: Held, _who: Trainer, look: _Look, sent: Sent) -> Response:
     """Return what a button asks for."""
     form = posted_form(studio, sent)
+    if look in _FILLS_IN:
+        fill_in(form, data_of(studio, form), networks_of(studio, form))
     asked = read_form(studio, form)
     result = _LOOKS[look](request, studio, form, asked, str(sent.get("another", "")))
     if is_part(request) and look != "check":
         template = f"new_model/{'preflight' if look == 'quick' else look}.html"
         if look in ("visualize", "debug"):
             template = "new_model/network_look.html"
+        if look in _FILLS_IN:
+            template = "new_model/filled_in.html"
         return part(request, template, form=form, asked=asked, problems=asked.problems, **result)
     shown = {_RESULTS[look]: result[_RESULTS[look]]} if look in _RESULTS else {}
+    if look in ("check", *_FILLS_IN):
+        shown["preflight"] = preflight_look(studio, asked, whole=False)
     return whole_page(request, studio, form, asked, shows_problems=look == "check", **shown)
+
+
+def _filled_in(studio: Studio, form: ModelForm, asked: Asked) -> dict[str, Any]:
+    """Return all that follows from the choice of data or network."""
+    choices = choices_of(studio, form, asked.problems)
+    return {
+        "summary": summary_of(studio, form["dataset"]),
+        "choices": choices,
+        "usual_rate": usual_rate(form, choices.networks),
+        "fields": model_fields(),
+        "rate": rate_look(studio, asked),
+        "preflight": preflight_look(studio, asked, whole=False),
+    }
 
 
 def _code(studio: Studio, wanted: str) -> tuple[str, str, str]:
@@ -111,7 +135,8 @@ _Maker = Callable[[Request, Studio, ModelForm, Asked, str], dict[str, Any]]
 
 _LOOKS: dict[str, _Maker] = {
     "check": lambda _request, _studio, _form, _asked, _another: {},
-    "dataset": lambda _request, studio, form, _asked, _another: {"summary": summary_of(studio, form["dataset"])},
+    "dataset": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked),
+    "network": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked),
     "checkpoints": lambda _request, studio, form, asked, _another: {
         "choices": choices_of(studio, form, asked.problems)
     },

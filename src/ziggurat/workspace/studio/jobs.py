@@ -297,8 +297,16 @@ class Jobs:
 
         Raises:
             JobError: where the job does not run.
-            ConfigurationError: where the name is none, or the learning rate is that large and ``force`` is not given.
+            ConfigurationError: if the name is none, the value is no number for it, or the learning rate is that large
+                and ``force`` is not given.
         """
+        if name == "learning_rate" and not 0 < value < math.inf:
+            raise ConfigurationError(
+                "A learning rate must be a number above 0.",
+                received=f"{value:g}",
+                advice="Usual rates are 0.0001 to 0.1.",
+                details={"field": name},
+            )
         job = self.get(job_id)
         if not job.is_active or job.kind != "train":
             raise JobError("Hyperparameters are set while a training runs.", received=f"{job_id} is {job.state}")

@@ -28,6 +28,7 @@ from ziggurat.specs import (
     parse_spec,
 )
 from ziggurat.workspace.new_job import create_job
+from ziggurat.zoo.backends import with_backend
 
 __all__ = [
     "JobRequest",
@@ -39,6 +40,7 @@ __all__ = [
     "network_name",
     "new_job_id",
     "train_needs",
+    "train_spec",
 ]
 
 _USE_ACCELERATORS: Final = ("tensorflow", "torch")
@@ -131,6 +133,7 @@ def make_jobs(
     sweep = group or (new_job_id(now) if len(wanted) > 1 else "")
     for content, suffix in wanted:
         spec = parse_spec(content, source="the request")
+        spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
         name = " ".join(part for part in (spec.name or spec.kind, suffix) if part)
         spec = spec.model_copy(update={"name": name})
         planned.append((_new_job(request, spec, jobs_folder, owner, now, needs, sweep), spec))
@@ -147,6 +150,21 @@ def make_jobs(
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def train_spec(content: Mapping[str, Any]) -> TrainSpec:
+    """Return the spec of a training.
+
+    Args:
+        content: decoded JSON; its kind and version may be left out.
+
+    Raises:
+        SpecError: where it is not valid, or of another kind.
+    """
+    spec = parse_spec({"kind": "train", "version": 1, **content}, source="the request")
+    if not isinstance(spec, TrainSpec):
+        raise SpecError("A training has a spec of kind train.", received=spec.kind)
+    return spec
 
 
 def train_needs(spec: Spec, *, accelerators: int = 0) -> Needs:

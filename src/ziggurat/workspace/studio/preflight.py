@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import DataError, NetworkCodeError, SpecError, ZigguratError
-from ziggurat.records.manifest import MANIFEST_NAME, Manifest
+from ziggurat.errors import NetworkCodeError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
-from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
 from ziggurat.workspace.studio.new_jobs import network_name
 from ziggurat.workspace.studio.preflight_findings import (
     DataFacts,
@@ -28,11 +26,13 @@ from ziggurat.workspace.studio.preflight_findings import (
 )
 from ziggurat.workspace.studio.training_estimates import NetworkSize, earlier_jobs, network_size
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.workspace.training_checks import known_data
 
 __all__ = ["Preflight"]
 
 _LIMIT_S: Final = 120.0
-_KINDS: Final = ("image-classification",)
+_NAMES: Final = {"network": "network", "backend": "network", "pretrained": "network", "batch_size": "batch"}
+"""Field of a spec → finding that it belongs to, where that is not the data."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,19 @@ class Preflight:
     tasks: Tasks
     machine: Any
     finished: Callable[[], Sequence[Job]]
+
+    def refuse(self, spec: TrainSpec, *, jobs: int, problems: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """Return what is found of a training that cannot succeed.
+
+        Args:
+            spec: of the training, complete; of a sweep, the first.
+            jobs: how many trainings the sweep has.
+            problems: as ``ziggurat.workspace.training_checks`` lists them.
+        """
+        machine = self.machine.strip()
+        findings = [_problem_finding(each) for each in problems]
+        findings += [device_finding(spec, machine), disk_finding(spec, None, None, jobs, machine["disk"])]
+        return {"findings": findings, "steps": None, "steps_per_epoch": None, "parameters": None}
 
     def check(self, spec: TrainSpec, *, jobs: int, dataset: Job | None, describe: bool) -> dict[str, Any]:
         """Return what is found.
@@ -85,11 +98,6 @@ class Preflight:
 
     def _data(self, spec: TrainSpec, dataset: Job | None, describe: bool, findings: list[dict[str, Any]]) -> DataFacts:
         """Return what is known of the data; what hinders is among the findings."""
-        try:
-            refuse_turned_oblongs(spec)
-        except SpecError as error:
-            findings.append(finding("data", "error", str(error)))
-            return DataFacts()
         if dataset is not None and dataset.state != "done":
             word = "is not made yet: the training waits for it, and its size is not known before"
             findings.append(finding("data", "warning", f"The data set `{dataset.name}` {word}."))
@@ -97,7 +105,8 @@ class Preflight:
         try:
             if describe:
                 return DataFacts.of(self.tasks.loading(spec.model_dump(mode="json"), time_limit_s=_LIMIT_S))
-            return _facts_of_manifest(Path(spec.data.source))
+            known = known_data(spec.data.source, spec.data.options)
+            return DataFacts(sizes=known.sizes, classes=known.classes)
         except ZigguratError as error:
             findings.append(finding("data", "error", f"The data cannot be trained on. {error}"))
             return DataFacts()
@@ -119,21 +128,14 @@ class Preflight:
             except NetworkCodeError as error:
                 findings.append(finding("memory", "error", f"The network cannot be built. {error}"))
             except ZigguratError as error:
-                findings.append(finding("memory", "ok", f"The memory that it needs is not known. {error}"))
+                findings.append(finding("memory", "unknown", f"The memory that it needs is not known. {error}"))
         return None
 
 
-def _facts_of_manifest(folder: Path) -> DataFacts:
-    """Return what a data set says of itself; nothing where the source is none."""
-    if not (folder / MANIFEST_NAME).is_file():
-        return DataFacts()
-    manifest = Manifest.load(folder)
-    kind = manifest.schema.kind
-    if kind not in _KINDS:
-        raise DataError(f"Networks are trained on data sets of kind {' or '.join(_KINDS)}.", received=f"kind {kind}")
-    return DataFacts(
-        sizes={split: note.count for split, note in manifest.splits.items()}, classes=len(manifest.schema.class_names)
-    )
+def _problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
+    received = f" Received: {problem['received']}." if "received" in problem else ""
+    sentence = f"{problem['rule']}.{received} {problem['advice']}".strip()
+    return finding(_NAMES.get(problem["field"].partition(".")[0], "data"), "error", sentence)
 
 
 def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:

@@ -21,7 +21,7 @@ __all__ = [
     "time_finding",
 ]
 
-Level = Literal["ok", "warning", "error"]
+Level = Literal["ok", "unknown", "warning", "error"]
 
 _MUCH_WAITING: Final = 0.3
 """Share of the time above which waiting for data is worth a word."""
@@ -152,7 +152,7 @@ def memory_finding(
     """Say whether it fits into memory."""
     if size is None:
         reason = "before the network and its data are looked at" if describe else "as the network was not looked at"
-        return finding("memory", "ok", f"The memory that it needs is not known {reason}.")
+        return finding("memory", "unknown", f"The memory that it needs is not known {reason}.")
     free, total, place = _memory_of(spec, machine)
     needed = size.training_bytes
     numbers = {
@@ -196,7 +196,7 @@ def disk_finding(
         return finding("disk", "error", text, **numbers)
     if size is None:
         text = f"What {kept * jobs} checkpoints take is not known; the disk has {_size(free)} free."
-        return finding("disk", "ok", text, **numbers)
+        return finding("disk", "unknown", text, **numbers)
     needed = size.checkpoint_bytes * kept * jobs
     text = f"{kept * jobs} checkpoints of {_size(size.checkpoint_bytes)} take {_size(needed)}"
     numbers |= {"needed_bytes": needed, "checkpoint_bytes": size.checkpoint_bytes}
@@ -211,7 +211,7 @@ def time_finding(epoch_samples: int | None, epochs: int, jobs: int, earlier: Ear
     """Say how long it will take, from earlier trainings."""
     if earlier is None or epoch_samples is None:
         text = "How long it takes is not known before the first steps: no training like it is done here."
-        return finding("time", "ok", text, expected_s=None)
+        return finding("time", "unknown", text, expected_s=None)
     expected_s = epoch_samples * epochs / earlier.samples_per_s
     each = " each" if jobs > 1 else ""
     count = "one earlier training" if earlier.count == 1 else f"{earlier.count} earlier trainings"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.errors import JobError, UsageError
+from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoint_files import checkpoint_details
 from ziggurat.workspace.rate_curve import rate_curve
@@ -19,10 +19,11 @@ from ziggurat.workspace.standard_networks import network_text, standard_networks
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, train_needs
+from ziggurat.workspace.studio.new_jobs import JobRequest, expand_sweep, make_jobs, train_needs, train_spec
 from ziggurat.workspace.studio.training_previews import TrainingPreviews
 from ziggurat.workspace.studio.turns import Turns
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.workspace.training_checks import Pending, obstacle_of
 
 __all__ = ["Training"]
 
@@ -31,6 +32,9 @@ _EARLIER_JOBS: Final = 200
 
 _NETWORK_LIMIT_S: Final = 120.0
 """How long a person's network may take to be described or debugged."""
+
+_ENDED: Final = ("done", "failed")
+"""States of a job that will bring nothing further."""
 
 _LOOKS_AT_ONCE: Final = 2
 _WAIT_FOR_A_TURN_S: Final = 30.0
@@ -116,15 +120,16 @@ class Training:
             describe: whether the data is measured and the network built, in processes of their own; takes seconds.
 
         Returns:
-            ``findings``: ``name`` (``memory``, ``disk``, ``time``, ``data``, ``batch`` or ``device``), ``level``
-            (``ok``, ``warning`` or ``error``), ``sentence`` and its numbers; a name may come several times. ``steps``,
-            ``steps_per_epoch`` and ``parameters``, None where nobody knows.
+            ``findings``: ``name`` (``memory``, ``disk``, ``time``, ``data``, ``network``, ``batch`` or ``device``),
+            ``level`` (``ok``, ``unknown``, ``warning`` or ``error``), ``sentence`` and its numbers; a name may come
+            several times. ``steps``, ``steps_per_epoch`` and ``parameters``, None where nobody knows.
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
             JobError: where the data set or the model is not there, or of the wrong kind.
         """
-        return self._previews.preflight(self._complete(request), describe=describe)
+        complete = self._complete(request)
+        return self._previews.preflight(complete, self._obstacle(complete), describe=describe)
 
     def as_text(self, request: JobRequest, *, url: str = "http://127.0.0.1:5000") -> dict[str, str]:
         """Return the same training in other words, to be taken away.
@@ -151,11 +156,31 @@ class Training:
         Raises:
             SpecError: where the spec is not valid; it names the field.
             JobError: where the data set or the model is not there, or of the wrong kind.
+            ZigguratError: where the training cannot succeed, see ``obstacle_of``; nothing was made.
         """
         complete, now = self._complete(request), self._clock()
+        self._refuse(complete)
         usable = sum(device.usable for device in self._machine.resources().devices)
         needs = functools.partial(train_needs, accelerators=usable)
         return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs)
+
+    def check(self, request: JobRequest) -> None:
+        """Refuse a training, or a sweep, that cannot succeed; ``create`` raises the same before it makes anything."""
+        self._refuse(self._complete(request))
+
+    def _refuse(self, complete: JobRequest) -> None:
+        obstacle = self._obstacle(complete)
+        if obstacle is not None:
+            raise obstacle
+
+    def _obstacle(self, complete: JobRequest) -> ZigguratError | None:
+        """Return what is wrong with the first training that cannot succeed; None where all can."""
+        waits_for: tuple[tuple[str, Pending], ...] = ((complete.dataset, "data"), (complete.model, "pretrained"))
+        pending: set[Pending] = {
+            what for job_id, what in waits_for if job_id and self._jobs.get(job_id).state not in _ENDED
+        }
+        found = (obstacle_of(train_spec(content), pending=pending) for content, _ in expand_sweep(complete))
+        return next((each for each in found if each is not None), None)
 
     def _complete(self, request: JobRequest) -> JobRequest:
         """Return a request whose spec has the places of data set and weights."""

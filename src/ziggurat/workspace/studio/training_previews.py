@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, SpecError, UsageError
-from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.errors import JobError, UsageError, ZigguratError
+from ziggurat.specs import TrainSpec
 from ziggurat.workspace.job_text import command_line, python_program, short_content, spec_document
 from ziggurat.workspace.rate_curve import draft_of_training
-from ziggurat.workspace.studio.new_jobs import JobRequest, expand_sweep
+from ziggurat.workspace.studio.new_jobs import JobRequest, expand_sweep, train_spec
 from ziggurat.workspace.studio.preflight import Preflight
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.zoo.backends import with_backend
 
 __all__ = ["TrainingPreviews"]
 
@@ -54,11 +55,19 @@ class TrainingPreviews:
         found = self._tasks.augmented(draft, row=row, split=split, count=count, seed=seed, time_limit_s=_LIMIT_S)
         return {"seed": seed, "pictures": found["pictures"], "sentence": _sentence(found, split)}
 
-    def preflight(self, request: JobRequest, *, describe: bool) -> dict[str, Any]:
-        """Find out what a training will take; see ``Training.preflight``."""
+    def preflight(self, request: JobRequest, obstacle: ZigguratError | None, *, describe: bool) -> dict[str, Any]:
+        """Find out what a training will take; see ``Training.preflight``.
+
+        Args:
+            request: with the places of data set and weights.
+            obstacle: why it cannot succeed; None where it can.
+            describe: whether the data is measured and the network built; not where it cannot succeed.
+        """
         specs = _specs(request)
         dataset = self._get(request.dataset) if request.dataset else None
-        return self._preflight.check(specs[0], jobs=len(specs), dataset=dataset, describe=describe)
+        if obstacle is not None:
+            return self._preflight.refuse(specs[0], jobs=len(specs), problems=obstacle.details["problems"])
+        return self._preflight.check(with_backend(specs[0]), jobs=len(specs), dataset=dataset, describe=describe)
 
     def as_text(self, asked: JobRequest, complete: JobRequest, url: str) -> dict[str, str]:
         """Write a training down; see ``Training.as_text``.
@@ -69,7 +78,7 @@ class TrainingPreviews:
             url: of the studio.
         """
         specs = _specs(complete)
-        first = _train_spec(next(expand_sweep(complete))[0])
+        first = train_spec(next(expand_sweep(complete))[0])
         content = _swept(short_content(first), first, asked.sweep)
         if asked.dataset:
             content = _without_source(content)
@@ -85,7 +94,7 @@ class TrainingPreviews:
         }
         return {
             "cli": "\n".join(command_line(spec) for spec in specs),
-            "json": spec_document(first, complete.sweep),
+            "json": spec_document(first if complete.sweep else with_backend(first), complete.sweep),
             "python": python_program(content, {name: value for name, value in values.items() if value}, url),
         }
 
@@ -94,16 +103,9 @@ def _specs(request: JobRequest) -> list[TrainSpec]:
     """Return the specs of all trainings of a sweep, named as the jobs will be."""
     specs = []
     for content, suffix in expand_sweep(request):
-        spec = _train_spec(content)
+        spec = train_spec(content)
         specs.append(spec.model_copy(update={"name": f"{spec.name or spec.kind} {suffix}"}) if suffix else spec)
     return specs
-
-
-def _train_spec(content: Mapping[str, Any]) -> TrainSpec:
-    spec = parse_spec({"kind": "train", "version": 1, **content}, source="the request")
-    if not isinstance(spec, TrainSpec):
-        raise SpecError("A training has a spec of kind train.", received=spec.kind)
-    return spec
 
 
 def _swept(content: dict[str, Any], spec: TrainSpec, sweep: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

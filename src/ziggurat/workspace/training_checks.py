@@ -1,0 +1,309 @@
+"""Checks of a training before anything of it is created: all that needs no framework, for every face."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataError,
+    NetworkCodeError,
+    SpecError,
+    UnknownNameError,
+    ZigguratError,
+    nearest_names,
+)
+from ziggurat.layout import JobFolder, checkpoint_step
+from ziggurat.records.manifest import MANIFEST_NAME, Manifest
+from ziggurat.specs import FileNetwork, TrainSpec, load_spec
+from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
+from ziggurat.zoo import STANDARD_NETWORKS
+from ziggurat.zoo.backends import AUTO, backend_for, check_backend
+from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
+
+__all__ = ["KnownData", "Pending", "known_data", "obstacle_of", "why_no_fit", "why_not_trainable"]
+
+Pending = Literal["data", "pretrained"]
+"""What a job that is still to be done will bring."""
+
+_DIGITS: Final = "digits"
+_TITLES: Final[Mapping[str, str]] = {
+    "detection": "object detection",
+    "table": "tables",
+    "image-regression": "image regression",
+    "image-to-image": "image-to-image translation",
+    "image-pairs": "pairs of images",
+    "text-classification": "text classification",
+    "generic": "generic arrays",
+}
+"""Kind of a data set → what is learned from it, where that is not its name."""
+
+_NEEDS: Final[Mapping[str, str]] = {
+    "classification": "images with one class each",
+    "pairs": "pairs of images",
+    "regression": "numbers to predict",
+    "image": "images",
+}
+"""Task → what a network of it learns from."""
+
+_LOOKED_AT: Final = 10_000
+"""Files of a folder that are looked at for an image."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownData:
+    """What is known of the data of a training without reading a sample.
+
+    Args:
+        kind: of the data set, such as ``image-classification``.
+        sizes: split → number of samples.
+        classes: how many there are.
+        size: (height, width) of all images.
+        channels: of all images.
+    """
+
+    kind: str = "image-classification"
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    classes: int | None = None
+    size: tuple[int, int] | None = None
+    channels: int | None = None
+
+
+def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> ZigguratError | None:
+    """Return why a training cannot succeed, with all that is wrong with it; None where nothing is known against it.
+
+    The error is of the family of what is wrong, or a ``SpecError`` where it is several things; its
+    ``details["problems"]`` lists ``field``, ``rule``, ``advice`` and ``received`` of each.
+
+    Args:
+        spec: of the training, with the places of data and weights.
+        pending: what another job will bring, and cannot be looked at yet.
+    """
+    problems = list(_problems(spec, pending))
+    return _error_of(problems) if problems else None
+
+
+def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
+    """Return what is known of a source.
+
+    Raises:
+        DataError: where it is not there, or nothing that can be trained on.
+        UnknownNameError: where an option is unknown.
+    """
+    folder = Path(source)
+    is_dataset = (folder / MANIFEST_NAME).is_file()
+    known = DATASET_OPTIONS if is_dataset else SOURCE_OPTIONS
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option of the data", name, known)
+    if is_dataset:
+        return _of_manifest(folder)
+    if source == _DIGITS:
+        side = 8 if options.get("size") == 8 else 28
+        return KnownData(classes=10, size=(side, side), channels=1)
+    _check_folder(source, folder)
+    return KnownData(channels=None if any(folder.glob("train-images*idx3*")) else 3)
+
+
+def why_not_trainable(kind: str) -> str:
+    """Return why no network is trained on a kind of data set, and what can be done with it; empty where one can be."""
+    if kind in TRAINABLE_KINDS:
+        return ""
+    title = _TITLES.get(kind, kind)
+    return f"Training for {title} is not available yet. You can explore, check, correct and export this set."
+
+
+def why_no_fit(name: str, kind: str, size: tuple[int, int] | None) -> str:
+    """Return why a standard network cannot be trained on data; empty where it can, or where it is not known.
+
+    Args:
+        name: of the network.
+        kind: of the data set.
+        size: (height, width) of what the network gets; None where it is not known.
+    """
+    network = STANDARD_NETWORKS.get(name)
+    if network is None:
+        return ""
+    if kind not in network.kinds:
+        return f"It learns from {_NEEDS[network.task]}, which this data does not have."
+    if size is not None and min(size) < network.smallest_px:
+        side = network.smallest_px
+        return f"It needs images of at least {side} x {side} px; these have {size[0]} x {size[1]} px."
+    return ""
+
+
+def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield each thing that is wrong, with its field."""
+    yield from _network_problems(spec)
+    data = None
+    if "data" not in pending:
+        try:
+            data = known_data(spec.data.source, spec.data.options)
+        except UnknownNameError as error:
+            yield "data.options", error
+        except ZigguratError as error:
+            yield "data.source", error
+    if data is not None:
+        yield from _data_problems(spec, data)
+    try:
+        refuse_turned_oblongs(spec)
+    except SpecError as error:
+        yield str(error.details["field"]), error
+    if spec.pretrained is not None and "pretrained" not in pending and not _has_weights(Path(spec.pretrained)):
+        yield (
+            "pretrained",
+            CheckpointError(
+                "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
+                received=spec.pretrained,
+                advice="Check the path; TensorFlow's is the path without `.index`.",
+            ),
+        )
+
+
+def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
+    network = spec.network
+    is_file = isinstance(network, FileNetwork)
+    name = "" if is_file else network.name
+    try:
+        if spec.backend == AUTO:
+            backend_for(name)
+        else:
+            check_backend(spec.backend, name)
+    except UnknownNameError as error:
+        yield "backend" if error.details["kind"] == "backend" else "network.name", error
+    except ZigguratError as error:
+        yield "backend", error
+    if is_file and spec.backend == "null":
+        error = ConfigurationError(
+            "The backend `null` trains `mlp` or `linear`.", received=network.path, advice="Use another backend."
+        )
+        yield "backend", error
+    if is_file and network.text is None and not Path(network.path).is_file():
+        advice = "Check the path; a relative one starts at the current folder."
+        rule = "The network file must be readable Python text."
+        yield "network.path", NetworkCodeError(rule, received=f"{network.path}: it is not there", advice=advice)
+
+
+def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
+    sentence = why_not_trainable(data.kind)
+    if sentence:
+        rule, _, advice = sentence.partition(". ")
+        yield (
+            "data.source",
+            DataError(
+                f"{rule}.",
+                received=f"data of kind {data.kind}",
+                advice=f"{advice} Your own program reads it with: ziggurat.dataflow.RecordData.",
+            ),
+        )
+        return
+    network = spec.network
+    sentence = "" if isinstance(network, FileNetwork) else why_no_fit(network.name, data.kind, _input_size(spec, data))
+    if sentence:
+        assert not isinstance(network, FileNetwork)
+        rule = f"The network `{network.name}` must fit the data. {sentence}"
+        yield "network.name", ConfigurationError(rule, advice="Choose another network, or other data.")
+    batch, train = spec.batch_size * spec.accumulate, data.sizes.get("train")
+    if train is not None and batch > train:
+        rule = "A batch must not be larger than the training split."
+        received = f"{batch:,} for {train:,} samples"
+        yield "batch_size", DataError(rule, received=received, advice="Make `batch_size` smaller.")
+    weights = len(spec.class_weights)
+    if weights and data.classes is not None and weights != data.classes:
+        rule = f"There must be a class weight for each of the {data.classes} classes."
+        yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Leave them out for equal ones.")
+
+
+def _input_size(spec: TrainSpec, data: KnownData) -> tuple[int, int] | None:
+    """Return (height, width) of what the network gets."""
+    before = spec.preprocessing
+    if before.crop is not None:
+        return before.crop, before.crop
+    return data.size if before.size is None else (before.size[0], before.size[1])
+
+
+def _of_manifest(folder: Path) -> KnownData:
+    manifest = Manifest.load(folder)
+    sizes = {split: note.count for split, note in manifest.splits.items()}
+    kind, image = manifest.schema.kind, manifest.image
+    if kind in TRAINABLE_KINDS and "train" not in sizes:
+        raise DataError("Training needs a training split.", received=f"splits {', '.join(sizes)} in `{folder}`")
+    size = None if image is None or None in (image.height_px, image.width_px) else (image.height_px, image.width_px)
+    return KnownData(
+        kind=kind,
+        sizes=sizes,
+        classes=len(manifest.schema.class_names) or None,
+        size=size,  # pyright: ignore[reportArgumentType]
+        channels=None if image is None else image.channels,
+    )
+
+
+def _check_folder(source: str, folder: Path) -> None:
+    """Refuse a folder that is not there, or holds no images in class folders."""
+    if not folder.is_dir():
+        entries = os.listdir(folder.parent) if folder.parent.is_dir() else []
+        beside = [name for name in entries if not name.startswith(".")]
+        nearest = [str(folder.with_name(name)) for name in nearest_names(folder.name, beside)]
+        nearest = [*(["digits"] if nearest_names(source, [_DIGITS]) else []), *nearest]
+        question = f"Did you mean {' or '.join(f'`{name}`' for name in nearest[:3])}? " if nearest else ""
+        raise DataError(
+            "`data` must be `digits` or a folder.",
+            received=source,
+            advice=f"{question}Check the path, or use `digits`.",
+        )
+    if JobFolder(folder).spec.is_file() and load_spec(JobFolder(folder).spec).kind == "dataset":
+        raise DataError(
+            "A data set is trained on when it is complete.",
+            received=f"{source}, which is not",
+            advice=f"Finish it with: ziggurat resume {source}.",
+        )
+    if not any(folder.glob("train-images*idx3*")) and not _has_class_images(folder):
+        raise DataError(
+            "A folder of images must have a folder for each class, with the images in it.",
+            received=f"`{source}` without any",
+            advice=f"Images are files that end in {', '.join(sorted(IMAGE_SUFFIXES))}.",
+        )
+
+
+def _has_class_images(folder: Path) -> bool:
+    """Return whether there is an image in a folder below; where there are very many files, it is taken for granted."""
+    looked_at = 0
+    for place, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files if Path(place) != folder else ():
+            looked_at += 1
+            if looked_at > _LOOKED_AT or os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES:
+                return True
+        looked_at += len(folders)
+        if looked_at > _LOOKED_AT:
+            return True
+    return False
+
+
+def _has_weights(path: Path) -> bool:
+    if checkpoint_step(path.name) is not None:
+        return path.is_dir()
+    folder = JobFolder(path).checkpoints
+    return (folder.is_dir() and any(folder.iterdir())) or Path(f"{path}.index").is_file()
+
+
+def _error_of(problems: Sequence[tuple[str, ZigguratError]]) -> ZigguratError:
+    """Return the one error, or one that says them all; its details list them for pages."""
+    listed = [
+        {"field": place, "rule": error.rule.removesuffix("."), "advice": error.advice}
+        | ({} if error.received is None else {"received": error.received})
+        for place, error in problems
+    ]
+    details = {"source": "the request", "field": problems[0][0], "problems": listed}
+    if len(problems) == 1:
+        error = problems[0][1]
+        error.details = {**error.details, **details}
+        return error
+    sentences = " ".join(f"({number}) {error}" for number, (_, error) in enumerate(problems, 1))
+    return SpecError(f"The training cannot start for {len(problems)} reasons.", advice=sentences, details=details)
