@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -139,7 +139,7 @@ def up(
     state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
         asked.settings(application.settings), asked.words()
     )
-    _show_start(application, state.address, state.pid, token)
+    _show_start(application, state.address, state.pid, token, state.remarks)
     _open_browser(application, state.address, browser)
 
 
@@ -223,8 +223,11 @@ def serve_studio(
         )
 
         def ready() -> None:
-            write_server(workspace, make_server_state(address, __version__, now=time.time()))
-            _show_start(application, address, None, token)
+            state = make_server_state(
+                address, __version__, now=time.time(), workspace=workspace, remarks=studio.remarks
+            )
+            write_server(workspace, state)
+            _show_start(application, address, None, token, studio.remarks)
             threading.Thread(target=_greet, args=(application, studio, address, browser, begin), daemon=True).start()
 
         try:
@@ -236,11 +239,12 @@ def serve_studio(
     application.output.note(f"The studio has ended ({ended_by}); {going_on}.")
 
 
-def _show_start(application: Application, address: str, pid: int | None, token: str) -> None:
+def _show_start(application: Application, address: str, pid: int | None, token: str, remarks: Sequence[str]) -> None:
     workspace = str(application.settings.workspace)
     content = {"address": address, "workspace": workspace} | ({"pid": pid} if pid else {}) | _given(token)
+    content |= {"remarks": list(remarks)} if remarks else {}
     how_to_end = "`ziggurat down` ends it" if pid else "Ctrl-C ends it"
-    lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on."]
+    lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on.", *remarks]
     if token:
         lines.append(f"Log in with this token, which is shown only now: {token}")
     application.output.line(content, "\n".join(lines))

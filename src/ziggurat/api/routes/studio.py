@@ -63,8 +63,12 @@ def delete_project(
 
 @router.get("/machine", response_model=Json)
 def machine(studio: Held, _who: Viewer) -> Response:
-    """Return what the machine has (devices, memory, disk, frameworks), and the jobs that run and wait."""
-    return answer({**studio.machine.strip(), "running": studio.jobs.running(), "queue": studio.jobs.queue()})
+    """Return what the machine has (devices, memory, disk, frameworks), and the jobs that run and wait.
+
+    ``remarks`` says what people should know of the workspace, such as that it was moved.
+    """
+    jobs = {"running": studio.jobs.running(), "queue": studio.jobs.queue()}
+    return answer({**studio.machine.strip(), **jobs, "remarks": studio.remarks})
 
 
 @router.get("/paths", response_model=SuggestionsShape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -168,7 +169,7 @@ class Jobs:
         """Remove a checkpoint of a job that is not running.
 
         Raises:
-            JobError: where a worker is at the job.
+            JobError: where a worker is at the job, or its folder is outside of the workspace.
             CheckpointError: where it is not there, or a given name points at it.
         """
         job = self.get(job_id)
@@ -177,6 +178,12 @@ class Jobs:
                 "Checkpoints are removed while no worker is at the job.",
                 received=f"{job_id}, which is {job.state}",
                 advice="Stop or pause it first.",
+            )
+        if not self._supervisor.owns(Path(job.folder)):
+            raise JobError(
+                "Checkpoints are removed in the workspace only.",
+                received=f"{job_id}, which is in {os.path.realpath(job.folder)}",
+                advice="Remove it there: ziggurat checkpoint remove.",
             )
         self._refuse_deletion(job_id, name)
         remove_checkpoint(JobFolder(Path(job.folder)), name)
