@@ -160,7 +160,7 @@ class Removal:
             raise JobError(
                 "Only folders of the workspace are deleted.",
                 received=f"the {job_text(job)} in {job.folder}, outside of {self._workspace}",
-                advice=f"`ziggurat job delete {job.id} --force` takes it out of the list; its folder stays where it is.",
+                advice=f"Take it out of the list by `ziggurat job delete {job.id} --force`; its folder stays.",
                 details={"job": job.id, "folder": job.folder},
             )
 

@@ -90,7 +90,7 @@ class Trash:
         hidden = path.absolute().with_name(f"{_HIDDEN}{name}")
         link = self.folder / name
         link.unlink(missing_ok=True)
-        link.symlink_to(os.path.relpath(hidden, os.path.realpath(self.folder)))  # it moves with the workspace
+        link.symlink_to(os.path.relpath(hidden, self.folder.absolute()))  # it moves with the workspace
         path.rename(hidden)
         return Discarded(link, job_id, float(int(now)))
 

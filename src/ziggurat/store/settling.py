@@ -11,6 +11,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from ziggurat.entities import read_heartbeat
 from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, PLACE_FILE, JobFolder, Places, job_folders
@@ -63,7 +64,7 @@ def settle(database: Database, workspace: Path, *, take_over: bool = False) -> R
         copied = found is not None and _is_other(found, workspace)
         if found is not None and copied:
             _refuse_shared(workspace, Path(found))
-            _forget_workers(workspace)
+            _forget_workers(workspace, Path(found))
         if bound != here:
             connection.execute(sa.delete(settings).where(settings.c.name == _SETTING))
             connection.execute(sa.insert(settings).values(name=_SETTING, value=here))
@@ -91,11 +92,14 @@ def _is_other(place: str, workspace: Path) -> bool:
     return any(os.path.lexists(os.path.join(place, name)) for name in (JOBS_FOLDER, DATASETS_FOLDER, PLACE_FILE))
 
 
-def _forget_workers(workspace: Path) -> None:
+def _forget_workers(workspace: Path, original: Path) -> None:
     """Remove heartbeats that were copied: they are of the original's workers, which must not be stopped from here."""
     for folder in job_folders(workspace):
-        with suppress(OSError):
-            JobFolder(folder).heartbeat.unlink()
+        copied = read_heartbeat(JobFolder(folder).heartbeat)
+        theirs = read_heartbeat(JobFolder(original / folder.relative_to(workspace)).heartbeat)
+        if copied is not None and theirs is not None and (copied.pid, copied.host) == (theirs.pid, theirs.host):
+            with suppress(OSError):
+                JobFolder(folder).heartbeat.unlink()
 
 
 def _refuse_shared(workspace: Path, original: Path) -> None:

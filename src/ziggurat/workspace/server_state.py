@@ -112,8 +112,8 @@ def read_server(workspace: Path) -> ServerState | None:
     """
     try:
         content = json.loads((workspace / _FILE).read_text(encoding="utf-8"))
-        state = ServerState(**content)
-    except (OSError, ValueError, TypeError):
+        state = ServerState(**{**content, "remarks": tuple(content.get("remarks", ()))})
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
     is_sound = type(state.pid) is int and state.pid > 0 and isinstance(state.birth, int | float)
     return state if is_sound and isinstance(state.address, str) and not _is_copied(state, workspace) else None
