@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,30 +52,27 @@ class Folders:
 def make_relative(connection: Connection, workspace: Path) -> str:
     """Make the folders of jobs relative that lie in a workspace, or lay in it before it was moved or copied.
 
-    Releases before 0.2 stored absolute paths. One that ends as folders of a workspace do (``…/jobs/ID``) is taken as
-    the folder here, where that is there; jobs that lie elsewhere keep their path.
+    Releases before 0.2 stored absolute paths. Where a folder ends as one that is here does (``…/jobs/ID``, of the job
+    ``ID``), what is above is taken as an earlier place of the workspace; jobs that lie elsewhere keep their path.
 
     Args:
         connection: may write.
         workspace: absolute path.
 
     Returns:
-        The place from which most of the folders were; empty where none was absolute.
+        The earlier place of most jobs; empty where there is none.
     """
-    known = {(folder.parent.name, folder.name) for folder in job_folders(workspace)}
-    found: dict[str, int] = {}
+    here = {(folder.parent.name, folder.name) for folder in job_folders(workspace)}
     rows = connection.execute(sa.select(jobs.c.key, jobs.c.id, jobs.c.folder).where(jobs.c.folder.startswith("/")))
-    for key, job_id, folder in rows.all():
-        path = Path(os.path.normpath(folder))
-        ends_alike = path.name == job_id and (path.parent.name, path.name) in known
-        if path.is_relative_to(workspace) and path != workspace:
-            stored = path.relative_to(workspace).as_posix()
-        elif ends_alike:
-            stored = f"{path.parent.name}/{path.name}"
-        else:
-            continue
-        if ends_alike:
-            place = str(path.parent.parent)
-            found[place] = found.get(place, 0) + 1
-        connection.execute(sa.update(jobs).where(jobs.c.key == key).values(folder=stored))
-    return max(found, key=lambda place: found[place], default="")
+    paths = {key: (job_id, Path(os.path.normpath(folder))) for key, job_id, folder in rows}
+    places = Counter(
+        path.parent.parent
+        for job_id, path in paths.values()
+        if path.name == job_id and (path.parent.name, path.name) in here and path.parent.parent != workspace
+    )
+    for key, (_, path) in paths.items():
+        root = workspace if path.is_relative_to(workspace) else path.parent.parent
+        if root in places or (root == workspace and path != workspace):
+            folder = path.relative_to(root).as_posix()
+            connection.execute(sa.update(jobs).where(jobs.c.key == key).values(folder=folder))
+    return str(places.most_common(1)[0][0]) if places else ""
