@@ -20,6 +20,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.cli.studio_text import studio_text
+from ziggurat.entities.rights import private_files
 from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.ports import address_of, take_port
 from ziggurat.workspace.server_state import (
@@ -127,7 +128,13 @@ def up(
     application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, **place: Any
 ) -> None:
     """Serve the studio of the workspace until Ctrl-C; jobs go on without it."""
-    asked = _asked_place(application, **place)
+    with private_files(application.settings.workspace):
+        _up(application, browser, detach, new_token, backup_made, _asked_place(application, **place))
+
+
+def _up(
+    application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, asked: Place
+) -> None:
     refuse_second(application.settings.workspace)
     if backup_made:
         studio_module(f"{_STUDIO}.opening").upgrade_database(application.settings, asked.database)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Job, JobChange, NewJob, Resources
+from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.attendance import Attendance
 from ziggurat.jobs.changes import Changes
@@ -214,8 +215,10 @@ class Supervisor:
 
         Raises:
             JobError: where there is no such job.
+            ConfigurationError: where a text has control characters.
             StorageError: where its folder cannot be written; then nothing is changed.
         """
+        check_job_texts(name=change.name, project=change.project, tags=change.tags, notes=change.notes)
         with self._lock:
             job = self._store.jobs.get(job_id)
             if Path(job.folder).is_dir():

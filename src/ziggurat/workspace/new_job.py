@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ziggurat.entities.names import check_name
+from ziggurat.entities.rights import folder_mode, private_umask
 from ziggurat.errors import JobError, NetworkCodeError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork, Spec, TrainSpec, save_spec
@@ -54,11 +56,12 @@ def claim_folder(parent: Path, names: Iterable[str], *, apart_from: Iterable[Pat
         StorageError: where the folder cannot be made.
     """
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        parent.mkdir(exist_ok=True, mode=folder_mode(parent.parent))
         for name in names:
             folder = parent / name
             try:
-                folder.mkdir()
+                folder.mkdir(mode=folder_mode(parent))
             except FileExistsError:
                 continue
             # After the folder is made: of two processes that take one name in two places, at least one sees the other.
@@ -76,6 +79,7 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
 
     Raises:
         JobError: where a job is there already.
+        ConfigurationError: where its name has control characters.
         SpecError: where pictures that are no squares would be turned by quarters.
         NetworkCodeError: where the network file cannot be read.
         StorageError: where the folder cannot be made.
@@ -89,10 +93,10 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
         )
     complete = _complete(spec)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True, mode=folder_mode(path.parent))
     except OSError as error:
         raise _not_made(path, error) from error
-    save_spec(complete, folder.spec)
+    _write(complete, folder)
     return folder
 
 
@@ -101,14 +105,20 @@ def create_job_in(spec: Spec, parent: Path, names: Iterable[str], *, apart_from:
     complete = _complete(spec)  # first: what cannot be made leaves no folder
     folder = JobFolder(claim_folder(parent, names, apart_from=apart_from))
     try:
-        save_spec(complete, folder.spec)
+        _write(complete, folder)
     except BaseException:
         folder.path.rmdir()
         raise
     return folder
 
 
+def _write(spec: Spec, folder: JobFolder) -> None:
+    save_spec(spec, folder.spec)
+    folder.spec.chmod(0o666 & ~private_umask(folder.path))
+
+
 def _complete(spec: Spec) -> Spec:
+    check_name(spec.name, "The name of a job")
     if not isinstance(spec, TrainSpec):
         return spec
     refuse_turned_oblongs(spec)

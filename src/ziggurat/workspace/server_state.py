@@ -206,7 +206,7 @@ class WorkspaceLock:
     def __init__(self, workspace: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
         path = workspace / _LOCK
         try:
-            workspace.mkdir(parents=True, exist_ok=True)
+            workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = path.open("ab")  # the descriptor is not handed on to workers
         except OSError as error:
             raise StorageError(

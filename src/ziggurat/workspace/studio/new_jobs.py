@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, Needs, NewJob
+from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import SpecError, UsageError
 from ziggurat.layout import JobFolder, other_folders
 from ziggurat.specs import (
@@ -118,6 +119,7 @@ def make_jobs(
         SpecError: where a spec is not valid; nothing was made.
         StorageError: where a folder cannot be made; nothing stays.
     """
+    check_job_texts(project=request.project, tags=request.tags, notes=request.notes)
     planned: list[tuple[Spec, Needs]] = []
     for content, suffix in expand_sweep(request):
         spec = parse_spec(content, source="the request")

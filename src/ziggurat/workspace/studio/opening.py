@@ -208,7 +208,7 @@ def _open_store(settings: Settings, url: str | None, *, backup_made: bool = Fals
         return Store.open(url, backup_made=backup_made, workspace=settings.workspace)
     path = settings.workspace / DATABASE
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600)  # hashes of passwords are in it; one that is there keeps its rights
     return Store.open(path, workspace=settings.workspace)
 
