@@ -333,6 +333,12 @@ class StorageError(ZigguratError):
     exit_code = 11
 
 
+class LostDatabaseError(StorageError):
+    """The file of the studio's database was removed or replaced while the studio runs."""
+
+    code = "lost_database"
+
+
 def nearest_names(name: str, known: Iterable[str], *, at_most: int = 3) -> list[str]:
     """Return up to ``at_most`` of ``known`` that look like ``name``, best first."""
     folded = {candidate.lower(): candidate for candidate in known}

@@ -26,25 +26,61 @@ The folder of a data set is that of the job that makes it, and has besides (see 
       mean.npy           mean picture of the training split
       test-openings.jsonl  when and what for somebody measured on the test split
       work/              what is done so far, while it is made
+
+A workspace::
+
+    WORKSPACE/
+      studio.db          the studio's database, unless it is on a server
+      jobs/ datasets/    a folder for each job and data set
+      uploads/           files that people sent
+      place.json         where the workspace is and was: paths that specs name below an earlier place are found here
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 __all__ = [
     "CHECKPOINT_NAMES",
+    "DATASETS_FOLDER",
+    "JOBS_FOLDER",
+    "PLACE_FILE",
+    "UPLOADS_FOLDER",
     "CheckpointFiles",
     "JobFolder",
+    "Places",
     "ResultFiles",
     "best_given_name",
     "checkpoint_name",
     "checkpoint_step",
+    "job_folders",
+    "lies_in",
+    "other_folders",
+    "present_path",
+    "present_paths",
+    "workspace_of",
 ]
+
+JOBS_FOLDER: Final = "jobs"
+"""Folder of a workspace: trainings and the jobs that use models."""
+
+DATASETS_FOLDER: Final = "datasets"
+"""Folder of a workspace: data sets."""
+
+UPLOADS_FOLDER: Final = "uploads"
+"""Folder of a workspace: files that people sent."""
+
+PLACE_FILE: Final = "place.json"
+"""File of a workspace: where it is, and where it was before it was moved or copied."""
+
+_WITH_JOBS: Final = (JOBS_FOLDER, DATASETS_FOLDER)
+_LAYOUT: Final = (*_WITH_JOBS, UPLOADS_FOLDER)
 
 CHECKPOINT_NAMES: Final = "names.json"
 """File in the folder of checkpoints: given name (``min-validation_error``) → checkpoint, as a JSON object."""
@@ -182,3 +218,111 @@ def checkpoint_step(name: str) -> int | None:
     """Return the step that a checkpoint folder's name tells, or None where it is another name."""
     match = _CHECKPOINT_NAME.fullmatch(name)
     return int(match.group(1)) if match else None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a workspace is and was.
+
+    Args:
+        present: absolute path at which a studio last opened it; empty where none did.
+        earlier: absolute paths of before, the newest last.
+    """
+
+    present: str = ""
+    earlier: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, workspace: Path) -> Places:
+        """Return what the file of a workspace says, as far as it can be used."""
+        try:
+            content = json.loads((workspace / PLACE_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return cls()
+        if not isinstance(content, dict):
+            return cls()
+        present, earlier = content.get("present"), content.get("earlier")
+        known = earlier if isinstance(earlier, list) else []
+        return cls(
+            present=present if isinstance(present, str) else "",
+            earlier=tuple(each for each in known if isinstance(each, str) and os.path.isabs(each)),
+        )
+
+    def text(self) -> str:
+        """Return the text of the file."""
+        return json.dumps({"version": 1, "present": self.present, "earlier": list(self.earlier)}, indent=2) + "\n"
+
+    def moved_to(self, place: str) -> Places:
+        """Return the places of the same workspace at another one."""
+        before = [each for each in (*self.earlier, self.present) if each and each != place]
+        return Places(present=place, earlier=tuple(dict.fromkeys(before)))
+
+
+def workspace_of(job_folder: Path) -> Path | None:
+    """Return the workspace that a job folder lies in, by the names of folders; None where it lies elsewhere."""
+    folder = Path(os.path.abspath(job_folder))
+    return folder.parent.parent if folder.parent.name in _WITH_JOBS else None
+
+
+def lies_in(job_folder: Path, workspace: Path) -> bool:
+    """Return whether a job folder is one of a workspace, whatever its path says: deletions keep to these."""
+    folder = Path(os.path.abspath(job_folder))
+    return os.path.realpath(folder.parent) in [os.path.realpath(workspace / name) for name in _WITH_JOBS]
+
+
+def other_folders(folder: Path) -> tuple[Path, ...]:
+    """Return the other folders with jobs of the workspace whose ``jobs`` or ``datasets`` is given."""
+    return tuple(folder.parent / name for name in _WITH_JOBS if name != folder.name)
+
+
+def job_folders(workspace: Path) -> list[Path]:
+    """Return the folders in a workspace that may hold a job, in the order of their paths."""
+    found: list[Path] = []
+    for name in _WITH_JOBS:
+        try:
+            with os.scandir(workspace / name) as entries:
+                names = sorted(each.name for each in entries if not each.name.startswith(".") and each.is_dir())
+        except OSError:
+            continue
+        found += [workspace / name / each for each in names]
+    return found
+
+
+def present_path(path: str, workspace: Path, places: Places | None = None) -> str:
+    """Return where a path lies that was written down when the workspace may have been elsewhere.
+
+    A path below an earlier place of the workspace is taken as below the present one, also where the earlier place is
+    still there: a copy uses its own files. A path that is nowhere, and whose end is there in the workspace
+    (``…/datasets/NAME``), is taken as that: the workspace was moved before anything noted its place.
+
+    Args:
+        path: as it was written; a relative one is returned as it is.
+        workspace: the folder of everything.
+        places: of the workspace; read from its file where not given.
+    """
+    if not os.path.isabs(path):
+        return path
+    plain = os.path.normpath(path)
+    for place in reversed((Places.of(workspace) if places is None else places).earlier):
+        if plain.startswith(place.rstrip("/") + "/"):
+            here = os.path.join(workspace, os.path.relpath(plain, place))
+            if os.path.exists(here) or not os.path.exists(path):
+                return here
+    parts = plain.split("/")
+    if not any(name in parts for name in _LAYOUT) or os.path.exists(path):
+        return path
+    for start in range(len(parts) - 1, 0, -1):
+        here = os.path.join(workspace, *parts[start:])
+        if parts[start] in _LAYOUT and parts[start + 1 :] and os.path.exists(here):
+            return here
+    return path
+
+
+def present_paths(content: Any, workspace: Path, places: Places | None = None) -> Any:
+    """Return JSON values in which every text that is an absolute path is where it lies now; see ``present_path``."""
+    known = Places.of(workspace) if places is None else places
+    if isinstance(content, str):
+        return present_path(content, workspace, known)
+    if isinstance(content, Mapping):
+        return {name: present_paths(part, workspace, known) for name, part in content.items()}
+    return [present_paths(part, workspace, known) for part in content] if isinstance(content, list) else content

@@ -12,6 +12,7 @@ from ziggurat.errors import (
     ConfigurationError,
     DataError,
     JobError,
+    LostDatabaseError,
     MissingDependencyError,
     NetworkCodeError,
     NotThereError,
@@ -99,6 +100,7 @@ _STATUSES: Final[tuple[tuple[type[ZigguratError], int], ...]] = (
     (StateError, 409),
     (TrainingError, 422),
     (MissingDependencyError, 501),
+    (LostDatabaseError, 409),
     (StorageError, 507),
 )
 

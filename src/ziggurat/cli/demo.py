@@ -11,6 +11,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.server import Place, serve_studio
 from ziggurat.cli.studio_parts import studio_module
+from ziggurat.entities.rights import private_files
 from ziggurat.errors import UsageError
 from ziggurat.workspace.ports import take_port
 from ziggurat.workspace.server_state import refuse_second
@@ -48,7 +49,7 @@ def demo(application: Application, out: Path, port: int, epochs: int, browser: b
         application.output.note(f"{job.name} trains; watch and test it at {page}")
         return page
 
-    with _port(port) as listener:
+    with private_files(out), _port(port) as listener:
         serve_studio(application, place, listener, browser=browser, begin=begin)
 
 

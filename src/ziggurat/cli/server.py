@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.cli.studio_text import studio_text
+from ziggurat.entities.rights import private_files
 from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.ports import address_of, take_port
 from ziggurat.workspace.server_state import (
@@ -127,7 +128,13 @@ def up(
     application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, **place: Any
 ) -> None:
     """Serve the studio of the workspace until Ctrl-C; jobs go on without it."""
-    asked = _asked_place(application, **place)
+    with private_files(application.settings.workspace):
+        _up(application, browser, detach, new_token, backup_made, _asked_place(application, **place))
+
+
+def _up(
+    application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, asked: Place
+) -> None:
     refuse_second(application.settings.workspace)
     if backup_made:
         studio_module(f"{_STUDIO}.opening").upgrade_database(application.settings, asked.database)
@@ -139,7 +146,7 @@ def up(
     state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
         asked.settings(application.settings), asked.words()
     )
-    _show_start(application, state.address, state.pid, token, is_open=is_open)
+    _show_start(application, state.address, state.pid, token, state.remarks, is_open=is_open)
     _open_browser(application, state.address, browser)
 
 
@@ -227,8 +234,11 @@ def serve_studio(
         )
 
         def ready() -> None:
-            write_server(workspace, make_server_state(address, __version__, now=time.time()))
-            _show_start(application, address, None, token, is_open=not studio.people.has_accounts())
+            state = make_server_state(
+                address, __version__, now=time.time(), workspace=workspace, remarks=studio.remarks
+            )
+            write_server(workspace, state)
+            _show_start(application, address, None, token, studio.remarks, is_open=not studio.people.has_accounts())
             threading.Thread(target=_greet, args=(application, studio, address, browser, begin), daemon=True).start()
 
         try:
@@ -240,12 +250,15 @@ def serve_studio(
     application.output.note(f"The studio has ended ({ended_by}); {going_on}.")
 
 
-def _show_start(application: Application, address: str, pid: int | None, token: str, *, is_open: bool) -> None:
+def _show_start(
+    application: Application, address: str, pid: int | None, token: str, remarks: Sequence[str], *, is_open: bool
+) -> None:
     workspace = str(application.settings.workspace)
     content: dict[str, Any] = {"address": address, "workspace": workspace, "login": not is_open}
     content |= ({"pid": pid} if pid else {}) | _given(token)
+    content |= {"remarks": list(remarks)} if remarks else {}
     how_to_end = "`ziggurat down` ends it" if pid else "Ctrl-C ends it"
-    lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on."]
+    lines = [f"The studio is at {address}", f"Its workspace is {workspace}; {how_to_end}, and jobs go on.", *remarks]
     if is_open:
         lines.append(
             "No login is needed: only this machine reaches the studio, and everyone who uses this machine is an admin. "

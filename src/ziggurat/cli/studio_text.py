@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ziggurat.cli.output import Output
@@ -19,6 +19,7 @@ def studio_text(summary: Mapping[str, Any], output: Output) -> str:
         ("studio", _server(summary)),
         ("workspace", summary["workspace"]),
         ("jobs", _jobs(summary["jobs"], output)),
+        *_unlisted(summary["unlisted"]),
         *(("device" if index == 0 else "", text) for index, text in enumerate(_devices(machine))),
         ("processor", f"{machine['cpu']['cores']} cores, {machine['cpu']['load']:.0%} busy"),
         ("memory", f"{gigabytes(memory['free_bytes'])} of {gigabytes(memory['total_bytes'])} free"),
@@ -38,6 +39,12 @@ def _server(summary: Mapping[str, Any]) -> str:
         return "does not run; start it with: ziggurat up"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
     return f"{server['address']} (process {server['pid']} on {server['host']} since {since}, {server['version']})"
+
+
+def _unlisted(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if folders:
+        what = "1 job folder" if len(folders) == 1 else f"{len(folders)} job folders"
+        yield "not listed", f"{what}; list them with: ziggurat reindex"
 
 
 def _jobs(counts: Mapping[str, int], output: Output) -> str:

@@ -64,7 +64,7 @@ class Job:
     """A job.
 
     Args:
-        id: ``YYYYMMDD-HHMMSS-xxxx`` (4 hexadecimal digits), also the name of its folder.
+        id: ``YYYYMMDD-HHMMSS-xxxxxxxx`` (8 hexadecimal digits; 4 in release 0.1), also the name of its folder.
         kind: a name in ``JOB_KINDS``.
         name: what people call it.
         state: a name in ``JOB_STATES``.

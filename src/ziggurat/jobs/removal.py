@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
 from ziggurat.jobs.transitions import next_state
 from ziggurat.jobs.trash import Trash
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, lies_in
 
 __all__ = ["Removal"]
 
@@ -54,6 +55,7 @@ class Removal:
         self._attendance = attendance
         self._retention = retention
         self._lock = lock
+        self._workspace = workspace
         self._trash = Trash(workspace)
         self._emptied_at = float("-inf")
         self._emptier: threading.Thread | None = None
@@ -66,7 +68,13 @@ class Removal:
             if job.is_active and force:
                 job = self._killed(job_id, now)
             next_state(job.state, "delete", job_id)
-            self._trash.discard(Path(job.folder), job_id, now)
+            if force and os.path.lexists(job.folder) and not lies_in(Path(job.folder), self._workspace):
+                _LOG.warning(
+                    "job %s is not listed any more; %s is outside of the workspace, and stays", job_id, job.folder
+                )
+            else:
+                self._refuse_outside(job)
+                self._trash.discard(Path(job.folder), job_id, now)
             self._store.jobs.delete(job_id)
             self._attendance.forget(job_id)
         self._emptied_at = float("-inf")
@@ -103,7 +111,7 @@ class Removal:
         for found in self._store.jobs.in_states(ENDED_STATES):
             with self._lock:  # so that nobody starts it meanwhile
                 job = self._store.jobs.find(found.id)
-                if job is None or job.state not in ENDED_STATES:
+                if job is None or job.state not in ENDED_STATES or not self.owns(Path(job.folder)):
                     continue
                 try:
                     names = apply_retention(JobFolder(Path(job.folder)), self._retention, now)
@@ -114,6 +122,10 @@ class Removal:
                 removed[job.id] = names
                 self._attendance.read_on(job, now)
         return removed
+
+    def owns(self, folder: Path) -> bool:
+        """Return whether a job folder, and not only a link to it, is in the workspace."""
+        return lies_in(Path(os.path.realpath(folder)), self._workspace)
 
     def close(self) -> None:
         """Wait until nothing is removed any more."""
@@ -142,6 +154,15 @@ class Removal:
                     advice="Delete the job again later.",
                 )
             time.sleep(0.01)
+
+    def _refuse_outside(self, job: Job) -> None:
+        if os.path.lexists(job.folder) and not lies_in(Path(job.folder), self._workspace):
+            raise JobError(
+                "Only folders of the workspace are deleted.",
+                received=f"the {job_text(job)} in {job.folder}, outside of {self._workspace}",
+                advice=f"Take it out of the list by `ziggurat job delete {job.id} --force`; its folder stays.",
+                details={"job": job.id, "folder": job.folder},
+            )
 
     def _refuse_in_use(self, job: Job, *, force: bool) -> None:
         users = self._store.jobs.dependents(job.id)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Job, JobChange, NewJob, Resources
+from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.attendance import Attendance
 from ziggurat.jobs.changes import Changes
@@ -198,11 +199,12 @@ class Supervisor:
 
         Args:
             job_id: of the job.
-            force: kill a worker that is at it; delete also what jobs that ended were made from.
+            force: kill a worker that is at it; delete also what jobs that ended were made from. One whose folder is
+                outside of the workspace is taken out of the list, and the folder stays.
             now: seconds since 1970.
 
         Raises:
-            JobError: where it is in use, or running.
+            JobError: where it is in use or running, or its folder is outside of the workspace.
             StorageError: where its folder cannot be moved away; then nothing is deleted.
         """
         self._removal.delete(job_id, force=force, now=time.time() if now is None else now)
@@ -213,8 +215,10 @@ class Supervisor:
 
         Raises:
             JobError: where there is no such job.
+            ConfigurationError: where a text has control characters.
             StorageError: where its folder cannot be written; then nothing is changed.
         """
+        check_job_texts(name=change.name, project=change.project, tags=change.tags, notes=change.notes)
         with self._lock:
             job = self._store.jobs.get(job_id)
             if Path(job.folder).is_dir():
@@ -249,6 +253,10 @@ class Supervisor:
     def tidy(self, now: float | None = None) -> dict[str, list[str]]:
         """Remove the checkpoints of ended jobs that need not be kept; return their names by job."""
         return self._removal.tidy(time.time() if now is None else now)
+
+    def owns(self, folder: Path) -> bool:
+        """Return whether a job folder, and not only a link to it, is in the workspace."""
+        return self._removal.owns(folder)
 
     # ---- what people look at
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ziggurat.errors import StorageError
+from ziggurat.errors import JobError, StorageError
+from ziggurat.layout import lies_in, present_path
 
 __all__ = ["TRASH_FOLDER", "Discarded", "Trash"]
 
@@ -41,10 +42,11 @@ class Trash:
     """The folder of deleted jobs in a workspace. A folder is there under ``JOB.SECONDS``.
 
     Args:
-        workspace: the folder of everything.
+        workspace: the folder of everything; nothing outside of it is ever removed.
     """
 
     def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
         self.folder = workspace / TRASH_FOLDER
         self._emptying = threading.Lock()
 
@@ -54,8 +56,17 @@ class Trash:
         A folder on another disk stays there, under a hidden name.
 
         Raises:
+            JobError: where it is none of the workspace.
             StorageError: where it cannot be moved.
         """
+        if not os.path.lexists(path):
+            return None
+        if not lies_in(path, self._workspace):
+            raise JobError(
+                "Only folders of the workspace are deleted.",
+                received=f"{path}, outside of {self._workspace}",
+                advice="Delete it by hand if it is not needed any more.",
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -79,7 +90,7 @@ class Trash:
         hidden = path.absolute().with_name(f"{_HIDDEN}{name}")
         link = self.folder / name
         link.unlink(missing_ok=True)
-        link.symlink_to(hidden)
+        link.symlink_to(os.path.relpath(hidden, self.folder.absolute()))  # it moves with the workspace
         path.rename(hidden)
         return Discarded(link, job_id, float(int(now)))
 
@@ -96,7 +107,7 @@ class Trash:
             removed = []
             for each in self.content():
                 if each.since <= older_than:
-                    removed += [each.job_id] if _is_removed(each.path) else []
+                    removed += [each.job_id] if _is_removed(each.path, self._workspace) else []
             return removed
 
     def _found(self) -> Iterator[Discarded]:
@@ -111,13 +122,14 @@ class Trash:
                 yield Discarded(path, job_id, float(since))
 
 
-def _is_removed(path: Path) -> bool:
+def _is_removed(path: Path, workspace: Path) -> bool:
     """Remove a folder of the trash, or what a link of ours points at; return whether it is gone."""
     if path.is_symlink():
-        hidden = path.readlink()
-        if hidden.name.startswith(_HIDDEN):
+        hidden = Path(present_path(os.path.join(os.path.realpath(path.parent), path.readlink()), workspace))
+        is_ours = hidden.name.startswith(_HIDDEN) and lies_in(hidden, workspace)
+        if is_ours:
             shutil.rmtree(hidden, ignore_errors=True)
-        if not os.path.lexists(hidden) or not hidden.name.startswith(_HIDDEN):
+        if not os.path.lexists(hidden) or not is_ours:
             path.unlink(missing_ok=True)
     else:
         shutil.rmtree(path, ignore_errors=True)

@@ -6,11 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from ziggurat.errors import SpecError, StorageError
+from ziggurat.layout import present_paths, workspace_of
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
@@ -20,6 +21,9 @@ from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
 __all__ = ["Spec", "load_spec", "load_train_spec", "parse_spec", "read_content", "save_spec", "spec_json"]
 
+_NO_PATHS: Final = ("name", "network")
+"""Fields that may look like paths of the workspace and are none: the text of a network file stands in the spec."""
+
 Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec
 """The spec of any kind of job."""
 
@@ -27,10 +31,17 @@ Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec
 def load_spec(path: Path) -> Spec:
     """Read a spec of any version that this release knows.
 
+    In the spec of a job, paths into its workspace are those of now, also where the workspace was moved or copied.
+
     Raises:
         SpecError: where the file is not there, is no JSON, or is not valid; it names the field.
     """
-    return parse_spec(read_content(path), source=str(path))
+    content, workspace = read_content(path), workspace_of(path.parent)
+    return parse_spec(content if workspace is None else _moved_along(content, workspace), source=str(path))
+
+
+def _moved_along(content: dict[str, Any], workspace: Path) -> dict[str, Any]:
+    return {name: value if name in _NO_PATHS else present_paths(value, workspace) for name, value in content.items()}
 
 
 def load_train_spec(path: Path) -> TrainSpec:

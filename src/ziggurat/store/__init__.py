@@ -12,6 +12,7 @@ except ModuleNotFoundError as _error:
 from ziggurat.store.records import AuditFilter, AuditPage
 from ziggurat.store.reindex import JobOnDisk, ReindexReport
 from ziggurat.store.sessions import digest_of
+from ziggurat.store.settling import Relocation
 from ziggurat.store.store import Store
 
-__all__ = ["AuditFilter", "AuditPage", "JobOnDisk", "ReindexReport", "Store", "digest_of"]
+__all__ = ["AuditFilter", "AuditPage", "JobOnDisk", "ReindexReport", "Relocation", "Store", "digest_of"]

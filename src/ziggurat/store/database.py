@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, text
@@ -13,7 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from ziggurat.errors import MissingDependencyError, StorageError, UsageError
+from ziggurat.errors import LostDatabaseError, MissingDependencyError, StorageError, UsageError
+from ziggurat.store.folders import Folders
 from ziggurat.store.postgresql import connector
 
 __all__ = ["Database"]
@@ -31,11 +34,14 @@ class Database:
 
     Args:
         url: of SQLite or PostgreSQL.
+        folders: what the folders of its jobs are relative to.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, folders: Folders | None = None) -> None:
         self.url = url
+        self.folders = folders or Folders()
         self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._file: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self._writer = _engine(url, pool_size=1, read_only=False)
         self._readers = _engine(url, pool_size=_READERS, read_only=True)
@@ -45,13 +51,21 @@ class Database:
         """Where it is, for messages; never with a password."""
         return _place(self.url)
 
+    def is_inside(self, folder: Path) -> bool:
+        """Return whether it is a file below a folder, and so moved and copied with it."""
+        return self.is_sqlite and Path(os.path.realpath(str(self.url.database))).is_relative_to(
+            os.path.realpath(folder)
+        )
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one moment and cannot write.
 
         Raises:
             StorageError: where the database does not answer.
+            LostDatabaseError: where its file was removed or replaced.
         """
+        self._refuse_lost()
         with self._failures(), self._readers.connect() as connection:
             yield connection
 
@@ -61,7 +75,9 @@ class Database:
 
         Raises:
             StorageError: where the disk is full, the file is not writable, or the database does not answer.
+            LostDatabaseError: where its file was removed or replaced.
         """
+        self._refuse_lost()
         with self._lock, self._failures(), self._writer.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"))
@@ -73,6 +89,24 @@ class Database:
             self._readers.dispose()
             self._writer.dispose()
 
+    def _refuse_lost(self) -> None:
+        """Refuse to go on with a file that has lost its name: SQLite would read and write it as if it were there."""
+        if not self.is_sqlite:
+            return
+        path = str(self.url.database)
+        try:
+            there = os.stat(path)
+        except FileNotFoundError:
+            if self._file is None:
+                return  # SQLite makes it
+            raise _lost(path, "the file is gone") from None
+        except OSError as error:
+            raise _storage_error(self.place, error) from error
+        now = (there.st_dev, there.st_ino)
+        self._file = self._file or now
+        if now != self._file:
+            raise _lost(path, "another file is there")
+
     @contextmanager
     def _failures(self) -> Iterator[None]:
         try:
@@ -83,6 +117,15 @@ class Database:
             raise UsageError("A whole number in the store must fit into 64 bits.", received=str(error)) from error
         except PoolTimeoutError as error:
             raise _storage_error(self.place, error) from error
+
+
+def _lost(path: str, received: str) -> LostDatabaseError:
+    return LostDatabaseError(
+        f"The studio's database must stay where it is while the studio runs: {path}.",
+        received=received,
+        advice="Stop the studio with `ziggurat down`. Then put a backup there, or call `ziggurat reindex`: it rebuilds "
+        "the list of jobs from their folders.",
+    )
 
 
 def _engine(url: URL, *, pool_size: int, read_only: bool) -> Engine:

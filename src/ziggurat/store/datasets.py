@@ -40,9 +40,9 @@ class DatasetRepository:
         """
         with self._database.write() as connection:
             ensure_project(connection, new.project, self._clock())
-            key = insert_job(connection, new, "done", facts)
+            key = insert_job(connection, self._database.folders, new, "done", facts)
             update_fields(connection, key, {"ended": new.created})
-            return load_jobs(connection, [key])[0]
+            return load_jobs(connection, self._database.folders, [key])[0]
 
     def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return what is known of each data set; jobs that are not there are left out, unfinished ones are empty."""

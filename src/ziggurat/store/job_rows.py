@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from ziggurat.entities import Divergence, Job, Needs, NewJob, ScalarSummary
 from ziggurat.errors import JobError, MissingJobError, UnknownNameError
 from ziggurat.store.columns import clean_text, short_text
+from ziggurat.store.folders import Folders
 from ziggurat.store.spec_values import flatten_spec
 from ziggurat.store.tables import curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
 
@@ -31,7 +32,7 @@ __all__ = [
 _IN_CONTENTS: Final = ("depends_on", "needs", "error")
 CHANGEABLE: Final = frozenset(
     {column.name for column in jobs.columns} - {"key", "id", "kind", "state", "name", "project", "tags", "position"}
-    - {"priority", "events_offset"}
+    - {"priority", "events_offset", "folder"}
 ) | {*_IN_CONTENTS, "facts"}  # fmt: skip
 """Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
 
@@ -71,7 +72,7 @@ def key_of(connection: Connection, job_id: str) -> int:
     return key
 
 
-def insert_job(connection: Connection, new: NewJob, state: str, facts: Mapping[str, Any]) -> int:
+def insert_job(connection: Connection, folders: Folders, new: NewJob, state: str, facts: Mapping[str, Any]) -> int:
     """Put a job at the end of the queue and return its key.
 
     Raises:
@@ -80,7 +81,7 @@ def insert_job(connection: Connection, new: NewJob, state: str, facts: Mapping[s
     if connection.execute(sa.select(jobs.c.key).where(jobs.c.id == new.id)).scalar() is not None:
         raise JobError("The id of a job must be its own.", received=new.id, advice="Choose another id.")
     position = (connection.execute(sa.select(sa.func.max(jobs.c.position))).scalar() or 0.0) + 1.0
-    row = {**_columns(new), "id": new.id, "state": state, "position": position, "devices": [], "tags": []}
+    row = {**_columns(new, folders), "id": new.id, "state": state, "position": position, "devices": [], "tags": []}
     key = connection.execute(sa.insert(jobs).values(row).returning(jobs.c.key)).scalar_one()
     connection.execute(sa.insert(job_contents).values(job_key=key, facts={}, **_contents(new)))
     connection.execute(sa.insert(job_texts).values(job_key=key, text=""))
@@ -89,9 +90,9 @@ def insert_job(connection: Connection, new: NewJob, state: str, facts: Mapping[s
     return key
 
 
-def replace_job(connection: Connection, key: int, new: NewJob) -> None:
+def replace_job(connection: Connection, folders: Folders, key: int, new: NewJob) -> None:
     """Write anew what was asked and what people gave a job; how it is, and its place in the queue, stay."""
-    connection.execute(sa.update(jobs).where(jobs.c.key == key).values(_columns(new)))
+    connection.execute(sa.update(jobs).where(jobs.c.key == key).values(_columns(new, folders)))
     connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(_contents(new)))
     own = ~spec_values.c.name.startswith(_FACTS, autoescape=True)
     connection.execute(sa.delete(spec_values).where(spec_values.c.job_key == key, own))
@@ -139,7 +140,7 @@ def set_text(connection: Connection, key: int) -> None:
     connection.execute(sa.update(job_texts).where(job_texts.c.job_key == key).values(text=text))
 
 
-def load_jobs(connection: Connection, keys: Sequence[int]) -> list[Job]:
+def load_jobs(connection: Connection, folders: Folders, keys: Sequence[int]) -> list[Job]:
     """Return whole jobs in the order of ``keys``."""
     found: dict[int, Job] = {}
     for start in range(0, len(keys), _CHUNK):
@@ -147,7 +148,9 @@ def load_jobs(connection: Connection, keys: Sequence[int]) -> list[Job]:
         summaries = _summaries(connection, chunk)
         query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
         for key, *values in connection.execute(query):
-            found[key] = _job(dict(zip(_FIELDS, values)), summaries.get(key, {}))
+            row = dict(zip(_FIELDS, values))
+            row |= {"folder": folders.present(row["folder"]), "spec": folders.spec(row["spec"])}
+            found[key] = _job(row, summaries.get(key, {}))
     return [found[key] for key in keys if key in found]
 
 
@@ -193,8 +196,8 @@ def _set_dependencies(connection: Connection, key: int, needed: Iterable[str]) -
         connection.execute(sa.insert(dependencies), rows)
 
 
-def _columns(new: NewJob) -> dict[str, Any]:
-    return {name: getattr(new, name) for name in _ASKED}
+def _columns(new: NewJob, folders: Folders) -> dict[str, Any]:
+    return {name: getattr(new, name) for name in _ASKED} | {"folder": folders.stored(new.folder)}
 
 
 def _contents(new: NewJob) -> dict[str, Any]:

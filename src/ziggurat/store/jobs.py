@@ -43,7 +43,8 @@ class JobRepository:
         """
         with self._database.write() as connection:
             ensure_project(connection, new.project, self._clock())
-            return load_jobs(connection, [insert_job(connection, new, "queued", {})])[0]
+            key = insert_job(connection, self._database.folders, new, "queued", {})
+            return load_jobs(connection, self._database.folders, [key])[0]
 
     def get(self, job_id: str) -> Job:
         """Return a job.
@@ -86,7 +87,7 @@ class JobRepository:
             else:
                 total = connection.execute(sa.select(sa.func.count()).select_from(chosen.subquery())).scalar_one()
                 keys = connection.execute(ordered.offset(offset).limit(limit)).scalars().all()
-            return JobPage(total=total, jobs=tuple(load_jobs(connection, keys)))
+            return JobPage(total=total, jobs=tuple(load_jobs(connection, self._database.folders, keys)))
 
     def in_states(self, states: Iterable[str], limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs in any of these states, so many at most, as they wait: by priority, then by position."""
@@ -126,6 +127,11 @@ class JobRepository:
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def ids(self) -> set[str]:
+        """Return the ids of all jobs."""
+        with self._database.read() as connection:
+            return set(connection.execute(sa.select(jobs.c.id)).scalars())
+
     def tags(self) -> list[str]:
         """Return all tags that jobs have, in the order of their letters."""
         with self._database.read() as connection:
@@ -155,7 +161,7 @@ class JobRepository:
             if change.tags is not None:
                 set_tags(connection, key, change.tags)
             set_text(connection, key)
-            return load_jobs(connection, [key])[0]
+            return load_jobs(connection, self._database.folders, [key])[0]
 
     def move(self, job_id: str, from_states: Collection[str], to_state: str, **fields: Any) -> bool:
         """Change the state if it is one of ``from_states``, together with further fields of ``Job``.
@@ -212,7 +218,7 @@ class JobRepository:
     ) -> list[Job]:
         query = sa.select(jobs.c.key).where(*conditions).order_by(*order).limit(limit).offset(offset or None)
         with self._database.read() as connection:
-            return load_jobs(connection, connection.execute(query).scalars().all())
+            return load_jobs(connection, self._database.folders, connection.execute(query).scalars().all())
 
 
 def _put(connection: Connection, key: int, order: list[int], place: int) -> None:

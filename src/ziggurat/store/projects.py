@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ziggurat.entities import Project
+from ziggurat.entities.names import check_name
 from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.store.columns import short_text
 from ziggurat.store.database import Database
@@ -105,6 +106,7 @@ def _id_of(connection: Connection, name: str) -> int:
 
 
 def _check(name: str) -> None:
+    check_name(name, _NAME)
     short_text(name, _NAME)
     if not name.strip():
         raise UsageError("A project must have a name.", received=repr(name), advice="Give it one.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ziggurat.entities import NewJob
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.events import read_events
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, job_folders
 from ziggurat.store.database import Database
 from ziggurat.store.events import EventRepository
 from ziggurat.store.job_rows import insert_job, key_of, replace_job, update_fields
@@ -20,8 +20,6 @@ from ziggurat.store.projects import ensure_project
 from ziggurat.store.tables import jobs
 
 __all__ = ["JobOnDisk", "ReindexReport", "rebuild"]
-
-_FOLDERS = ("jobs", "datasets")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,7 @@ def rebuild(
     """Bring the store in line with the folders; see ``Store.reindex``."""
     found: list[JobOnDisk] = []
     damaged: dict[str, str] = {}
-    for folder in _job_folders(workspace_folder):
+    for folder in job_folders(workspace_folder):
         try:
             found.append(read_job(folder))
         except ZigguratError as error:
@@ -84,21 +82,14 @@ def rebuild(
     return ReindexReport(added=tuple(added), renewed=tuple(renewed), missing=missing, damaged=damaged, events=count)
 
 
-def _job_folders(workspace_folder: Path) -> Iterator[Path]:
-    for name in _FOLDERS:
-        folder = workspace_folder / name
-        if folder.is_dir():
-            yield from sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-
-
 def _index(database: Database, events: EventRepository, on_disk: JobOnDisk) -> tuple[bool, int]:
     with database.write() as connection:
         ensure_project(connection, on_disk.job.project, on_disk.job.created)
         key = connection.execute(sa.select(jobs.c.key).where(jobs.c.id == on_disk.job.id)).scalar()
         if key is None:
-            insert_job(connection, on_disk.job, on_disk.state, {})
+            insert_job(connection, database.folders, on_disk.job, on_disk.state, {})
         else:
-            replace_job(connection, key, on_disk.job)
+            replace_job(connection, database.folders, key, on_disk.job)
     events.reset(on_disk.job.id)
     count = _read_events(events, on_disk.job.id, JobFolder(Path(on_disk.job.folder)).events)
     with database.write() as connection:

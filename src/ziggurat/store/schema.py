@@ -16,7 +16,7 @@ from ziggurat.store.database import Database
 
 __all__ = ["REVISIONS", "prepare_schema"]
 
-REVISIONS: Final = ("0001", "0002")
+REVISIONS: Final = ("0001", "0002", "0003")
 """All revisions, oldest first; the files are in ``migrations/versions``."""
 
 _VERSION_TABLE = "alembic_version"

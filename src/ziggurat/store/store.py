@@ -7,17 +7,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ziggurat.layout import Places
 from ziggurat.store.addresses import database_url
 from ziggurat.store.curves import CurveRepository
 from ziggurat.store.database import Database
 from ziggurat.store.datasets import DatasetRepository
 from ziggurat.store.events import EventRepository
+from ziggurat.store.folders import Folders
 from ziggurat.store.jobs import JobRepository
 from ziggurat.store.people import People
 from ziggurat.store.projects import ProjectRepository
 from ziggurat.store.records import AuditRepository, SettingRepository
 from ziggurat.store.reindex import JobOnDisk, ReindexReport, rebuild
 from ziggurat.store.schema import prepare_schema
+from ziggurat.store.settling import Relocation, settle
 
 __all__ = ["Store"]
 
@@ -58,6 +61,7 @@ class Store:
         *,
         backup_folder: Path | None = None,
         backup_made: bool = False,
+        workspace: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """Open a store; its schema is made where there is none, and migrated where it is older.
@@ -67,6 +71,7 @@ class Store:
             backup_folder: where an SQLite file is copied to before it is migrated, as ``NAME.before-REVISION``; its
                 own folder where left out.
             backup_made: a person says that the PostgreSQL database was backed up: it may be migrated.
+            workspace: what the folders of jobs are relative to; where left out, the folder of an SQLite file.
             clock: returns seconds since 1970.
 
         Raises:
@@ -74,7 +79,11 @@ class Store:
             MissingDependencyError: where the driver of PostgreSQL is not installed.
             StorageError: where it cannot be read or written, its schema is newer, or it was not backed up.
         """
-        database = Database(database_url(url_or_path))
+        url = database_url(url_or_path)
+        if workspace is None and url.get_backend_name() == "sqlite":
+            workspace = Path(str(url.database)).parent
+        known = None if workspace is None else Places.of(workspace)
+        database = Database(url, Folders(workspace, known))
         try:
             prepare_schema(database, backup_folder=backup_folder, backup_made=backup_made)
         except BaseException:
@@ -86,6 +95,19 @@ class Store:
     def place(self) -> str:
         """Path of the file, or the URL without its password."""
         return self._database.place
+
+    def settle(self, workspace: Path, *, take_over: bool = False) -> Relocation | None:
+        """Bring the store and its workspace in line; return where the workspace was, if that was elsewhere.
+
+        Args:
+            workspace: the folder of everything; no other process serves it.
+            take_over: a person says that a database outside of the workspace belongs to this one from now on.
+
+        Raises:
+            JobError: where the database belongs to another workspace, or folders of a copy are those of the original.
+            StorageError: where the workspace cannot be written.
+        """
+        return settle(self._database, Path(os.path.abspath(workspace)), take_over=take_over)
 
     def reindex(self, workspace_folder: Path, read_job: Callable[[Path], JobOnDisk]) -> ReindexReport:
         """Rebuild jobs, attempts, checkpoints and curves from the folders alone.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
+from ziggurat.entities.rights import private_files
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.worker.attempt import run_attempt
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     folder = JobFolder(given.folder)
     try:
         _check(folder)
-        with FolderLock(folder.lock):
+        with private_files(folder.path), FolderLock(folder.lock):
             parent = None if given.end_with is None else ParentWatch(given.end_with)
             return run_attempt(folder, request, parent=parent)
     except ZigguratError as error:

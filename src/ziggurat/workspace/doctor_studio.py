@@ -17,6 +17,7 @@ from ziggurat.errors import MissingDependencyError, UsageError
 from ziggurat.workspace.doctor_database import examine_database
 from ziggurat.workspace.doctor_finding import Finding
 from ziggurat.workspace.ports import free_port_after, port_owner, take_port
+from ziggurat.workspace.remarks import unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_state import ServerState, read_server
 
 try:
@@ -31,6 +32,7 @@ __all__ = ["examine_studio"]
 _PORT: Final = 5000
 _ANSWER_WITHIN_S: Final = 5.0
 _REINDEX: Final = "Put a backup in its place, or move it away and call: ziggurat reindex"
+_REINDEX_OR_BACKUP: Final = "Then put a backup in its place, or call: ziggurat reindex"
 
 
 def examine_studio(workspace: Path, *, database: str = "", port: int = _PORT) -> Iterator[Finding]:
@@ -47,7 +49,15 @@ def examine_studio(workspace: Path, *, database: str = "", port: int = _PORT) ->
         yield _port(port)
     is_server = "://" in database and not database.startswith("sqlite")
     path = Path(database.removeprefix("sqlite:///")) if database else workspace / "studio.db"
-    yield examine_database(database) if is_server else _database(path)
+    if is_server:
+        yield examine_database(database)
+        return
+    if state is not None and state.is_alive and state.is_here and not path.is_file():
+        text = f"{path} is gone while the studio runs: it cannot go on"
+        yield Finding("studio", "database", "problem", text, f"Call `ziggurat down`. {_REINDEX_OR_BACKUP}")
+    else:
+        yield _database(path)
+    yield from _unlisted(workspace, path)
 
 
 def _server(workspace: Path, state: ServerState | None) -> Finding:
@@ -101,6 +111,21 @@ def _database(path: Path) -> Finding:
     if found != "ok":
         return Finding("studio", "database", "problem", f"{path} is damaged: {found}", _REINDEX)
     return _judged(path, revision)
+
+
+def _unlisted(workspace: Path, path: Path) -> Iterator[Finding]:
+    """Yield a note where folders hold jobs that the database does not have; nothing where it cannot be read."""
+    known: set[str] = set()
+    if path.is_file():
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                if _revision(connection):
+                    known = {row[0] for row in connection.execute("SELECT id FROM jobs")}
+        except sqlite3.Error:
+            return
+    remark = unlisted_remark(unlisted_folders(workspace, known))
+    if remark:
+        yield Finding("studio", "jobs", "note", remark.partition(":")[0], "End the studio, then call: ziggurat reindex")
 
 
 def _revision(connection: sqlite3.Connection) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities import AuditEntry, Identity, Token, User
+from ziggurat.entities.names import check_name
 from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.store.records import AuditFilter, AuditPage
 from ziggurat.store.sessions import digest_of
@@ -225,6 +226,7 @@ class People:
             UsageError: where there is no such user.
             UnknownNameError: where the scope is none.
         """
+        check_name(name, "The name of a token")
         now, user = self._clock(), self.user(user_name)
         expires = None if good_for_s is None else now + good_for_s
         secret = TOKEN_PREFIX + self._new_secret()

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -47,6 +47,8 @@ class ServerState:
         address: where a browser finds it, such as ``http://127.0.0.1:5000/``.
         version: of Ziggurat.
         database: place of its store, without a password.
+        workspace: absolute path of the folder that it serves; empty where release 0.1 wrote the file.
+        remarks: what people should know of the workspace, one sentence each.
     """
 
     pid: int
@@ -56,6 +58,8 @@ class ServerState:
     address: str
     version: str
     database: str = ""
+    workspace: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def is_here(self) -> bool:
@@ -68,8 +72,16 @@ class ServerState:
         return not self.is_here or is_alive(self.pid, self.birth)
 
 
-def make_server_state(address: str, version: str, *, now: float, database: str = "") -> ServerState:
-    """Return the state of this process."""
+def make_server_state(
+    address: str,
+    version: str,
+    *,
+    now: float,
+    database: str = "",
+    workspace: Path | None = None,
+    remarks: Sequence[str] = (),
+) -> ServerState:
+    """Return the state of this process; see ``ServerState``."""
     pid = os.getpid()
     return ServerState(
         pid=pid,
@@ -79,6 +91,8 @@ def make_server_state(address: str, version: str, *, now: float, database: str =
         address=address,
         version=version,
         database=database,
+        workspace="" if workspace is None else os.path.abspath(workspace),
+        remarks=tuple(remarks),
     )
 
 
@@ -92,14 +106,24 @@ def write_server(workspace: Path, state: ServerState) -> None:
 
 
 def read_server(workspace: Path) -> ServerState | None:
-    """Return what ``server.json`` says, also of a process that is gone; None where there is none that can be read."""
+    """Return what ``server.json`` says, also of a process that is gone; None where there is none that can be read.
+
+    One that was copied here with a workspace is of the original's server, and counts for nothing.
+    """
     try:
         content = json.loads((workspace / _FILE).read_text(encoding="utf-8"))
-        state = ServerState(**content)
-    except (OSError, ValueError, TypeError):
+        state = ServerState(**{**content, "remarks": tuple(content.get("remarks", ()))})
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
     is_sound = type(state.pid) is int and state.pid > 0 and isinstance(state.birth, int | float)
-    return state if is_sound and isinstance(state.address, str) else None
+    return state if is_sound and isinstance(state.address, str) and not _is_copied(state, workspace) else None
+
+
+def _is_copied(state: ServerState, workspace: Path) -> bool:
+    try:
+        return bool(state.workspace) and not os.path.samefile(state.workspace, workspace)
+    except (OSError, TypeError, ValueError):  # where it was written is no folder any more: the workspace was moved
+        return False
 
 
 def running_server(workspace: Path) -> ServerState | None:
@@ -182,7 +206,7 @@ class WorkspaceLock:
     def __init__(self, workspace: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
         path = workspace / _LOCK
         try:
-            workspace.mkdir(parents=True, exist_ok=True)
+            workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = path.open("ab")  # the descriptor is not handed on to workers
         except OSError as error:
             raise StorageError(

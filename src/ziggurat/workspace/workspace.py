@@ -10,9 +10,9 @@ from typing import IO, Any
 from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError
 from ziggurat.events import Event, read_events
-from ziggurat.layout import JobFolder
+from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
 from ziggurat.settings import Settings, child_environment
-from ziggurat.specs import DatasetSpec, TrainSpec
+from ziggurat.specs import DatasetSpec, Spec, TrainSpec
 from ziggurat.workspace.checkpoint_arrays import ArrayDifference
 from ziggurat.workspace.checkpoint_files import (
     CheckpointDetails,
@@ -24,7 +24,7 @@ from ziggurat.workspace.checkpoint_files import (
 )
 from ziggurat.workspace.job_history import iterate_events
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
-from ziggurat.workspace.new_job import create_job, new_job_path
+from ziggurat.workspace.new_job import create_job, create_job_in, new_job_names
 from ziggurat.workspace.training_checks import obstacle_of
 from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended, start_detached
 from ziggurat.zoo.backends import with_backend
@@ -70,9 +70,7 @@ class Workspace:
         obstacle = obstacle_of(spec)
         if obstacle is not None:
             raise obstacle
-        spec = with_backend(spec)
-        path = folder or new_job_path(self.settings.workspace / "jobs", spec.name, self._clock())
-        return create_job(spec, path).path
+        return self._create(with_backend(spec), folder, JOBS_FOLDER)
 
     def start_dataset(self, spec: DatasetSpec, folder: Path | None = None) -> Path:
         """Make the folder of a data set; ``attend`` or ``detach`` then makes the data set. Return the folder.
@@ -85,8 +83,7 @@ class Workspace:
             JobError: where a job or a data set is there already.
             StorageError: where the folder cannot be written.
         """
-        path = folder or new_job_path(self.settings.workspace / "datasets", spec.name or "dataset", self._clock())
-        return create_job(spec, path).path
+        return self._create(spec, folder, DATASETS_FOLDER)
 
     def attend(
         self, folder: Path, *, output: IO[Any] | None = None, say: Callable[[str], None] = lambda text: None
@@ -205,6 +202,12 @@ class Workspace:
                 advice=f"Stop it first with: ziggurat stop {folder}",
             )
         return remove_checkpoint(job, name)
+
+    def _create(self, spec: Spec, folder: Path | None, kept_in: str) -> Path:
+        if folder is not None:
+            return create_job(spec, folder).path
+        names = new_job_names(spec.name or spec.kind, self._clock())
+        return create_job_in(spec, self.settings.workspace / kept_in, names).path
 
     def _make_ready(self, folder: Path) -> JobFolder:
         job, status = open_job(folder), self.status(folder)

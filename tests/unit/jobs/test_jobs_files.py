@@ -75,8 +75,8 @@ def test_a_folder_goes_to_the_trash_and_then_off_the_disk(tmp_path):
 def test_the_same_id_twice_in_a_second(tmp_path):
     trash = Trash(tmp_path)
     for _ in range(3):
-        (tmp_path / "7").mkdir()
-        trash.discard(tmp_path / "7", "7", 100.0)
+        (tmp_path / "jobs" / "7").mkdir(parents=True)
+        trash.discard(tmp_path / "jobs" / "7", "7", 100.0)
     assert [each.job_id for each in trash.content()] == ["7", "7", "7"]
     assert len(trash.empty(older_than=100.0)) == 3
 
@@ -97,7 +97,8 @@ def test_a_folder_on_another_disk_is_hidden_there_and_removed(tmp_path):
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second disk")
     with tempfile.TemporaryDirectory(dir=memory) as other:
-        folder = Path(other) / "job"
+        (tmp_path / "jobs").symlink_to(other)
+        folder = tmp_path / "jobs" / "7"
         folder.mkdir()
         trash = Trash(tmp_path)
         trash.discard(folder, "7", 100.0)

@@ -28,7 +28,7 @@ CARD = {
 
 def text(**changes):
     machine = MACHINE | changes.pop("machine", {})
-    summary = {"server": None, "workspace": "/w", "jobs": {}, "machine": machine} | changes
+    summary = {"server": None, "workspace": "/w", "jobs": {}, "unlisted": [], "machine": machine} | changes
     return studio_text(summary, Output(io.StringIO(), io.StringIO(), as_json=False, color=False)).splitlines()
 
 

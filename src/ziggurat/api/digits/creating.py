@@ -83,7 +83,8 @@ def _errors_of(error: ZigguratError) -> dict[str, list[str]]:
     for each in listed:
         received = f" Received: {each['received']}." if "received" in each else ""
         message = f"{each['rule']}.{received} {each['advice']}".strip()
-        found.setdefault(_FIELDS.get(each["field"], each["field"]), []).append(message)
+        field = str(each.get("field") or "form")
+        found.setdefault(_FIELDS.get(field, field), []).append(message)
     return found
 
 

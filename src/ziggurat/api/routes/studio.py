@@ -65,7 +65,8 @@ def delete_project(
 def machine(studio: Held, _who: Viewer) -> Response:
     """Return what the machine has (devices, memory, disk, frameworks), the jobs that run, and those that wait.
 
-    ``queue`` holds the next 50 of the ``waiting`` jobs; ``/queue`` has all of them, in pages.
+    ``queue`` holds the next 50 of the ``waiting`` jobs; ``/queue`` has all of them, in pages. ``remarks`` says what
+    people should know of the workspace, such as that it was moved.
     """
     waiting = studio.jobs.queue_page(PAGE_SIZE)
     return answer(
@@ -74,6 +75,7 @@ def machine(studio: Held, _who: Viewer) -> Response:
             "running": studio.jobs.running(),
             "queue": waiting.jobs,
             "waiting": waiting.total,
+            "remarks": studio.remarks,
         }
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ziggurat.entities.rights import folder_mode
 from ziggurat.errors import DataError, StorageError
 from ziggurat.records.atomic import storage_errors, sync_path
 from ziggurat.records.manifest import StoreNote
@@ -47,7 +48,7 @@ class VersionFolder:
         self.path = final.parent / f".{final.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
         self._brought: dict[tuple[str, str], StoreNote] = {}
         with storage_errors(final):
-            self.path.mkdir(parents=True)
+            self.path.mkdir(parents=True, mode=folder_mode(final.parent))
 
     def bring(self, folder: Path, store: StoreNote, *, prefix: str = "") -> StoreNote:
         """Bring a store of another data set here, once; return its note.

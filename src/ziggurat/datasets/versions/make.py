@@ -12,6 +12,7 @@ from ziggurat.datasets.versions.changes import Change
 from ziggurat.datasets.versions.joining import joined
 from ziggurat.datasets.versions.survey import Duplicates, Survey
 from ziggurat.datasets.versions.writing import write_version
+from ziggurat.entities.names import check_name
 from ziggurat.records.manifest import Manifest
 
 __all__ = ["append", "make_version", "merge_datasets"]
@@ -55,6 +56,7 @@ def make_version(
         survey.apply()
     for change in changes if isinstance(changes, Sequence) else [changes]:
         apply_change(draft, change)
+    check_name(name, "The name of a dataset")
     return write_version(draft, Path(folder), name or datasets[0].name, survey)
 
 

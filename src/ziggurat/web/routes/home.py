@@ -36,7 +36,8 @@ def home(request: Request, studio: Held, _who: Viewer, said: Annotated[str, Quer
     outcome = kept_outcomes(request).take(said) if said else None
     found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting), running=strip.running)
     status = 400 if results.where_problem else 200
-    values = {"strip": strip, "outcome": outcome, "kinds": kinds, **home_values(request, results, found)}
+    seen = {"strip": strip, "outcome": outcome, "kinds": kinds, "remarks": studio.remarks}
+    values = {**seen, **home_values(request, results, found)}
     return page(request, "home.html", status, **values)
 
 

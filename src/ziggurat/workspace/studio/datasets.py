@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +18,18 @@ from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics
 from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
+from ziggurat.layout import other_folders
+from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.workspace import dataset_versions
 from ziggurat.workspace.datasets import Datasets, Page
 from ziggurat.workspace.new_dataset import source_name, stored_source
+from ziggurat.workspace.new_job import claim_folder, new_job_ids
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs, new_job_id
+from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs
 from ziggurat.workspace.studio.pictures import smaller_picture
 
 __all__ = ["StudioDatasets"]
@@ -228,12 +232,19 @@ class StudioDatasets:
         return self._version(job_ids[0], name, owner, lambda _old, new: dataset_versions.merge(folders, new, name=name))
 
     def _version(self, job_id: str, name: str, owner: str, make: Callable[[Path, Path], Manifest]) -> Job:
-        parent, now = self._jobs.get(job_id), self._clock()
-        new_id = new_job_id(now)
-        folder = self._folder / new_id
-        manifest = make(self.folder(job_id), folder)
+        parent, old, now = self._jobs.get(job_id), self.folder(job_id), self._clock()
+        folder = claim_folder(self._folder, new_job_ids(now), apart_from=other_folders(self._folder))
+        making = folder.with_name(f".{folder.name}.making")
+        try:
+            manifest = make(old, making)
+            with storage_errors(folder):
+                making.rename(folder)  # takes the place of the empty folder that keeps the id
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            folder.rmdir()
+            raise
         new = NewJob(
-            id=new_id,
+            id=folder.name,
             kind="dataset",
             name=name or manifest.name,
             folder=str(folder),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, UnknownNameError
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
@@ -128,11 +128,12 @@ class Evaluations:
         job, found = self._done(job_id), self._predictions(job_id)
         left_out = ("version", "samples_digest", "root")
         said = {name: value for name, value in found.summary.items() if name not in left_out}
-        is_split = job.kind == "evaluate"
+        is_split, data = job.kind == "evaluate", present_path(str(said["data"]), self._folder.parent)
         return {
             **said,
             "model": job.parent,
-            "dataset": self._dataset(str(said["data"])) if is_split else "",
+            "data": data,
+            "dataset": self._dataset(data) if is_split else "",
             **found.figures,
         }
 
@@ -223,7 +224,8 @@ class Evaluations:
         if "root" not in found.summary:
             raise JobError("The pictures of an evaluation are in its data set.", received=job_id)
         (key,) = found.keys([found.place_of_row(row)])
-        ((name, content),) = read_pictures(self._paths, [str(Path(found.summary["root"]) / key)])
+        root = present_path(str(found.summary["root"]), self._folder.parent)
+        ((name, content),) = read_pictures(self._paths, [str(Path(root) / key)])
         return smaller_picture(encode_image(decode_image(content, key=name), "png"), max_side_px)
 
     # ---- within

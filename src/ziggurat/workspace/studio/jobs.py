@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -214,7 +215,7 @@ class Jobs:
         """Remove a checkpoint of a job that is not running.
 
         Raises:
-            JobError: where a worker is at the job.
+            JobError: where a worker is at the job, or its folder is outside of the workspace.
             CheckpointError: where it is not there, or a given name points at it.
         """
         job = self.get(job_id)
@@ -223,6 +224,12 @@ class Jobs:
                 "Checkpoints are removed while no worker is at the job.",
                 received=f"{job_id}, which is {job.state}",
                 advice="Stop or pause it first.",
+            )
+        if not self._supervisor.owns(Path(job.folder)):
+            raise JobError(
+                "Checkpoints are removed in the workspace only.",
+                received=f"{job_id}, which is in {os.path.realpath(job.folder)}",
+                advice="Remove it there: ziggurat checkpoint remove.",
             )
         self._refuse_deletion(job_id, name)
         remove_checkpoint(JobFolder(Path(job.folder)), name)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, Needs, NewJob
+from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import SpecError, UsageError
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, other_folders
 from ziggurat.specs import (
     SPEC_KINDS,
     DatasetSpec,
@@ -27,7 +26,7 @@ from ziggurat.specs import (
     load_train_spec,
     parse_spec,
 )
-from ziggurat.workspace.new_job import create_job
+from ziggurat.workspace.new_job import create_job_in, new_job_ids
 from ziggurat.zoo.backends import with_backend
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "model_needs",
     "needs_of",
     "network_name",
-    "new_job_id",
     "train_needs",
     "train_spec",
 ]
@@ -79,11 +77,6 @@ class JobRequest:
     priority: int = 0
     needs: Needs | None = None
     parent: str = ""
-
-
-def new_job_id(now: float) -> str:
-    """Return an id that no other job has: ``20261121-160512-9f3a``."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{secrets.token_hex(2)}"
 
 
 def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -128,24 +121,22 @@ def make_jobs(
         SpecError: where a spec is not valid; nothing was made.
         StorageError: where a folder cannot be made; nothing stays.
     """
-    planned: list[tuple[NewJob, Spec]] = []
-    wanted = list(expand_sweep(request))
-    sweep = group or (new_job_id(now) if len(wanted) > 1 else "")
-    for content, suffix in wanted:
+    check_job_texts(project=request.project, tags=request.tags, notes=request.notes)
+    planned: list[tuple[Spec, Needs]] = []
+    for content, suffix in expand_sweep(request):
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
         name = " ".join(part for part in (spec.name or spec.kind, suffix) if part)
-        spec = spec.model_copy(update={"name": name})
-        planned.append((_new_job(request, spec, jobs_folder, owner, now, needs, sweep), spec))
+        planned.append((spec.model_copy(update={"name": name}), request.needs or needs(spec)))
     made: list[Path] = []
     try:
-        jobs = []
-        for new, spec in planned:
-            made.append(Path(new.folder))
-            create_job(spec, Path(new.folder))
-        for new, _ in planned:
-            jobs.append(submit(new))
-        return jobs
+        for spec, _ in planned:
+            made.append(create_job_in(spec, jobs_folder, new_job_ids(now), apart_from=other_folders(jobs_folder)).path)
+        # A sweep is named after its first job: no other one can be.
+        sweep = group or (made[0].name if len(made) > 1 else "")
+        asked = zip(planned, made, strict=True)
+        new = [_new_job(request, spec, folder, owner, now, need, sweep) for (spec, need), folder in asked]
+        return [submit(each) for each in new]
     except BaseException:
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
@@ -213,22 +204,19 @@ def network_name(spec: Spec) -> str:
     return Path(network.path).name if isinstance(network, FileNetwork) else network.name
 
 
-def _new_job(
-    request: JobRequest, spec: Spec, jobs_folder: Path, owner: str, now: float, needs: Any, sweep: str
-) -> NewJob:
-    job_id = new_job_id(now)
+def _new_job(request: JobRequest, spec: Spec, folder: Path, owner: str, now: float, needs: Needs, sweep: str) -> NewJob:
     return NewJob(
-        id=job_id,
+        id=folder.name,
         kind=spec.kind,
         name=spec.name,
-        folder=str(jobs_folder / job_id),
+        folder=str(folder),
         spec=spec.model_dump(mode="json"),
         project=request.project,
         owner=owner,
         group=sweep,
         parent=request.parent,
         depends_on=tuple(each for each in (request.dataset, request.model) if each),
-        needs=request.needs or needs(spec),
+        needs=needs,
         priority=request.priority,
         framework=spec.backend if isinstance(spec, TrainSpec) else "",
         network=network_name(spec),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from ziggurat.records.atomic import storage_errors
 from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.people import People
+from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
 from ziggurat.workspace.studio.janitor import Janitor
 from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER, KeptGraphs
@@ -36,6 +38,7 @@ DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
+_LOG: Final = logging.getLogger(__name__)
 
 
 def open_studio(
@@ -56,7 +59,8 @@ def open_studio(
         worker_command: what starts a worker.
 
     Raises:
-        JobError: where another process serves the workspace; the message names it.
+        JobError: where another process serves the workspace; the message names it. Where the database belongs to
+            another workspace, or a copy of a workspace shares folders with the original.
         StorageError: where workspace or database cannot be read or written, or the schema is newer.
     """
     settings = replace(settings, is_for_others=True)
@@ -64,6 +68,7 @@ def open_studio(
     with ExitStack() as made:
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
+        remarks = _settle(store, root)
         machine = Machine(root, settings=store.settings.all)
         executor = LocalExecutor(worker_command, environment)
         paths = studio_paths(root, store.settings)
@@ -97,11 +102,22 @@ def open_studio(
             graphs=graphs,
             graph_boards=graph_boards,
             machine=machine,
+            remarks=remarks,
         )
         studio = Studio(settings, parts, close=made.pop_all().close)
     if start:
         supervisor.start()
     return studio
+
+
+def _settle(store: Store, root: Path) -> tuple[str, ...]:
+    """Bring the database and its workspace in line, and return what people should know of that."""
+    found = store.settle(root)
+    moved = "" if found is None else relocation_remark(found.before, root, copied=found.copied)
+    remarks = tuple(filter(None, (moved, unlisted_remark(unlisted_folders(root, store.jobs.ids())))))
+    for remark in remarks:
+        _LOG.warning("%s", remark)
+    return remarks
 
 
 def _graphs(
@@ -146,11 +162,14 @@ def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], f
         JobError: where a server runs in the workspace.
     """
     with WorkspaceLock(settings.workspace), _open_store(settings, url) as store:
+        store.settle(settings.workspace, take_over=True)
         return store.reindex(settings.workspace, job_reader(clock))
 
 
 def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]:
     """Return how the studio is, as JSON values: ``server`` (None where none runs), ``jobs`` by state, ``machine``.
+
+    ``unlisted`` has the folders with jobs that are not in the database.
 
     A studio that was never opened has no jobs; nothing is made here.
 
@@ -161,14 +180,16 @@ def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]
     server = running_server(settings.workspace)
     _refuse_other_version(server)
     counts: dict[str, int] = {}
+    known: set[str] = set()
     chosen: dict[str, Any] = {}
     if url is not None or (settings.workspace / DATABASE).is_file():
         with _open_store(settings, url) as store:
-            counts, chosen = store.jobs.counts(), store.settings.all()
+            counts, chosen, known = store.jobs.counts(), store.settings.all(), store.jobs.ids()
     return {
         "workspace": str(settings.workspace),
         "server": None if server is None else asdict(server),
         "jobs": {state: count for state, count in counts.items() if count},
+        "unlisted": [str(each) for each in unlisted_folders(settings.workspace, known)],
         "machine": Machine(settings.workspace, settings=lambda: chosen).strip(),
     }
 
@@ -194,12 +215,12 @@ def _refuse_other_version(server: ServerState | None) -> None:
 
 def _open_store(settings: Settings, url: str | None, *, backup_made: bool = False) -> Store:
     if url is not None:
-        return Store.open(url, backup_made=backup_made)
+        return Store.open(url, backup_made=backup_made, workspace=settings.workspace)
     path = settings.workspace / DATABASE
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600)  # hashes of passwords are in it; one that is there keeps its rights
-    return Store.open(path)
+    return Store.open(path, workspace=settings.workspace)
 
 
 def _logs(root: Path, name: str) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ziggurat.entities import Job
+from ziggurat.entities.names import check_notes
 from ziggurat.errors import ConfigurationError, JobError, MissingEntryError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
@@ -104,6 +105,7 @@ class Published:
         """
         job, name = self._jobs.get(job_id), name.strip()
         _check_name(name)
+        check_notes(notes, "The notes of a published model")
         found = chosen_checkpoint(job, checkpoint)
         if job.is_active or job.state == "queued":
             raise JobError(

@@ -40,6 +40,7 @@ class StudioParts:
         graphs: of networks that nobody has trained.
         graph_boards: a TensorBoard for each of those that is looked at.
         machine: devices, memory, disk.
+        remarks: what people should know of the workspace, one sentence each.
     """
 
     store: Any
@@ -50,6 +51,7 @@ class StudioParts:
     graphs: KeptGraphs
     graph_boards: Any
     machine: Any
+    remarks: tuple[str, ...] = ()
 
 
 class Studio:
@@ -76,6 +78,7 @@ class Studio:
         paths: that people may name.
         uploads: files that people sent.
         web_pictures: pictures that people name by their address.
+        remarks: what people should know of the workspace, as it was when the studio was opened; one sentence each.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Studio:
         self.notices = supervisor.hub
         self.tensorboards = parts.tensorboards
         self.machine = parts.machine
+        self.remarks = parts.remarks
         self.uploads = Uploads(self.root / "uploads", clock)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.paths = studio_paths(self.root, store.settings)

@@ -1,0 +1,120 @@
+"""Settling a database in its workspace: relative folders, and what follows where the workspace was moved or copied."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from ziggurat.entities import read_heartbeat
+from ziggurat.entities.whole_files import write_whole
+from ziggurat.errors import JobError
+from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, PLACE_FILE, JobFolder, Places, job_folders
+from ziggurat.store.database import Database
+from ziggurat.store.folders import Folders, make_relative
+from ziggurat.store.tables import settings
+
+__all__ = ["Relocation", "settle"]
+
+_SETTING: Final = "workspace_place"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relocation:
+    """A workspace that is elsewhere than when it was last opened.
+
+    Args:
+        before: absolute path where it was.
+        copied: whether a workspace is still there.
+    """
+
+    before: str
+    copied: bool
+
+
+def settle(database: Database, workspace: Path, *, take_over: bool = False) -> Relocation | None:
+    """Bring a database and its workspace in line; return where the workspace was, if that was elsewhere.
+
+    Args:
+        database: of the studio; its jobs have the folders of this workspace from now on.
+        workspace: absolute path; no other process serves it.
+        take_over: a person says that a database outside of the workspace belongs to this one from now on.
+
+    Raises:
+        JobError: where the database belongs to another workspace, or folders of a copy are those of the original.
+        StorageError: where the workspace cannot be written.
+    """
+    here, known = str(workspace), Places.of(workspace)
+    with database.write() as connection:
+        bound = str(_get(connection) or "")
+        if not take_over and _is_other(bound, workspace) and not database.is_inside(workspace):
+            raise _belongs_elsewhere(database.place, bound, here)
+        absolute = make_relative(connection, workspace)
+        others = [each for each in (known.present, bound, absolute) if each and each != here]
+        places = known
+        for each in reversed(others):
+            places = places.moved_to(each)
+        places = places.moved_to(here)
+        found = next((each for each in others if not _is_same(each, workspace)), None)
+        copied = found is not None and _is_other(found, workspace)
+        if found is not None and copied:
+            _refuse_shared(workspace, Path(found))
+            _forget_workers(workspace, Path(found))
+        if bound != here:
+            connection.execute(sa.delete(settings).where(settings.c.name == _SETTING))
+            connection.execute(sa.insert(settings).values(name=_SETTING, value=here))
+    if places != known:
+        write_whole(workspace / PLACE_FILE, places.text(), "The place of the workspace")
+    database.folders = Folders(workspace, places)
+    return None if found is None else Relocation(before=found, copied=copied)
+
+
+def _get(connection: Connection) -> Any:
+    return connection.execute(sa.select(settings.c.value).where(settings.c.name == _SETTING)).scalar()
+
+
+def _is_same(place: str, workspace: Path) -> bool:
+    try:
+        return os.path.samefile(place, workspace)
+    except OSError:
+        return False
+
+
+def _is_other(place: str, workspace: Path) -> bool:
+    """Return whether a workspace is at a place that is not this one."""
+    if not place or _is_same(place, workspace):
+        return False
+    return any(os.path.lexists(os.path.join(place, name)) for name in (JOBS_FOLDER, DATASETS_FOLDER, PLACE_FILE))
+
+
+def _forget_workers(workspace: Path, original: Path) -> None:
+    """Remove heartbeats that were copied: they are of the original's workers, which must not be stopped from here."""
+    for folder in job_folders(workspace):
+        copied = read_heartbeat(JobFolder(folder).heartbeat)
+        theirs = read_heartbeat(JobFolder(original / folder.relative_to(workspace)).heartbeat)
+        if copied is not None and theirs is not None and (copied.pid, copied.host) == (theirs.pid, theirs.host):
+            with suppress(OSError):
+                JobFolder(folder).heartbeat.unlink()
+
+
+def _refuse_shared(workspace: Path, original: Path) -> None:
+    for name in (JOBS_FOLDER, DATASETS_FOLDER):
+        if _is_same(str(original / name), workspace / name):
+            raise JobError(
+                f"A copy of a workspace has its own folders: {workspace}.",
+                received=f"`{name}` in it is a link to the one of {original}",
+                advice=f"Copy the files too, as in `rsync --archive --copy-links`, or serve {original}.",
+            )
+
+
+def _belongs_elsewhere(database: str, owner: str, here: str) -> JobError:
+    return JobError(
+        f"A database belongs to one workspace: {database}.",
+        received=f"it is that of {owner}, which is still there, and not of {here}",
+        advice="Name another database. Or, where that workspace is given up: `ziggurat reindex` takes it for this one.",
+    )
