@@ -19,7 +19,6 @@ from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.chunk import ChunkFacts, ChunkPlan, read_facts, records_path
 from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.creation.sums import PictureSums
-from ziggurat.datasets.hashing import NEAR_DISTANCE
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import LeakReport, find_leaks
 from ziggurat.records.atomic import PartialFile, storage_errors
@@ -67,7 +66,6 @@ def assemble(
     problems: Sequence[Problem],
     warnings: Sequence[str],
     watch: Watch,
-    max_distance: int = NEAR_DISTANCE,
 ) -> Assembled:
     """Write stores, catalogue and mean.
 
@@ -79,7 +77,6 @@ def assemble(
         problems: of the split.
         warnings: of the split.
         watch: is told of the progress.
-        max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
 
     Raises:
         StorageError: where the disk is full or refuses.
@@ -106,7 +103,7 @@ def assemble(
         for problem in (*_duplicates(state, before), *_other_channels(state, plan, before)):
             catalogue.add_problem(problem)
             state.count(problem)
-        leaks = state.leaks(max_distance, plan.schema.kind)
+        leaks = state.leaks(plan.max_distance, plan.schema.kind)
         said = [*warnings, *([leaks.text] if leaks is not None and leaks.text else [])]
         catalogue.note("warnings", said)
     _save_mean(folder, state.sums)

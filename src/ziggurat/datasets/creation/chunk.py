@@ -57,6 +57,7 @@ class ChunkPlan:
         fitting: how pictures are fitted; None where there are none.
         hashes: whether perceptual hashes are computed, where they are not known from before the split.
         sums: whether pictures of the training split are summed up, for their mean.
+        max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
     """
 
     folder: Path
@@ -68,6 +69,7 @@ class ChunkPlan:
     fitting: Fitting | None
     hashes: bool
     sums: bool
+    max_distance: int
 
     def __hash__(self) -> int:
         return hash((self.folder, self.catalogue))

@@ -105,7 +105,6 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
         problems=problems,
         warnings=warnings,
         watch=watch,
-        max_distance=request.rule.max_distance,
     )
     _check_usable(assembled)
     manifest = _manifest(request, source, scan, plan, assembled, folder).save(folder)
@@ -168,6 +167,7 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
         fitting=Fitting(form=form, check=request.picture_check) if has_pictures else None,
         hashes=request.near_duplicates and has_pictures,
         sums=request.mean and has_pictures,
+        max_distance=request.rule.max_distance,
     )
     # Release 0.1 made larger chunks of such pictures, without hashes: those of an unfinished creation must not mix in.
     return replace(plan, folder=work / "hashed-chunks") if plan.decodes_for_hashes else plan
