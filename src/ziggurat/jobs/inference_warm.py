@@ -117,7 +117,8 @@ class Shelf(Generic[Key, Process]):
 
     def sweep(self) -> None:
         """End what has been idle for too long, and what is left of processes that died."""
-        dead = [place.process for _, place in self.entries() if place.process and not place.process.is_alive()]
+        there = [place.process for _, place in self.entries()]
+        dead = [process for process in there if process is not None and not process.is_alive()]
 
         def is_over(_key: Key, place: Kept[Process]) -> bool:
             # Meanwhile somebody may have used it, or have got a new one in place of the dead.
