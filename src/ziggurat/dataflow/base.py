@@ -1,4 +1,4 @@
-"""Owns what every data flow is: passes, positions, seeds, exact resume, and time per stage.
+"""The base classes of data flows: passes, positions, seeds, exact resume, and time per stage.
 
 A flow is iterated once a *pass*. It counts what it delivers, so that ``state()`` can say where it stands and
 ``load_state()`` can put another object of the same shape there: the next ``iter()`` goes on after the last datapoint
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ziggurat.dataflow.adapting import adapt
+from ziggurat.dataflow.adapting import OpenProperty, adapt, reserved
 from ziggurat.dataflow.life import Life, Position, StageContractError, StageErrors, StageStats, UnknownLengthError
 from ziggurat.dataflow.random import RandomStream, fresh_seed
 from ziggurat.dataflow.reading import Bulk, Reader
@@ -42,21 +42,23 @@ class DataFlow(Resumable, ABC):
     Subclasses of this package implement ``iterate()``. A user's subclass may define ``__iter__`` (or ``get_data``) as a
     generator instead, as in Tensorpack; it is then resumed by running the pass again up to the position.
 
+    All other names of such a class are its own: its ``seed``, ``children`` or ``prepare()`` mean nothing here.
+
     A pass that is broken off is over: the next ``iter()`` begins a new one. A flow has one pass at a time.
     """
 
-    _life: Life
+    _ziggurat_life: Life
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
-        self._life = Life()
+        self._ziggurat_life = Life()
         return self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         adapt(cls)
-        if "iterate" in cls.__dict__ and "bulk" not in cls.__dict__:
-            cls.bulk = DataFlow.bulk  # an inherited one would bypass the new `iterate`
+        if "_ziggurat_iterate" in cls.__dict__ and "_ziggurat_bulk" not in cls.__dict__:
+            cls._ziggurat_bulk = DataFlow.bulk  # an inherited one would bypass the new `iterate`
 
     # ---- what a stage implements
 
@@ -93,20 +95,20 @@ class DataFlow(Resumable, ABC):
 
     def __iter__(self) -> Iterator[Datapoint]:
         """Begin the next pass, or go on where ``load_state()`` pointed."""
-        life = self._life
+        life = self._ziggurat_life
         if life.inside:  # super().__iter__() in a user's own generator
             above: Any = super(life.inside[-1], self)
-            return above.iterate()
-        position = self._begin()
-        items = self._deliver(position, position.delivered if self.resumes_by_replay else 0)
+            return above._ziggurat_iterate()
+        position = self._ziggurat_begin()
+        items = self._ziggurat_deliver(position, position.delivered if self._ziggurat_resumes_by_replay else 0)
         return items if life.path else _guarded(items, life.lock)
 
     def read(self) -> Reader:
         """Begin the next pass (or go on) as ``iter()`` does, to be read many datapoints at a time."""
-        position = self._begin()
-        bulk = None if self.resumes_by_replay else self.bulk()
-        items = self._deliver(position, position.delivered if self.resumes_by_replay else 0)
-        return Reader(self._life, position, bulk, items)
+        position = self._ziggurat_begin()
+        bulk = None if self._ziggurat_resumes_by_replay else self._ziggurat_bulk()
+        items = self._ziggurat_deliver(position, position.delivered if self._ziggurat_resumes_by_replay else 0)
+        return Reader(self._ziggurat_life, position, bulk, items)
 
     def get_data(self) -> Iterator[Datapoint]:
         """Return ``iter(self)``: the name of the tutorial."""
@@ -118,14 +120,14 @@ class DataFlow(Resumable, ABC):
 
     def reset_state(self) -> None:
         """Prepare the flow in the process that uses it. Iterating does it by itself; calling it again does nothing."""
-        life = self._life
+        life = self._ziggurat_life
         if life.ready:
             return
         if life.seed is None:
-            self.seed(fresh_seed())
+            self._ziggurat_seed(fresh_seed())
         life.prepared_by = os.getpid()
-        self.prepare()
-        for child in self.children():
+        self._ziggurat_prepare()
+        for child in self._ziggurat_children():
             child.reset_state()
 
     def seed(self, seed: int) -> Self:
@@ -133,92 +135,92 @@ class DataFlow(Resumable, ABC):
 
         Call it on the last stage, before the first pass.
         """
-        self._assign_seed(int(seed), ())
+        self._ziggurat_assign_seed(int(seed), ())
         return self
 
     def stats(self) -> list[StageStats]:
         """Return the time spent in each stage so far, this stage first."""
-        life = self._life
-        children = self.children()
-        own_s = max(0.0, life.total_s - sum(child._life.total_s for child in children))
+        life = self._ziggurat_life
+        children = self._ziggurat_children()
+        own_s = max(0.0, life.total_s - sum(child._ziggurat_life.total_s for child in children))
         mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, own_s)
-        return [mine, *(row for child in children for row in child.stats())]
+        return [mine, *(row for child in children for row in child._ziggurat_stats())]
 
     def error_counts(self) -> list[StageErrors]:
         """Return what the stages dropped because of errors, for those that dropped anything, this stage first."""
-        rows = [row for child in self.children() for row in child.error_counts()]
-        counts = self.policy.counts()
+        rows = [row for child in self._ziggurat_children() for row in child._ziggurat_error_counts()]
+        counts = self._ziggurat_policy.counts()
         if not counts.total:
             return rows
-        return [StageErrors(type(self).__name__, self._life.path, counts), *rows]
+        return [StageErrors(type(self).__name__, self._ziggurat_life.path, counts), *rows]
 
     def close(self) -> None:
         """Free workers, files and memory at once; the flow may be iterated again afterwards."""
-        for child in self.children():
-            child.close()
+        for child in self._ziggurat_children():
+            child._ziggurat_close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self.close()
+        self._ziggurat_close()
 
     # ---- for stages
 
-    @property
+    @OpenProperty
     def pass_index(self) -> int:
         """Number of the newest pass, from 0; -1 before the first."""
-        return self._life.position.pass_index
+        return self._ziggurat_life.position.pass_index
 
-    @property
+    @OpenProperty
     def delivered(self) -> int:
         """How many datapoints the newest pass has delivered; the number of the next one."""
-        return self._life.position.delivered
+        return self._ziggurat_life.position.delivered
 
-    @property
+    @OpenProperty
     def resume_index(self) -> int:
         """Number of the datapoint at which ``iterate()`` starts."""
-        return 0 if self.resumes_by_replay else self._life.position.delivered
+        return 0 if self._ziggurat_resumes_by_replay else self._ziggurat_life.position.delivered
 
     def stream(self, *purpose: int | str) -> RandomStream:
         """Return a new stream of random numbers that belongs to this stage (and purpose)."""
-        if self._life.seed is None:
-            self.seed(fresh_seed())
-        seed = self._life.seed
+        if self._ziggurat_life.seed is None:
+            self._ziggurat_seed(fresh_seed())
+        seed = self._ziggurat_life.seed
         assert seed is not None
-        path = self._life.path
+        path = self._ziggurat_life.path
         return RandomStream(seed, (*path, "for", *purpose) if purpose else path)
 
     # ---- inside
 
-    def _begin(self) -> Position:
+    def _ziggurat_begin(self) -> Position:
         """Make the next pass, or the loaded one, the newest."""
-        life = self._life
+        life = self._ziggurat_life
         if not life.ready:
             if life.seed is None:
-                self.seed(fresh_seed())
+                self._ziggurat_seed(fresh_seed())
             self.reset_state()
             life.prepared_by = os.getpid()  # also where a user's `reset_state` does not call the base's
         if life.loaded is not None:
             position, life.loaded = life.loaded, None
         else:
             position = Position(life.position.pass_index + 1, ended=False)
-            if not self.spans_passes:
-                for child in self.children():
-                    child._abandon()
-            if self.resumes_by_replay:
-                position.children_at_start = self.children_state()
+            if not self._ziggurat_spans_passes:
+                for child in self._ziggurat_children():
+                    child._ziggurat_abandon()
+            if self._ziggurat_resumes_by_replay:
+                position.children_at_start = self._ziggurat_children_state()
         life.position = position
-        self._begin_pass(position)
+        self._ziggurat_begin_pass(position)
         return position
 
-    def _begin_pass(self, position: Position) -> None:
+    def _ziggurat_begin_pass(self, position: Position) -> None:
         """Do what a pass needs before its first datapoint."""
 
-    def _deliver(self, position: Position, unseen: int) -> Iterator[Datapoint]:
-        life = self._life
+    def _ziggurat_deliver(self, position: Position, unseen: int) -> Iterator[Datapoint]:
+        life = self._ziggurat_life
         clock = time.perf_counter
-        items = self.iterate()
+        items = self._ziggurat_iterate()
         try:
             while True:
                 if life.position is not position:
@@ -241,6 +243,23 @@ class DataFlow(Resumable, ABC):
             position.ended = True
         finally:
             _close(items)
+
+    # ---- the reserved names, by which the package calls a flow, see `adapting`
+
+    _ziggurat_is_stage: bool | None = None
+    _ziggurat_iterate = iterate
+    _ziggurat_children = children
+    _ziggurat_prepare = prepare
+    _ziggurat_bulk = bulk
+    _ziggurat_read = read
+    _ziggurat_seed = seed
+    _ziggurat_stats = stats
+    _ziggurat_error_counts = error_counts
+    _ziggurat_close = close
+    _ziggurat_stream = stream
+    _ziggurat_pass_index = reserved(pass_index)
+    _ziggurat_delivered = reserved(delivered)
+    _ziggurat_resume_index = reserved(resume_index)
 
 
 class ProxyDataFlow(DataFlow):
@@ -265,8 +284,8 @@ class ProxyDataFlow(DataFlow):
 class RNGDataFlow(DataFlow):
     """A flow with random numbers of its own, ``rng``: the same ones in every pass with the same number and seed."""
 
-    _stream: RandomStream | None = None
-    _own_rng: Any = None
+    _ziggurat_own_stream: RandomStream | None = None
+    _ziggurat_own_rng: Any = None
 
     @property
     def rng(self) -> np.random.RandomState:
@@ -274,24 +293,24 @@ class RNGDataFlow(DataFlow):
 
         A generator that is assigned instead is used as it is: nobody seeds or resumes it.
         """
-        if self._own_rng is not None:
-            return self._own_rng
-        if self._stream is None:
-            self._stream = self.stream()
-        return self._stream.rng
+        if self._ziggurat_own_rng is not None:
+            return self._ziggurat_own_rng
+        if self._ziggurat_own_stream is None:
+            self._ziggurat_own_stream = self._ziggurat_stream()
+        return self._ziggurat_own_stream.rng
 
     @rng.setter
     def rng(self, generator: Any) -> None:
-        self._own_rng = generator
+        self._ziggurat_own_rng = generator
 
-    def _begin_pass(self, position: Position) -> None:
-        if self._stream is None:
-            self._stream = self.stream()
-        self._stream.seek(position.pass_index)
+    def _ziggurat_begin_pass(self, position: Position) -> None:
+        if self._ziggurat_own_stream is None:
+            self._ziggurat_own_stream = self._ziggurat_stream()
+        self._ziggurat_own_stream.seek(position.pass_index)
 
-    def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
-        super()._assign_seed(seed, path)
-        self._stream = None
+    def _ziggurat_assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
+        super()._ziggurat_assign_seed(seed, path)
+        self._ziggurat_own_stream = None
 
 
 def _guarded(items: Iterator[Datapoint], lock: Any) -> Iterator[Datapoint]:

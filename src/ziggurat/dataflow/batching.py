@@ -48,9 +48,9 @@ class BatchData(ProxyDataFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the batches."""
-        if self.resume_index and self.ds.ended:
+        if self._ziggurat_resume_index and self.ds._ziggurat_ended:
             return  # the smaller last batch was the newest
-        with self.ds.read() as reader:
+        with self.ds._ziggurat_read() as reader:
             next_batch = self._gathered if reader.stacks and not self.use_list else self._stacked
             while True:
                 count, batch = next_batch(reader)
@@ -74,7 +74,7 @@ class BatchData(ProxyDataFlow):
             return count, None
         if self._share is not None and not self._share.mine:
             return count, self._share.NOT_MINE
-        return count, stack_datapoints(points, use_list=self.use_list, first=self.ds.delivered - count)
+        return count, stack_datapoints(points, use_list=self.use_list, first=self.ds._ziggurat_delivered - count)
 
 
 def length_or_none(ds: DataFlow) -> int | None:

@@ -47,11 +47,11 @@ class FakeData(DataFlow):
 
     def iterate(self) -> Iterator[list[Any]]:
         """Yield lists of arrays; what datapoint ``i`` holds depends on the seed, the pass and ``i`` only."""
-        stream = self.stream()
+        stream = self._ziggurat_stream()
         first = [] if self.random else self._draw(stream.seek(0))
-        for index in range(self.resume_index, self._size):
+        for index in range(self._ziggurat_resume_index, self._size):
             if self.random:
-                yield self._draw(stream.seek(self.pass_index, index))
+                yield self._draw(stream.seek(self._ziggurat_pass_index, index))
             else:
                 yield [array.copy() for array in first]
 

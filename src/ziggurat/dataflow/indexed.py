@@ -86,7 +86,7 @@ class IndexedFlow(RNGDataFlow):
         count = len(self)
         if not self.shuffle:
             return np.arange(count)
-        return self.stream("order").seek(self.pass_index).permutation(count)
+        return self._ziggurat_stream("order").seek(self._ziggurat_pass_index).permutation(count)
 
     # ---- the flow
 
@@ -126,12 +126,12 @@ class IndexedFlow(RNGDataFlow):
         self._dropped = state or 0
 
     def _remaining(self) -> np.ndarray:
-        if not self.resume_index:
+        if not self._ziggurat_resume_index:
             self._dropped = 0
-        return self.order()[self.resume_index + self._dropped :]
+        return self.order()[self._ziggurat_resume_index + self._dropped :]
 
     def _drop(self, error: Exception, index: int) -> None:
-        self.policy.handle(error, key=self.key(index))
+        self._ziggurat_policy.handle(error, key=self.key(index))
         if self._share is not None:
             self._share.dropped()
         self._dropped += 1

@@ -1,10 +1,11 @@
-"""Owns where a flow stands: its state as JSON values, going on from one, and giving a pass up."""
+"""Positions of flows: their state as JSON values, going on from one, and giving a pass up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from ziggurat.dataflow.adapting import OpenProperty, reserved
 from ziggurat.dataflow.life import Life, Position
 from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.errors import DataError
@@ -24,7 +25,7 @@ class Resumable:
     policy: ErrorPolicy = ErrorPolicy("raise")
     """What the stage does with datapoints that cannot be used; a stage with the choice has a policy of its own."""
 
-    _life: Life
+    _ziggurat_life: Life
 
     # ---- what a stage implements
 
@@ -42,11 +43,11 @@ class Resumable:
     def children_state(self) -> list[Any]:
         """Return the states that the children are to have when this pass goes on; an earlier one where the stage reads
         ahead or holds datapoints back."""
-        return [child.state() for child in self.children()]
+        return [child._ziggurat_state() for child in self._ziggurat_children()]
 
     def children_state_if_over(self) -> list[Any]:
         """Return the states that the children are to have when this pass does not go on."""
-        return [child.state() for child in self.children()]
+        return [child._ziggurat_state() for child in self._ziggurat_children()]
 
     # ---- what a user calls
 
@@ -55,7 +56,7 @@ class Resumable:
 
         In another thread it waits while a datapoint is being made.
         """
-        life = self._life
+        life = self._ziggurat_life
         with life.lock:
             position = life.loaded or life.position
             state: dict[str, Any] = {
@@ -64,11 +65,11 @@ class Resumable:
                 "pass": position.pass_index,
                 "delivered": position.delivered,
                 "ended": position.ended,
-                "own": self.stage_state(),
-                **self._children_states(position),
+                "own": self._ziggurat_stage_state(),
+                **self._ziggurat_children_states(position),
             }
-            if self.policy.counts().total:
-                state["errors"] = self.policy.state()
+            if self._ziggurat_policy.counts().total:
+                state["errors"] = self._ziggurat_policy.state()
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -77,7 +78,7 @@ class Resumable:
         Raises:
             DataError: where the state is of another pipeline.
         """
-        children = self.children()
+        children = self._ziggurat_children()
         if state["stage"] != type(self).__name__ or len(state["children"]) != len(children):
             raise DataError(
                 "A data flow takes the state of a pipeline of the same shape only.",
@@ -85,66 +86,89 @@ class Resumable:
                 f"{type(self).__name__} with {len(children)}",
                 advice="Build the pipeline as it was when the state was saved, or start its data anew.",
             )
-        life = self._life
+        life = self._ziggurat_life
         if not life.path and state["seed"] is not None:
-            self._assign_seed(state["seed"], ())
+            self._ziggurat_assign_seed(state["seed"], ())
         ended = bool(state["ended"])
         position = Position(state["pass"], state["delivered"], ended, state["children"], state.get("children_if_over"))
         life.loaded = None if ended else position
         life.position = position
         if ended:
-            self._load_over(position)
+            self._ziggurat_load_over(position)
         else:
             for child, child_state in zip(children, state["children"], strict=True):
-                child.load_state(child_state)
-        if self.policy is not Resumable.policy:
-            self.policy.load_state(state.get("errors"))
-        self.load_stage_state(state["own"])
+                child._ziggurat_load_state(child_state)
+        if self._ziggurat_policy is not Resumable.policy:
+            self._ziggurat_policy.load_state(state.get("errors"))
+        self._ziggurat_load_stage_state(state["own"])
 
-    @property
+    @OpenProperty
     def ended(self) -> bool:
         """True where the newest pass is over, or none has begun.
 
         A stage that still yields after its child has ended (a last, smaller batch) asks for it when it is resumed.
         """
-        return self._life.loaded is None and self._life.position.ended
+        return self._ziggurat_life.loaded is None and self._ziggurat_life.position.ended
 
     # ---- inside
 
-    def _abandon(self) -> None:
+    @property
+    def _ziggurat_policy(self) -> ErrorPolicy:
+        """The ``policy``, passing over what a user's class calls so."""
+        held = [vars(self), *map(vars, type(self).__mro__)]
+        return next(policy for each in held if isinstance(policy := each.get("policy"), ErrorPolicy))
+
+    def _ziggurat_abandon(self) -> None:
         """Let a pass that was broken off be over, so that no state says that it goes on."""
-        life = self._life
+        life = self._ziggurat_life
         position = life.loaded or life.position
         life.loaded = None
         position.ended = True
         if position.children_if_over is not None:
-            self._load_over(position)  # it was resumed, but its children have not caught up
-        elif not self.spans_passes:
-            for child in self.children():
-                child._abandon()
+            self._ziggurat_load_over(position)  # it was resumed, but its children have not caught up
+        elif not self._ziggurat_spans_passes:
+            for child in self._ziggurat_children():
+                child._ziggurat_abandon()
 
-    def _load_over(self, position: Position) -> None:
+    def _ziggurat_load_over(self, position: Position) -> None:
         """Load the children for a pass that is over: no pass of them is half-way, unless the stage says so."""
         states = position.children_at_start if position.children_if_over is None else position.children_if_over
         position.children_if_over = None
-        for child, state in zip(self.children(), states, strict=True):
-            child.load_state(state if self.spans_passes else {**state, "ended": True})
+        for child, state in zip(self._ziggurat_children(), states, strict=True):
+            child._ziggurat_load_state(state if self._ziggurat_spans_passes else {**state, "ended": True})
 
-    def _children_states(self, position: Position) -> dict[str, list[Any]]:
+    def _ziggurat_children_states(self, position: Position) -> dict[str, list[Any]]:
         if position.ended:
-            return {"children": self.children_state_if_over()}
-        goes_back = self.resumes_by_replay or type(self).children_state is not Resumable.children_state
+            return {"children": self._ziggurat_children_state_if_over()}
+        goes_back = (
+            self._ziggurat_resumes_by_replay or type(self)._ziggurat_children_state is not Resumable.children_state
+        )
         if not goes_back:
-            return {"children": self.children_state()}
+            return {"children": self._ziggurat_children_state()}
         over = position.children_if_over
         return {
-            "children": position.children_at_start if self.resumes_by_replay else self.children_state(),
-            "children_if_over": self.children_state_if_over() if over is None else over,
+            "children": position.children_at_start
+            if self._ziggurat_resumes_by_replay
+            else self._ziggurat_children_state(),
+            "children_if_over": self._ziggurat_children_state_if_over() if over is None else over,
         }
 
-    def _assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
+    def _ziggurat_assign_seed(self, seed: int, path: tuple[int, ...]) -> None:
         """Let ``seed`` decide the random numbers of this flow, at its place in the pipeline, and of its children."""
-        self._life.seed = seed
-        self._life.path = path
-        for number, child in enumerate(self.children()):
-            child._assign_seed(seed, (*path, number))
+        self._ziggurat_life.seed = seed
+        self._ziggurat_life.path = path
+        for number, child in enumerate(self._ziggurat_children()):
+            child._ziggurat_assign_seed(seed, (*path, number))
+
+    # ---- the reserved names, by which the package calls a flow, see `adapting`
+
+    _ziggurat_children = children
+    _ziggurat_stage_state = stage_state
+    _ziggurat_load_stage_state = load_stage_state
+    _ziggurat_children_state = children_state
+    _ziggurat_children_state_if_over = children_state_if_over
+    _ziggurat_state = state
+    _ziggurat_load_state = load_state
+    _ziggurat_ended = reserved(ended)
+    _ziggurat_resumes_by_replay = resumes_by_replay
+    _ziggurat_spans_passes = spans_passes

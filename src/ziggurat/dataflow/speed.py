@@ -78,32 +78,32 @@ class TestDataSpeed(ProxyDataFlow):
     def start_test(self) -> DataSpeed:
         """Do the same: an old name."""
         self.ds.reset_state()
-        before = self.ds.state()
+        before = self.ds._ziggurat_state()
         items = self._endless()
         for _ in range(self.warmup):
             next(items)
-        stats = self.ds.stats()
+        stats = self.ds._ziggurat_stats()
         array_bytes = 0
         began = time.perf_counter()
         for _ in tqdm(range(self.test_size), leave=False, disable=None):
             array_bytes += _array_bytes(next(items))
         seconds = time.perf_counter() - began
         items.close()
-        self.ds.load_state(before)
-        speed = DataSpeed(self.test_size, seconds, array_bytes, _difference(stats, self.ds.stats()))
+        self.ds._ziggurat_load_state(before)
+        speed = DataSpeed(self.test_size, seconds, array_bytes, _difference(stats, self.ds._ziggurat_stats()))
         (self.output or sys.stdout).write(f"{speed}\n")
         return speed
 
     def iterate(self) -> Iterator[Datapoint]:
         """Measure once, then yield what the flow yields."""
-        if self.pass_index == 0 and not self.resume_index:
+        if self._ziggurat_pass_index == 0 and not self._ziggurat_resume_index:
             self.start_test()
         yield from self.ds
 
     def _endless(self) -> Any:
         while True:
             yield from self.ds
-            if not self.ds.delivered:
+            if not self.ds._ziggurat_delivered:
                 raise DataError("A flow that is measured has datapoints.", received="a pass without any")
 
 
@@ -139,8 +139,8 @@ class PrintData(ProxyDataFlow):
     def iterate(self) -> Iterator[Datapoint]:
         """Yield what the flow yields."""
         for point in self.ds:
-            number = self.delivered
-            if self.pass_index == 0 and number < self.num:
+            number = self._ziggurat_delivered
+            if self._ziggurat_pass_index == 0 and number < self.num:
                 (self.output or sys.stdout).write(self.describe(point, number))
             yield point
 

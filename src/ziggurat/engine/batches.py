@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ziggurat.dataflow.adapting import method_of
 from ziggurat.errors import DataError
 
 __all__ = ["BatchCycle"]
@@ -52,7 +53,7 @@ class BatchCycle:
         self._skip = state.get("skip", 0) if self._has_state() else state["taken"]
         self._taken = state["taken"] - self._skip
         if self._has_state():
-            self.source.load_state(state["source"])  # pyright: ignore[reportAttributeAccessIssue]
+            method_of(self.source, "load_state")(state["source"])
 
     def go_back_to(self, taken: int) -> None:
         """Go on after ``taken`` batches since the last ``load_state()``, though the source was left in mid-batch.
@@ -69,7 +70,7 @@ class BatchCycle:
         passes, self._passes = self._passes, None
         if passes is not None:
             passes.close()  # pyright: ignore[reportAttributeAccessIssue]
-        close = getattr(self.source, "close", None)
+        close = method_of(self.source, "close")
         if close is not None:
             close()
 
@@ -98,7 +99,7 @@ class BatchCycle:
                 self._taken = 0
 
     def _has_state(self) -> bool:
-        return hasattr(self.source, "state") and hasattr(self.source, "load_state")
+        return all(method_of(self.source, name) for name in ("state", "load_state"))
 
     def _source_state(self) -> Any:
-        return self.source.state() if self._has_state() else None  # pyright: ignore[reportAttributeAccessIssue]
+        return method_of(self.source, "state")() if self._has_state() else None

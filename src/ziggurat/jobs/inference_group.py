@@ -1,4 +1,4 @@
-"""Owns a process with a group of its own: what it starts ends with it, and its number stays its own until then."""
+"""A process with a group of its own: what it starts ends with it, and its number stays its own until then."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
+
+import psutil
 
 from ziggurat.errors import StorageError
 
@@ -65,7 +67,10 @@ class ProcessGroup:
         with self._lock:
             if self._process.returncode is not None:
                 return True
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                return True
+            # While the last of its threads still dies, it cannot be waited for, though nothing in it works any more.
+            return psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group, as long as its number is surely its own."""

@@ -113,14 +113,19 @@ class Shelf(Generic[Key, Process]):
 
     def release(self, which: Callable[[Key], bool]) -> None:
         """End the processes of some keys, also those in use: their users get an error."""
-        self._end([key for key, _ in self.entries() if which(key)])
+        self._end(lambda key, _place: which(key))
 
     def sweep(self) -> None:
         """End what has been idle for too long, and what is left of processes that died."""
-        now = self._clock()
-        dead = [key for key, place in self.entries() if place.process is not None and not place.process.is_alive()]
-        idle = [key for key, place in self.entries() if not place.users and now - place.used_at >= self._idle_s]
-        self._end([*idle, *dead], only_unused=True)
+        there = [place.process for _, place in self.entries()]
+        dead = [process for process in there if process is not None and not process.is_alive()]
+
+        def is_over(_key: Key, place: Kept[Process]) -> bool:
+            # Meanwhile somebody may have used it, or have got a new one in place of the dead.
+            is_idle = self._clock() - place.used_at >= self._idle_s
+            return not place.users and (is_idle or any(place.process is each for each in dead))
+
+        self._end(is_over)
 
     def close(self) -> None:
         """End everything; nothing is started any more."""
@@ -164,14 +169,11 @@ class Shelf(Generic[Key, Process]):
                 place.process = self._start(key)
             return place.process
 
-    def _end(self, keys: list[Key], *, only_unused: bool = False) -> None:
-        ended = []
+    def _end(self, which: Callable[[Key, Kept[Process]], bool]) -> None:
         with self._changed:
-            for key in keys:
-                place = self._places.get(key)
-                if place is not None and not (only_unused and place.users):
-                    place.is_gone = True
-                    ended.append(self._places.pop(key))
+            ended = [self._places.pop(key) for key, place in list(self._places.items()) if which(key, place)]
+            for place in ended:
+                place.is_gone = True
             self._changed.notify_all()
         for place in ended:
             with place.starting:

@@ -1,12 +1,14 @@
-"""Owns what the tests of the parallel stages share: small flows, map functions, scripts in processes of their own."""
+"""Samples of the tests of parallel stages: small flows, map functions, a bound on time, scripts in own processes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,22 @@ def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+@contextlib.contextmanager
+def bound(seconds: float, what: str) -> Iterator[None]:
+    """Fail where the block has not ended after so many seconds, and say what hangs."""
+
+    def give_up(_number: int, _frame: Any) -> None:
+        raise AssertionError(f"This hangs; it has not ended after {seconds:g} s: {what}.")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def start_script(folder: Path, text: str, **options: Any) -> subprocess.Popen[str]:

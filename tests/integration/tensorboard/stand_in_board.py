@@ -1,10 +1,13 @@
 """Owns a stand-in for the process of a TensorBoard: it answers at once, and can stop answering."""
 
 import argparse
+import ctypes
 import http.server
 import os
+import platform
 import subprocess
 import sys
+import threading
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -30,5 +33,11 @@ os.makedirs(given.folder, exist_ok=True)
 with open(os.path.join(given.folder, "helper"), "w") as file:
     file.write(str(helper.pid))
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+serving = threading.Thread(target=server.serve_forever)
+serving.start()
 print(server.server_address[1], flush=True)
-server.serve_forever()
+while serving.is_alive():
+    if os.path.exists(os.path.join(given.folder, "half dead")):  # as every process with threads is, for a moment
+        os.remove(os.path.join(given.folder, "half dead"))
+        ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # ends this thread alone
+    serving.join(0.02)

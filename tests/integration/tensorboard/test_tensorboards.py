@@ -115,6 +115,18 @@ def test_one_that_died_is_started_anew(opens: Opens, tmp_path: Path) -> None:
     wait_until_gone(helper)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a system call of Linux ends a single thread")
+def test_one_that_is_dying_is_started_anew(opens: Opens, tmp_path: Path) -> None:
+    """Of a killed process with threads, the first may be gone while others still hold its sockets open."""
+    boards = opens()
+    boards.proxy_target("41")
+    pid = boards.status()[0].pid
+    (tmp_path / "41/tb/half dead").touch()
+    wait_until_gone(pid)
+    assert status_of(boards.proxy_target("41"), "/jobs/41/tensorboard/") == 200
+    assert boards.status()[0].pid != pid
+
+
 def test_one_that_answers_no_more_is_replaced_at_the_next_check(opens: Opens, tmp_path: Path) -> None:
     now = [0.0]
     boards = opens(clock=lambda: now[0])

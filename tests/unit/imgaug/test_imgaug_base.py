@@ -177,6 +177,24 @@ def test_the_old_style_is_adapted_and_its_input_stays():
     assert transform.apply_boxes(np.array([[0, 0, 2, 2]])).tolist() == [[steps, 0, 2 + steps, 2]]
 
 
+def test_the_old_style_does_not_write_into_points():
+    transform, _ = OldShift().draw(IMAGE)
+    points = np.array([[1.0, 1.0]])
+    transform.apply_coords(points)
+    assert points.tolist() == [[1, 1]]
+
+
+def test_the_old_style_without_coords_leaves_points_alone():
+    class Darken(ImageAugmentor):
+        def _augment(self, img, params):
+            return img // 2
+
+    transform, result = Darken().draw(IMAGE)
+    assert np.array_equal(result, IMAGE // 2)
+    assert transform.apply_coords(np.array([[1.0, 2.0]])).tolist() == [[1, 2]]
+    assert transform.apply_boxes(np.array([[0, 0, 2, 3]])).tolist() == [[0, 0, 2, 3]]
+
+
 class OldInvert(PhotometricAugmentor):
     """A photometric augmentor, as users of Tensorpack write them."""
 

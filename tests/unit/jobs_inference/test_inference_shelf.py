@@ -1,6 +1,7 @@
 """The shelf of warm processes, with processes that are none."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,8 +17,12 @@ class Cup:
         self.name = name
         self.closed = 0
         self.broken = False
+        self.when_asked: Callable[[], object] | None = None
 
     def is_alive(self) -> bool:
+        meanwhile, self.when_asked = self.when_asked, None
+        if meanwhile is not None:
+            meanwhile()
         return not (self.closed or self.broken)
 
     def close(self) -> None:
@@ -58,6 +63,16 @@ def test_one_is_made_for_each_key_and_used_again() -> None:
 def test_a_broken_one_is_closed_and_made_anew() -> None:
     kitchen = Kitchen()
     kitchen.use("a").broken = True
+    assert kitchen.use("a") is kitchen.made[1]
+    assert [cup.closed for cup in kitchen.made] == [1, 0]
+    kitchen.shelf.close()
+
+
+def test_what_replaced_a_broken_one_is_not_swept_away() -> None:
+    kitchen = Kitchen()
+    broken = kitchen.use("a")
+    broken.broken, broken.when_asked = True, lambda: kitchen.use("a")
+    kitchen.shelf.sweep()
     assert kitchen.use("a") is kitchen.made[1]
     assert [cup.closed for cup in kitchen.made] == [1, 0]
     kitchen.shelf.close()

@@ -114,7 +114,7 @@ def _spec(tf: ModuleType, value: Any) -> Any:
 def _first_datapoint(df: DataFlow) -> Datapoint:
     """Return the first datapoint of the next pass, and let that pass begin anew."""
     df.reset_state()
-    state = df.state()
+    state = df._ziggurat_state()
     items = iter(df)
     try:
         return next(items)
@@ -128,7 +128,7 @@ def _first_datapoint(df: DataFlow) -> Datapoint:
         close = getattr(items, "close", None)
         if close is not None:
             close()
-        df.load_state(state)
+        df._ziggurat_load_state(state)
 
 
 def _require_tensorflow() -> ModuleType:

@@ -105,12 +105,12 @@ class _FlowDataset:
     """What the data set does; PyTorch's base class is added when PyTorch is there."""
 
     def __init__(self, flow: DataFlow, map_func: Callable[[Datapoint], Any] | None, epochs: Any) -> None:
-        if flow.state()["seed"] is None:
-            flow.seed(fresh_seed())  # all workers must have the same one
+        if flow._ziggurat_state()["seed"] is None:
+            flow._ziggurat_seed(fresh_seed())  # all workers must have the same one
         self.flow = flow
         self.map_func = map_func
         self._epochs = _new_epochs() if epochs is None else epochs
-        self._fresh = flow.state()
+        self._fresh = flow._ziggurat_state()
         self._began_in_worker = False
         self._expected_workers: int | None = None
 
@@ -139,11 +139,11 @@ class _FlowDataset:
                 received="a call in the main process, while the workers of a DataLoader iterate",
                 advice="Use `num_workers=0` with a flow that has parallel stages, or torchdata's `StatefulDataLoader`.",
             )
-        return {"flow": self.flow.state(), "workers": worker.num_workers if worker else 1}
+        return {"flow": self.flow._ziggurat_state(), "workers": worker.num_workers if worker else 1}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Let the next iteration go on where ``state()`` was called."""
-        self.flow.load_state(state["flow"])
+        self.flow._ziggurat_load_state(state["flow"])
         self._expected_workers = state["workers"]
         self._began_in_worker = True
 
@@ -162,9 +162,9 @@ class _FlowDataset:
             self._began_in_worker = True
             epoch = self._epoch(worker)
             if epoch:
-                self.flow.load_state({**self._fresh, "seed": _mixed(self._fresh["seed"], epoch)})
+                self.flow._ziggurat_load_state({**self._fresh, "seed": _mixed(self._fresh["seed"], epoch)})
         for point in self.flow:
-            if (self.flow.delivered - 1) % worker.num_workers == worker.id:
+            if (self.flow._ziggurat_delivered - 1) % worker.num_workers == worker.id:
                 yield self._mapped(point)
 
     def _epoch(self, worker: Any) -> int:

@@ -71,9 +71,9 @@ class JpegCropBatches(ProxyDataFlow):
 
     def iterate(self) -> Iterator[list[Any]]:
         """Yield the batches from number ``resume_index`` on."""
-        if not self.resume_index:
+        if not self._ziggurat_resume_index:
             self._empty_batches = 0
-        number = self.resume_index + self._empty_batches
+        number = self._ziggurat_resume_index + self._empty_batches
         window = self._window = Window(self)
         try:
             while True:
@@ -114,13 +114,13 @@ class JpegCropBatches(ProxyDataFlow):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_window": None}
 
-    def _begin_pass(self, position: Any) -> None:
+    def _ziggurat_begin_pass(self, position: Any) -> None:
         self._settle()
-        super()._begin_pass(position)
+        super()._ziggurat_begin_pass(position)
 
-    def _abandon(self) -> None:
+    def _ziggurat_abandon(self) -> None:
         self._settle()
-        super()._abandon()
+        super()._ziggurat_abandon()
 
     def _settle(self) -> None:
         """After a pass that was broken off: lead the flow that is read back to what was delivered."""
@@ -130,8 +130,8 @@ class JpegCropBatches(ProxyDataFlow):
         window.close()
         state = window.state_before_next()
         if state is not None:
-            self.ds.load_state(state)
-            self.ds._abandon()
+            self.ds._ziggurat_load_state(state)
+            self.ds._ziggurat_abandon()
 
 
 def _usable_cpus() -> int:

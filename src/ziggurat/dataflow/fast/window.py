@@ -44,8 +44,8 @@ class Window:
 
     def __init__(self, stage: JpegCropBatches) -> None:
         self._stage = stage
-        self._reader: Reader = stage.ds.read()
-        self._stream = stage.stream()
+        self._reader: Reader = stage.ds._ziggurat_read()
+        self._stream = stage._ziggurat_stream()
         self._cropper = Cropper(open_engine(stage.engine), stage.crop)
         self._buffers = BatchBuffers((stage.batch_size, *stage.crop.shape, 3), keep=_AHEAD + 3)
         self._threads = ThreadPoolExecutor(stage.num_thread, "ziggurat-crops")
@@ -69,7 +69,7 @@ class Window:
         stage = self._stage
         if not self.close.alive:
             raise UsageError("A pass ends when its flow is closed.", received="`next()` of it", advice="Iterate anew.")
-        state_before = stage.ds.state()
+        state_before = stage.ds._ziggurat_state()
         try:
             points = self._reader.take(stage.batch_size)
             self._ended = len(points) < stage.batch_size
@@ -94,8 +94,7 @@ class Window:
             return None
         batch = self._pending[0]
         failures = [failure for future in batch.work for failure in future.result()]
-        policy = self._stage.policy
-        assert policy is not None
+        policy = self._stage._ziggurat_policy
         for _slot, failure, cause in sorted(failures, key=lambda failed: failed.slot):
             policy.take(failure, cause)
         self._pending.popleft()
@@ -110,7 +109,7 @@ class Window:
         stage = self._stage
         first = number * stage.batch_size
         keys = [_key_of(image, index) for index, image in enumerate(images, first)]
-        generator = self._stream.seek(stage.pass_index, number)
+        generator = self._stream.seek(stage._ziggurat_pass_index, number)
         numbers = generator.random_sample((stage.batch_size, stage.crop.numbers))
         work = []
         step = max(1, min(_CHUNK, len(images) // stage.num_thread))

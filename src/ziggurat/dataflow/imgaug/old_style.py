@@ -1,4 +1,4 @@
-"""Owns what programs written for Tensorpack need: augmentors of its first style, and its old method names."""
+"""Support of programs written for Tensorpack: augmentors of its first style, and its old method names."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class OldWrappers:
         raise UnsupportedLabelError(self, "_augment")
 
     def _augment_coords(self, coords: Array, params: Any) -> Array:
-        """Return the moved points."""
-        raise UnsupportedLabelError(self, "_augment_coords")
+        """Return the moved points; the same ones where a subclass does not say, as in Tensorpack."""
+        return coords
 
 
 class OldStyleTransform(Transform):
@@ -64,7 +64,7 @@ class OldStyleTransform(Transform):
         return self.augmentor._augment(img.copy(), self.params)  # many of them write into their input
 
     def apply_coords(self, coords: Array) -> Array:
-        return self.augmentor._augment_coords(as_points(coords), self.params)
+        return self.augmentor._augment_coords(as_points(coords).copy(), self.params)
 
 
 def defines(thing: object, method: str, base: type) -> bool:

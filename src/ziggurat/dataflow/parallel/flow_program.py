@@ -145,12 +145,12 @@ class FlowProgram(Program):
                 if self._marks.is_due(self._count):
                     self._mark(parcel)
         except StopIteration:
-            parcel.end, parcel.final = self._count, self._flow.state()
+            parcel.end, parcel.final = self._count, self._flow._ziggurat_state()
             self._count_up(parcel)
         except ShareBrokenError:
             parcel.broken = True
         except Exception as error:
-            fault = Fault.of(error, index=self._flow.delivered)
+            fault = Fault.of(error, index=self._flow._ziggurat_delivered)
             parcel.fault = fault.portable() if self._portable else fault
         return parcel
 
@@ -165,17 +165,17 @@ class FlowProgram(Program):
         if begin.worker is not None:
             words = repr((seed, "worker", begin.worker)).encode()
             seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest())
-        if (flow._life.seed, flow._life.path) != (seed, begin.path):
-            flow._assign_seed(seed, begin.path)
+        if (flow._ziggurat_life.seed, flow._ziggurat_life.path) != (seed, begin.path):
+            flow._ziggurat_assign_seed(seed, begin.path)
         if begin.state is not None:
-            flow.load_state(begin.state)
+            flow._ziggurat_load_state(begin.state)
         self._divisor = begin.workers
         # All workers pass over the same: where any of it may be dropped, it must be computed to be counted.
         share.whole = share.mine = not begin.dropless
         skip = begin.skip
         for _ in range(begin.renew):
             self._opened(skip, seed)
-            flow._abandon()
+            flow._ziggurat_abandon()
             skip = 0
         items = self._opened(skip, seed)
         share.whole = begin.workers == 1
@@ -186,7 +186,7 @@ class FlowProgram(Program):
         """Begin a pass, or go on, and go through the next datapoints; return the rest."""
         items = iter(self._flow)
         if self._portable:
-            seed_global_generators(seed, self._flow._life.path, self._flow.pass_index)
+            seed_global_generators(seed, self._flow._ziggurat_life.path, self._flow._ziggurat_pass_index)
         for _ in zip(range(skip), items):
             pass
         return items
@@ -201,16 +201,16 @@ class FlowProgram(Program):
 
     def _seed_apart(self) -> None:
         """Let user code that draws from the global generators draw apart, after a shuffle that all must do alike."""
-        life = self._flow._life
-        seed_global_generators(life.seed, life.path, self._flow.pass_index, "worker", self._worker)
+        life = self._flow._ziggurat_life
+        seed_global_generators(life.seed, life.path, self._flow._ziggurat_pass_index, "worker", self._worker)
 
     def _mark(self, parcel: Parcel) -> None:
         self._marks.taken(self._count)
-        parcel.marks.append((self._count, self._flow.state()))
+        parcel.marks.append((self._count, self._flow._ziggurat_state()))
         self._count_up(parcel)
 
     def _count_up(self, parcel: Parcel) -> None:
-        parcel.stats, parcel.errors = self._flow.stats(), self._flow.error_counts()
+        parcel.stats, parcel.errors = self._flow._ziggurat_stats(), self._flow._ziggurat_error_counts()
 
     def _close(self) -> None:
         items, self._items = self._items, iter(())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ class Lane:
     """What one worker owes and has sent.
 
     Args:
+        number: of the worker.
         begin: goes with the first task.
         marks: (count, state) of the flow, see ``Parcel``: the newest that the consumer has reached, and those ahead.
         points: datapoints that wait for their turn.
@@ -29,6 +31,7 @@ class Lane:
         last: the parcel after which nothing comes.
     """
 
+    number: int
     begin: Begin | None
     marks: deque[tuple[int, Any]] = field(default_factory=deque)
     points: deque[Any] = field(default_factory=deque)
@@ -36,6 +39,10 @@ class Lane:
     asked: int = 0
     taken: int = 0
     last: Parcel | None = None
+
+    def owes(self) -> float:
+        """Return how many datapoints were asked for or wait; infinity where nothing comes any more."""
+        return math.inf if self.last is not None else self.asked + len(self.points)
 
 
 class Lanes:
@@ -56,7 +63,7 @@ class Lanes:
         self._turn = turn
         self._independent = independent
         self._count = 0
-        self._lanes = [Lane(begin) for begin in begins]
+        self._lanes = [Lane(number, begin) for number, begin in enumerate(begins)]
         self._allowance = max(1, prefetch // len(self._lanes))
         self._pace = Pace(self._allowance, 1, fixed=None if team.workers else 1)
         self._out: dict[int, tuple[Lane, int]] = {}
@@ -123,20 +130,28 @@ class Lanes:
             if lane.reports:
                 self._open(lane)
                 self._supply()
-            else:
+            elif lane.asked:
                 self._receive(wait=True)
+            else:  # the team does every task that it was given, so the awaited worker gets one, room or not
+                self._ask(lane, 1)
 
     def _supply(self) -> None:
+        """Ask for datapoints in the order in which they are taken: no later one fills the memory of an earlier one."""
         items = self._pace.chunk(self.team.item_bytes)
-        for number, lane in enumerate(self._lanes):
-            while lane.last is None and self.team.room():
-                waiting = lane.asked + len(lane.points)
-                if waiting and waiting + items > self._allowance:
-                    break
-                task, lane.begin = FlowTask(items, lane.begin), None
-                lane.asked += items
-                submitted = self.team.submit(task, items=items, lane=number, label="its share of the pass")
-                self._out[submitted] = lane, items
+        turn = self.turn
+        lanes = [*self._lanes[turn:], *self._lanes[:turn]]
+        while self.team.room():
+            lane = min(lanes, key=Lane.owes)
+            waiting = lane.owes()
+            if waiting and waiting + items > self._allowance:
+                return
+            self._ask(lane, items)
+
+    def _ask(self, lane: Lane, items: int) -> None:
+        task, lane.begin = FlowTask(items, lane.begin), None
+        lane.asked += items
+        submitted = self.team.submit(task, items=items, lane=lane.number, label="its share of the pass")
+        self._out[submitted] = lane, items
 
     def _receive(self, *, wait: bool) -> None:
         received = 0

@@ -57,7 +57,7 @@ class Line:
     def __init__(self, ds: DataFlow, skip: int = 0, done: Collection[int] = ()) -> None:
         self._ds = ds
         self._items: Iterator[Datapoint] = iter(ds)
-        self._marks: deque[tuple[int, Any]] = deque([(0, ds.state())])
+        self._marks: deque[tuple[int, Any]] = deque([(0, ds._ziggurat_state())])
         self._due = Marks()
         self._read = 0
         self._finished = skip
@@ -74,7 +74,7 @@ class Line:
         ds = self._ds
         while len(inputs) < count and not self.ended:
             if self._due.is_due(self._read):
-                self._marks.append((self._read, ds.state()))
+                self._marks.append((self._read, ds._ziggurat_state()))
             try:
                 point = next(self._items)
             except StopIteration:
@@ -86,7 +86,7 @@ class Line:
             number = self._read
             self._read += 1
             if number >= self._skip and number not in self._to_pass_over:
-                inputs.append(Input(number, ds.delivered - 1, point))
+                inputs.append(Input(number, ds._ziggurat_delivered - 1, point))
         return inputs
 
     def finish(self, number: int) -> None:

@@ -100,8 +100,8 @@ class MapRun:
         self._busy_s = team.busy_s
 
     def fill(self, pass_index: int, buffer_size: int) -> None:
-        """Hand out inputs while there is room for them."""
-        while not self._line.ended and self._team.room():
+        """Hand out inputs while there is room for them, and at least one chunk, which the team does in any case."""
+        while not self._line.ended and (self._team.room() or not self._buffered):
             size = self._pace.chunk(self._team.item_bytes)
             if self._buffered and self._buffered + size > buffer_size:
                 return

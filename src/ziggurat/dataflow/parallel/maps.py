@@ -89,7 +89,7 @@ class MultiProcessMapData(ParallelMap):
             self.workers,
             buffer_bytes=self.settings.buffer_bytes,
             start_method=self.settings.start_method,
-            seed=self.stream("workers").rng.randint(1 << 31),
+            seed=self._ziggurat_stream("workers").rng.randint(1 << 31),
         )
         return ProcessTeam(type(self).__name__, program, settings)
 

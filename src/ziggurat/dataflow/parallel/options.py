@@ -34,7 +34,7 @@ class ProcessOptions(MapOptions, total=False):
 
     Args:
         start_method: ``"forkserver"``, ``"spawn"`` or ``"fork"``; chosen by default.
-        buffer_bytes: shared memory of the stage.
+        buffer_bytes: shared memory of the stage; it grows where the datapoint that is next does not fit.
     """
 
     start_method: StartMethod | None
@@ -59,7 +59,7 @@ class RunnerOptions(TypedDict, total=False):
     Args:
         independent: every worker runs a copy of its own, with random numbers of its own, as in Tensorpack.
         start_method: ``"forkserver"``, ``"spawn"`` or ``"fork"``; chosen by default.
-        buffer_bytes: shared memory of the stage.
+        buffer_bytes: shared memory of the stage; it grows where the datapoint that is next does not fit.
     """
 
     independent: bool

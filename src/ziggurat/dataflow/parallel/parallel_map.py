@@ -80,7 +80,7 @@ class ParallelMap(ProxyDataFlow):
         self._loaded = (0, [])
         finished = False
         try:
-            run = MapRun(team, line, self.stream("map"), self.pace(), ordered=self.settings.in_order)
+            run = MapRun(team, line, self._ziggurat_stream("map"), self.pace(), ordered=self.settings.in_order)
             for point in self.outcomes(self._chunks(run), line, team):
                 yield point
                 self._holder.check(user)
@@ -106,10 +106,9 @@ class ParallelMap(ProxyDataFlow):
 
     def judge(self, fault: Fault, team: Team, worker: int) -> None:
         """Let the policy decide about a datapoint that failed; return where it is dropped."""
-        assert self.policy is not None
         cause = fault.exception()
         try:
-            self.policy.take(fault.failure, cause)
+            self._ziggurat_policy.take(fault.failure, cause)
         except Exception as error:
             raise raised(team.name, worker, fault, advice=getattr(error, "advice", "")) from cause
 
@@ -140,7 +139,7 @@ class ParallelMap(ProxyDataFlow):
         """Take back which inputs are finished."""
         self._line = None
         self._loaded = (0, [])
-        if state is not None and not self._life.position.ended:
+        if state is not None and not self._ziggurat_life.position.ended:
             self._loaded = (state["skip"], state["done"])
 
     def stats(self) -> list[StageStats]:
@@ -167,19 +166,19 @@ class ParallelMap(ProxyDataFlow):
 
     def _chunks(self, run: MapRun) -> Iterator[Chunk]:
         while True:
-            run.fill(self.ds.pass_index, self.buffer_size)
+            run.fill(self.ds._ziggurat_pass_index, self.buffer_size)
             chunk = run.next_chunk()
             if chunk is None:
                 return
             yield chunk
 
-    def _begin_pass(self, position: PassPosition) -> None:
+    def _ziggurat_begin_pass(self, position: PassPosition) -> None:
         self._settle()
-        super()._begin_pass(position)
+        super()._ziggurat_begin_pass(position)
 
-    def _abandon(self) -> None:
+    def _ziggurat_abandon(self) -> None:
         self._settle()
-        super()._abandon()
+        super()._ziggurat_abandon()
 
     def _settle(self) -> None:
         """After a pass that was broken off: forget what was read ahead.
@@ -192,14 +191,14 @@ class ParallelMap(ProxyDataFlow):
         line.close()
         if spans_passes(self.ds):
             position = line.position()
-            self.ds.load_state(position.child)
+            self.ds._ziggurat_load_state(position.child)
             items = iter(self.ds)
             for _ in zip(range(position.skip), items):
                 pass
             del items
-            self.ds._abandon()
+            self.ds._ziggurat_abandon()
 
 
 def spans_passes(flow: DataFlow) -> bool:
     """Tell whether a pass of ``flow``, or of any flow that it reads, may begin where the last one stopped."""
-    return flow.spans_passes or any(spans_passes(child) for child in flow.children())
+    return flow._ziggurat_spans_passes or any(spans_passes(child) for child in flow._ziggurat_children())

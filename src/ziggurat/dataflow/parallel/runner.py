@@ -71,7 +71,7 @@ class Runner(ProxyDataFlow):
         self.workers = workers
         self.prefetch = int(prefetch)
         self.settings = settings
-        self.spans_passes = settings.independent
+        self._ziggurat_spans_passes = settings.independent
         self._holder = Holder()
         self._lanes: Lanes | None = None
         self._rest = [_Rest()] * (max(workers, 1) if settings.independent else 1)
@@ -115,7 +115,7 @@ class Runner(ProxyDataFlow):
     def _divided(self, team: Team) -> Iterator[Datapoint]:
         """Yield a pass that the workers divide between them."""
         if self._rest[0].state is None:
-            self._rest = [_Rest(self.ds.state())]
+            self._rest = [_Rest(self.ds._ziggurat_state())]
         while True:
             lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
             last = yield from self._points(lanes)
@@ -147,7 +147,7 @@ class Runner(ProxyDataFlow):
             begins = [self._begin_at(rest, worker) for worker, rest in enumerate(self._rest)]
             lanes = self._lanes = Lanes(team, begins, self.prefetch, turn=self._turn, independent=True)
         try:
-            at_most: int | None = len(self.ds) - self.resume_index
+            at_most: int | None = len(self.ds) - self._ziggurat_resume_index
         except UnknownLengthError:
             at_most = None
         last = yield from self._points(lanes, at_most)
@@ -171,8 +171,10 @@ class Runner(ProxyDataFlow):
 
     def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
         state = None if rest.start == self._holder.starts else rest.state
-        path = (*self._life.path, 0)
-        return Begin(self._life.seed or 0, path, state, rest.skip, rest.dropless, rest.renew, self._divisor, worker)
+        path = (*self._ziggurat_life.path, 0)
+        return Begin(
+            self._ziggurat_life.seed or 0, path, state, rest.skip, rest.dropless, rest.renew, self._divisor, worker
+        )
 
     def _start(self) -> Team:
         if self._divisor > 1 and not can_share(self.ds):
@@ -197,19 +199,19 @@ class Runner(ProxyDataFlow):
 
     def reset_state(self) -> None:
         """Choose the seed. The workers prepare the flow: they are the ones who use it."""
-        if self._life.seed is None:
-            self.seed(fresh_seed())
-        self._life.prepared_by = os.getpid()
+        if self._ziggurat_life.seed is None:
+            self._ziggurat_seed(fresh_seed())
+        self._ziggurat_life.prepared_by = os.getpid()
 
-    def _begin_pass(self, position: PassPosition) -> None:
+    def _ziggurat_begin_pass(self, position: PassPosition) -> None:
         if not self.settings.independent:
             self._settle(broken_off=True)
-        super()._begin_pass(position)
+        super()._ziggurat_begin_pass(position)
 
-    def _abandon(self) -> None:
+    def _ziggurat_abandon(self) -> None:
         if not self.settings.independent:
             self._settle(broken_off=True)
-        super()._abandon()
+        super()._ziggurat_abandon()
 
     def _stop(self) -> None:
         """Keep where a pass stands that was not run to its end, and let go of everything else."""
@@ -281,12 +283,12 @@ class Runner(ProxyDataFlow):
 
     def stats(self) -> list[StageStats]:
         """Return the time spent: what the consumer waited, then the workers, together and by stage."""
-        life = self._life
+        life = self._ziggurat_life
         busy_s = self._holder.busy_s
         mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, life.total_s)
         workers = StageStats(f"{mine.stage} workers", life.path, life.datapoints, busy_s, busy_s)
         below = merged_stats(parcel.stats for parcel in self._newest.values())
-        return [mine, workers, *(below or self.ds.stats())]
+        return [mine, workers, *(below or self.ds._ziggurat_stats())]
 
     def error_counts(self) -> list[StageErrors]:
         """Return what the stages dropped because of errors, as far as the workers have told."""

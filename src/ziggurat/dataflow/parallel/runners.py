@@ -51,7 +51,7 @@ class MultiProcessRunner(Runner):
             lanes=True,
             buffer_bytes=self.settings.buffer_bytes,
             start_method=self.settings.start_method,
-            seed=self.stream("workers").rng.randint(1 << 31),
+            seed=self._ziggurat_stream("workers").rng.randint(1 << 31),
         )
         return ProcessTeam(type(self).__name__, program, settings)
 
@@ -112,7 +112,7 @@ class MultiThreadRunner(Runner):
         """End the threads; they start again when the flow is iterated."""
         super().close()
         for flow in self._flows[1:]:
-            flow.close()
+            flow._ziggurat_close()
 
 
 PrefetchData = MultiProcessRunner

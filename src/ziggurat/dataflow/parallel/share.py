@@ -57,7 +57,7 @@ class Share:
     def offer(self, flow: DataFlow) -> bool:
         """Let ``flow`` skip what is not this worker's; return False where it cannot, and yields every datapoint."""
         stage: Any = flow
-        return can_share(flow) and stage.take_share(self) is not False
+        return can_share(flow) and stage._ziggurat_take_share(self) is not False
 
     def dropped(self) -> None:
         """Say that a datapoint vanishes from the pass.
@@ -72,8 +72,8 @@ class Share:
 def can_share(flow: DataFlow) -> bool:
     """Tell whether ``flow`` knows shares, and runs no ``iterate()`` of a subclass that does not."""
     for cls in type(flow).__mro__:
-        if "take_share" in vars(cls):
+        if "_ziggurat_take_share" in vars(cls):
             return True
-        if "iterate" in vars(cls):
+        if "_ziggurat_iterate" in vars(cls):
             return False
     return False

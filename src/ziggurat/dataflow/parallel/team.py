@@ -64,7 +64,10 @@ class Team(ABC):
 
     @abstractmethod
     def room(self) -> bool:
-        """Tell whether another task should be submitted now."""
+        """Tell whether another task should be submitted now.
+
+        Every task that is submitted is done, room or not; so a caller that waits for one submits it in any case.
+        """
 
     @abstractmethod
     def submit(self, task: Any, *, items: int = 1, lane: int = 0, label: str = "") -> int:

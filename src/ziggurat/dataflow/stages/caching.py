@@ -35,7 +35,7 @@ class CacheData(ProxyDataFlow):
         """Yield the datapoints, from the cache where it is complete."""
         if self._points is None and not self._complete:
             if self._start is None:
-                self._start = self.ds.state()
+                self._start = self.ds._ziggurat_state()
             yield from self._filling()
             return
         if self._points is None:
@@ -51,7 +51,7 @@ class CacheData(ProxyDataFlow):
         """Take back whether the cache was complete."""
         self._forget()
         self._complete = state
-        self._start = self.ds.state()
+        self._start = self.ds._ziggurat_state()
 
     def children_state(self) -> list[Any]:
         """Return the state of ``ds`` before the pass that is cached."""
@@ -59,16 +59,16 @@ class CacheData(ProxyDataFlow):
 
     def children_state_if_over(self) -> list[Any]:
         """Return the same, where that pass is complete."""
-        return self.children_state() if self._complete else super().children_state_if_over()
+        return self._ziggurat_children_state() if self._complete else super().children_state_if_over()
 
     def close(self) -> None:
         """Free the cache, too; it is filled again by the pass that filled it."""
         if self._complete and self._points is not None:
-            self.ds.load_state(self._start or {})
+            self.ds._ziggurat_load_state(self._start or {})
         self._points = None
         super().close()
 
-    def _begin_pass(self, position: Position) -> None:
+    def _ziggurat_begin_pass(self, position: Position) -> None:
         if not position.delivered and not self._complete:
             self._start = None  # of a pass that was broken off
 
@@ -77,17 +77,17 @@ class CacheData(ProxyDataFlow):
         points: list[Datapoint] = []
         for point in self.ds:
             points.append(point)
-            if len(points) - 2 >= self.resume_index:
+            if len(points) - 2 >= self._ziggurat_resume_index:
                 yield points[-2]
         self._points, self._complete = points, True
-        if len(points) - 1 >= self.resume_index:
+        if len(points) - 1 >= self._ziggurat_resume_index:
             yield points[-1]
 
     def _order(self, count: int) -> Iterator[int]:
         if not self.shuffle:
-            return iter(range(self.resume_index, count))
-        order: np.ndarray = self.stream("order").seek(self.pass_index).permutation(count)
-        return iter(order[self.resume_index :].tolist())
+            return iter(range(self._ziggurat_resume_index, count))
+        order: np.ndarray = self._ziggurat_stream("order").seek(self._ziggurat_pass_index).permutation(count)
+        return iter(order[self._ziggurat_resume_index :].tolist())
 
     def _forget(self) -> None:
         self._points: list[Datapoint] | None = None

@@ -34,7 +34,7 @@ class SelectComponent(ProxyDataFlow):
 
     def bulk(self) -> Bulk | None:
         """Read many at a time."""
-        return _SelectBulk(self, self.ds.read()) if self._share is None else None
+        return _SelectBulk(self, self.ds._ziggurat_read()) if self._share is None else None
 
     def take_share(self, share: Any) -> bool:
         """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""

@@ -32,7 +32,7 @@ class HoldingFlow(ProxyDataFlow):
             every: see ``Held``.
             endless: see ``Held``.
         """
-        loaded = self._loaded if self.resume_index else {}
+        loaded = self._loaded if self._ziggurat_resume_index else {}
         self._held = Held(self.ds, first=loaded.get("first", 0), every=every, endless=endless)
         return self._held, loaded
 
@@ -58,7 +58,7 @@ class HoldingFlow(ProxyDataFlow):
             self._held.close()
         super().close()
 
-    def _begin_pass(self, position: Position) -> None:
+    def _ziggurat_begin_pass(self, position: Position) -> None:
         if not position.delivered:  # what the last pass held, if it was broken off
             self._held, self._loaded = None, {}
 
@@ -82,7 +82,7 @@ class Held:
         self._ds = ds
         self._every = every
         self._endless = endless
-        self._marks = deque([(first, ds.state())])
+        self._marks = deque([(first, ds._ziggurat_state())])
         self._items: Iterator[Datapoint] | None = iter(ds)
         self._last_numbers: list[int] = []
 
@@ -90,7 +90,7 @@ class Held:
         """Read the next datapoint and return its number; None at the end."""
         number = self.count
         if number - self._marks[-1][0] >= self._every:
-            self._marks.append((number, self._ds.state()))
+            self._marks.append((number, self._ds._ziggurat_state()))
             self.mark()
         if self._items is None:
             return None
@@ -153,7 +153,7 @@ class Held:
         )
 
     def _begin_again(self) -> Datapoint:
-        if not self._ds.delivered:
+        if not self._ds._ziggurat_delivered:
             raise DataError(
                 "A flow that is begun again without end has datapoints.",
                 received=f"a pass of {type(self._ds).__name__} without any",

@@ -56,7 +56,7 @@ class ConcatData(_ManyFlows):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the datapoints of all flows."""
-        if not self.resume_index:
+        if not self._ziggurat_resume_index:
             self._place = 0
         while self._place < len(self.df_lists):
             yield from self.df_lists[self._place]
@@ -145,8 +145,8 @@ class RandomChooseData(_ManyFlows):
 
     def _draws(self) -> Iterator[int]:
         """Yield the places of the flows to read, from ``resume_index`` on."""
-        rng = self.stream("choice").seek(self.pass_index)
-        rng.random_sample(self.resume_index)
+        rng = self._ziggurat_stream("choice").seek(self._ziggurat_pass_index)
+        rng.random_sample(self._ziggurat_resume_index)
         borders = np.cumsum(self.probabilities)[:-1]
         while True:
             yield from np.searchsorted(borders, rng.random_sample(_DRAWS), side="right").tolist()
@@ -176,16 +176,17 @@ class RandomMixData(_ManyFlows):
                 flow = self.df_lists[place]
                 raise DataError(
                     "`RandomMixData` needs flows of exact length.",
-                    received=f"{flow.delivered} datapoints from {type(flow).__name__} of length {self._lengths[place]}",
+                    received=f"{flow._ziggurat_delivered} datapoints from {type(flow).__name__} of length "
+                    f"{self._lengths[place]}",
                     advice="Use `RandomChooseData`, which needs no lengths.",
                 ) from None
             yield point
 
     def _places(self) -> Iterator[int]:
         """Yield the places of the flows to read, from ``resume_index`` on."""
-        order = self.stream("mix").seek(self.pass_index).permutation(len(self))
+        order = self._ziggurat_stream("mix").seek(self._ziggurat_pass_index).permutation(len(self))
         borders = np.cumsum(self._lengths)[:-1]
-        for start in range(self.resume_index, len(order), _DRAWS):
+        for start in range(self._ziggurat_resume_index, len(order), _DRAWS):
             yield from np.searchsorted(borders, order[start : start + _DRAWS], side="right").tolist()
 
 

@@ -52,7 +52,7 @@ class MapData(ProxyDataFlow):
         stream = self.map_stream()
         share = self._share
         for point in ds:
-            index = ds.delivered - 1
+            index = ds._ziggurat_delivered - 1
             if share is not None and not share.mine:
                 yield share.NOT_MINE
                 continue
@@ -60,9 +60,9 @@ class MapData(ProxyDataFlow):
                 if stream is None:
                     mapped = self.apply(point)
                 else:
-                    mapped = self.apply_random(point, stream.seek(ds.pass_index, index))
+                    mapped = self.apply_random(point, stream.seek(ds._ziggurat_pass_index, index))
             except Exception as error:
-                self.policy.handle(error, key=index)
+                self._ziggurat_policy.handle(error, key=index)
                 mapped = None
             if mapped is not None:
                 yield mapped
@@ -71,7 +71,7 @@ class MapData(ProxyDataFlow):
 
     def bulk(self) -> Bulk | None:
         """Map many at a time."""
-        return _MapBulk(self, self.ds.read()) if self._share is None else None
+        return _MapBulk(self, self.ds._ziggurat_read()) if self._share is None else None
 
     def take_share(self, share: Any) -> None:
         """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
@@ -80,7 +80,7 @@ class MapData(ProxyDataFlow):
 
     def map_stream(self) -> RandomStream | None:
         """Return the random numbers of the function; None where it takes none."""
-        return self.stream("map") if takes_rng(self.func) else None
+        return self._ziggurat_stream("map") if takes_rng(self.func) else None
 
 
 class MapDataComponent(MapData):
@@ -129,7 +129,7 @@ class _MapBulk(Bulk):
     def points(self, count: int) -> list[Datapoint]:
         kept: list[Datapoint] = []
         while (wanted := count - len(kept)) > 0:
-            first = self._flow.ds.delivered
+            first = self._flow.ds._ziggurat_delivered
             points = self._reader.take(wanted)
             kept += self._map(points, first)
             if len(points) < wanted:
@@ -141,13 +141,13 @@ class _MapBulk(Bulk):
 
     def _map(self, points: list[Datapoint], first: int) -> list[Datapoint]:
         flow, stream = self._flow, self._stream
-        apply, pass_index = self._apply, flow.ds.pass_index
+        apply, pass_index = self._apply, flow.ds._ziggurat_pass_index
         kept = []
         for index, point in enumerate(points, first):
             try:
                 mapped = apply(point) if stream is None else flow.apply_random(point, stream.seek(pass_index, index))
             except Exception as error:
-                flow.policy.handle(error, key=index)
+                flow._ziggurat_policy.handle(error, key=index)
                 continue
             if mapped is not None:
                 kept.append(mapped)

@@ -60,7 +60,7 @@ class RepeatedData(ProxyDataFlow):
 
     def begin_rounds(self) -> None:
         """Begin a pass, or go on."""
-        if not self.resume_index:
+        if not self._ziggurat_resume_index:
             self._done = 0
 
     def more_rounds(self) -> bool:
@@ -69,7 +69,7 @@ class RepeatedData(ProxyDataFlow):
 
     def end_round(self) -> None:
         """Count a pass of ``ds``."""
-        if self.num < 0 and not self.ds.delivered:
+        if self.num < 0 and not self.ds._ziggurat_delivered:
             raise _empty("repeated without end", self.ds)
         self._done += 1
 
@@ -95,7 +95,7 @@ class RepeatedDataPoint(HoldingFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the datapoints."""
-        used, again = divmod(self.resume_index, self.num)
+        used, again = divmod(self._ziggurat_resume_index, self.num)
         held, _ = self.begin_holding(every=32)
         with held:
             held.read_again(used + (again > 0), {used})
@@ -123,7 +123,7 @@ class FixedSizeData(ProxyDataFlow):
         if size < 1:
             raise UsageError("`size` is 1 or more.", received=size)
         self._size = int(size)
-        self.spans_passes = bool(keep_state)
+        self._ziggurat_spans_passes = bool(keep_state)
         self._items: Iterator[Datapoint] | None = None
 
     def __len__(self) -> int:
@@ -131,9 +131,9 @@ class FixedSizeData(ProxyDataFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield ``size`` datapoints."""
-        if self._items is None or not self.spans_passes:
+        if self._items is None or not self._ziggurat_spans_passes:
             self._items = iter(self.ds)
-        for _ in range(self.resume_index, self._size):
+        for _ in range(self._ziggurat_resume_index, self._size):
             yield self._next()
 
     def load_stage_state(self, state: Any) -> None:
@@ -151,14 +151,14 @@ class FixedSizeData(ProxyDataFlow):
 
     def __getstate__(self) -> dict[str, Any]:
         # An iterator cannot go to another process; the pass of `ds` that is under way goes on there by its state.
-        under_way = self.ds.state() if self.spans_passes and not self.ds.ended else None
+        under_way = self.ds._ziggurat_state() if self._ziggurat_spans_passes and not self.ds._ziggurat_ended else None
         return {**self.__dict__, "_items": None, "_under_way": under_way}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         under_way = fields.pop("_under_way")
         vars(self).update(fields)
         if under_way is not None:
-            self.ds.load_state(under_way)
+            self.ds._ziggurat_load_state(under_way)
 
     def _next(self) -> Datapoint:
         if self._items is None:  # closed in mid-pass
@@ -166,7 +166,7 @@ class FixedSizeData(ProxyDataFlow):
         try:
             return next(self._items)
         except StopIteration:
-            if not self.ds.delivered:
+            if not self.ds._ziggurat_delivered:
                 raise _empty("begun again to fill a pass", self.ds) from None
         self._items = iter(self.ds)
         return self._next()
@@ -195,7 +195,7 @@ class _RepeatedBulk(Bulk):
             self._reader.close()
 
     def _next_reader(self) -> Reader | None:
-        return self._flow.ds.read() if self._flow.more_rounds() else None
+        return self._flow.ds._ziggurat_read() if self._flow.more_rounds() else None
 
 
 def _empty(purpose: str, ds: DataFlow) -> DataError:

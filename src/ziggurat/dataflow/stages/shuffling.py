@@ -65,7 +65,7 @@ class LocallyShuffleData(HoldingFlow):
         """Yield the datapoints in their new order."""
         held, loaded = self.begin_holding(every=max(1, self.buffer_size // 4), endless=self.endless)
         self._total = loaded.get("total")
-        order = _Order(self, self.stream("shuffle"), start=held.count)
+        order = _Order(self, self._ziggurat_stream("shuffle"), start=held.count)
         with held:
             leaving = self._caught_up(order, held)
             while True:
@@ -90,9 +90,9 @@ class LocallyShuffleData(HoldingFlow):
         """Repeat the order up to ``resume_index`` without the data, read what is in the buffer, and return the numbers
         that leave next."""
         leaving: list[int] = []
-        while order.left < self.resume_index:
+        while order.left < self._ziggurat_resume_index:
             leaving = order.rest() if order.entered == self._total else order.enter()
-        leaving = leaving[len(leaving) - (order.left - self.resume_index) :]
+        leaving = leaving[len(leaving) - (order.left - self._ziggurat_resume_index) :]
         held.read_again(order.entered, {*leaving, *order.waiting}, to_the_end=self._total is not None)
         order.copies = Counter([*leaving, *order.waiting])
         return leaving
@@ -111,7 +111,7 @@ class _Order:
         self._size = stage.buffer_size
         self._reuse = stage.num_reuse
         self._interval = stage.shuffle_interval
-        self._pass_index = stage.pass_index
+        self._pass_index = stage._ziggurat_pass_index
         self._stream = stream
         self.entered = start
         self.waiting = deque([-1] * min(start * self._reuse, self._size))

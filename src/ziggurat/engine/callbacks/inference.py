@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ziggurat.dataflow.adapting import method_of
 from ziggurat.engine.callbacks.inferencers import Inferencer
 from ziggurat.engine.callbacks.recurring import Recurring
 from ziggurat.errors import DataError
@@ -76,15 +77,15 @@ class InferenceRunner(Recurring):
 
     def state(self) -> Any:
         """Return the position of the flow: a shuffled or augmented one is another in each pass."""
-        state = getattr(self._flow, "state", None)
+        state = method_of(self._flow, "state")
         return None if state is None else state()
 
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
-        self._flow.load_state(state)  # pyright: ignore[reportAttributeAccessIssue]
+        method_of(self._flow, "load_state")(state)
 
     def after_train(self) -> None:
         """Free the flow's workers."""
-        close = getattr(self._flow, "close", None)
+        close = method_of(self._flow, "close")
         if close is not None:
             close()
