@@ -49,7 +49,8 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
         try:
             settings = load_settings()
             keep_to_addresses(settings)
-            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=folder.log):
+            log = None if settings.output_is_log else folder.log
+            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=log):
                 return attempt.execute(settings)
         except BaseException as error:
             return report_failure(error, folder, events, attempt.trainer, with_traceback=settings.debug)

@@ -63,7 +63,7 @@ def open_studio(
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         machine = Machine(root, settings=store.settings.all)
-        executor = LocalExecutor(worker_command, environment)
+        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         supervisor = Supervisor(store, executor, root, resources=lambda: machine.resources(store.settings.all()))
         made.callback(supervisor.close)
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
