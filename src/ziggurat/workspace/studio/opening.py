@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.errors import JobError
-from ziggurat.jobs import LocalExecutor, Supervisor
+from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
 from ziggurat.jobs.tensorboard import TensorBoards
 from ziggurat.records.atomic import storage_errors
@@ -64,7 +64,13 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         machine = Machine(root, settings=store.settings.all)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
-        supervisor = Supervisor(store, executor, root, resources=lambda: machine.resources(store.settings.all()))
+        supervisor = Supervisor(
+            store,
+            executor,
+            root,
+            resources=lambda: machine.resources(store.settings.all()),
+            grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
+        )
         made.callback(supervisor.close)
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
         boards = made.enter_context(
