@@ -145,9 +145,9 @@ class Client:
         """Change ``name``, ``notes``, ``project``, ``tags`` or ``priority`` of a job."""
         return self._connection.ask("PATCH", f"/jobs/{job_id}", json=given(changes))
 
-    def stop(self, job_id: str) -> dict[str, Any]:
-        """Ask the worker to save and end, or take the job out of the queue."""
-        return self._connection.ask("POST", f"/jobs/{job_id}/stop")
+    def stop(self, job_id: str, *, now: bool = False) -> dict[str, Any]:
+        """Ask the worker to save and end, or take the job out of the queue; with ``now``, kill the worker."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/stop", params={"now": True} if now else {})
 
     def pause(self, job_id: str) -> dict[str, Any]:
         """Save, and free the device; ``resume`` goes on at the exact step."""

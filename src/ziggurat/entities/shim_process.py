@@ -1,12 +1,13 @@
 """Parent process of one worker: writes its output into a log of limited size, and ends all that it started.
 
-It is executed as a file by ``python -I -S``, with the standard library alone, so that it starts at once and stays small::
+It is executed as a file by ``python -I -S``, with the standard library alone, so that it starts fast and stays small::
 
-    shim_process.py LOG LIMIT_BYTES COMMAND...
+    shim_process.py REPORT LOG LIMIT_BYTES COMMAND...
 
-Standard output gets one line: the process number of the worker, or ``error ERRNO``. On Linux, processes whose parents
-have ended become children of this one (``PR_SET_CHILD_SUBREAPER``), also those that left session and process group, so
-none can outlive the job. It ends as the worker ended: with its exit code, or by its signal.
+The descriptor REPORT gets one line: the process number of the worker, or ``error ERRNO``. Without a LOG (an empty
+word), the worker writes where this process would, and stays in its session. On Linux, processes whose parents have ended
+become children of this one (``PR_SET_CHILD_SUBREAPER``), also those that left session and process group, so none can
+outlive the job. It ends as the worker ended: with its exit code, or by its signal.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ class Log:
 
 def main() -> None:
     """Start the worker, stay until nothing of it is left, and end as it ended."""
-    path, limit_bytes, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    report, path, limit_bytes, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
     become_subreaper()
-    log = Log(path, limit_bytes)
+    log = Log(path or os.devnull, limit_bytes)
     output, inlet = os.pipe()
     woken = wake_at_signals()
-    worker = start(command, inlet)
+    worker = start(command, inlet if path else None, report)
     os.close(inlet)
     for number in FORWARDED:
         signal.signal(number, lambda received, _frame: forward(worker, received))
@@ -118,26 +119,24 @@ def wake_at_signals() -> int:
     return woken
 
 
-def start(command: list[str], inlet: int) -> int:
-    """Start the worker in a session of its own, say its number on standard output, and close that."""
+def start(command: list[str], inlet: int | None, report: int) -> int:
+    """Start the worker in a group of its own, with its output to a pipe or unchanged, and report its number."""
+    os.set_inheritable(report, False)
+    actions = [] if inlet is None else [(os.POSIX_SPAWN_DUP2, inlet, 1), (os.POSIX_SPAWN_DUP2, inlet, 2)]
+    group = {"setpgroup": 0} if inlet is None else {"setsid": True}
     try:
         worker = os.posix_spawn(
-            command[0],
-            command,
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, inlet, 1), (os.POSIX_SPAWN_DUP2, inlet, 2)],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=RESET,
+            command[0], command, os.environ, file_actions=actions, setsigmask=(), setsigdef=RESET, **group
         )
     except OSError as error:
-        os.write(1, b"error %d\n" % (error.errno or errno.EIO))
+        os.write(report, b"error %d\n" % (error.errno or errno.EIO))
         os._exit(1)
-    with contextlib.suppress(OSError):
-        fcntl.fcntl(inlet, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    if inlet is not None:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(inlet, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     with contextlib.suppress(OSError):  # the process that started this one may be gone already
-        os.write(1, b"%d\n" % worker)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.write(report, b"%d\n" % worker)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), report)  # closed, a later file would get its number
     return worker
 
 

@@ -120,7 +120,7 @@ class Attendance:
             write_whole(JobFolder(Path(job.folder)).stop_request, reason.strip() + "\n", "The stop request")
 
     def hurry(self, job: Job) -> None:
-        """Do at the next look what comes next for a worker that was asked to stop and has not: SIGTERM, then SIGKILL."""
+        """Do at the next look what comes next for a worker that does not stop: SIGTERM, then SIGKILL."""
         self._escalation(job).is_hurried = True
 
     def forced_end(self, job_id: str) -> float | None:
@@ -243,8 +243,8 @@ class Attendance:
         ending = ending_of(folder, ended.exit_code, words)
         if words is None and attended.killed_by:
             ending = Ending(event="end_stopped", reason=attended.killed_by, exit_code=ended.exit_code)
-        elif words is None and job.state == "stopping" and ended.exit_code in _ENDED_BY_FORCE:
-            reason = f"{plain_reason(job.reason)}, by force: its worker ended before it had saved"
+        elif words is None and ended.exit_code in _ENDED_BY_FORCE and (asked := _asked_to_stop(job, folder)):
+            reason = f"{asked}, by force: its worker ended before it had saved"
             ending = Ending(event="end_stopped", reason=reason, exit_code=ended.exit_code)
         elif words is None and self._never_began(job, folder):
             self._changes.apply(job, "not_begun", started=None, reason=_NOT_BEGUN, health="", devices=())
@@ -282,6 +282,11 @@ def stop_reason(folder: JobFolder) -> str | None:
         return folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
     except OSError:
         return None
+
+
+def _asked_to_stop(job: Job, folder: JobFolder) -> str:
+    """Return why a worker that is gone had been asked to stop; empty where it had not."""
+    return plain_reason(job.reason) if job.state == "stopping" else stop_reason(folder) or ""
 
 
 def _columns(job: Job, ending: Ending, now: float) -> dict[str, Any]:

@@ -26,8 +26,9 @@ from ziggurat.worker.evaluate_job import evaluate
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.failures import report_failure
 from ziggurat.worker.infer_job import predict_many
+from ziggurat.worker.parent_watch import ParentWatch
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
-from ziggurat.worker.stopping import ParentWatch, StopRequest
+from ziggurat.worker.stopping import StopRequest
 
 __all__ = ["run_attempt"]
 

@@ -128,7 +128,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         kind=str(spec.get("kind", "")),
         state=state,
         health=health,
-        reason="" if active else _LOST_REASON if health == "lost" else ended.reason if ended else "",
+        reason="" if active else _reason(folder, history, state, health),
         attempt=history.attempts,
         epoch=max(history.epoch, beat.epoch if beat else 0),
         max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
@@ -146,6 +146,15 @@ def job_status(path: Path, now: float) -> JobStatus:
         exit_code=None if active or ended is None else ended.exit_code,
         error=None if active else history.error,
     )
+
+
+def _reason(folder: JobFolder, history: JobHistory, state: str, health: str) -> str:
+    if health != "lost":
+        return history.ended.reason if history.ended else ""
+    if state == "stopped":
+        asked = folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
+        return f"{asked}, by force: its worker ended before it had saved"
+    return _LOST_REASON
 
 
 def _total_steps(history: JobHistory) -> int:
@@ -178,7 +187,7 @@ def _state(
     pulse = judge_pulse(heartbeat, now, hung_after_s=hung_after_s)
     is_here = heartbeat.host == socket.gethostname()
     if is_here and not _is_alive(heartbeat):
-        return "failed", "lost"
+        return ("stopped" if folder.stop_request.exists() else "failed"), "lost"
     asked = folder.stop_request.exists() or heartbeat.phase == "stopping"
     return "stopping" if asked else "running", pulse.value if pulse is not Pulse.ALIVE else "alive"
 

@@ -1,4 +1,4 @@
-"""A worker that was asked to stop and does not is ended by force: stage by stage, each after a time without progress."""
+"""A worker that was asked to stop and does not is ended by force, in stages: each after a time without progress."""
 
 import pytest
 from jobs_doubles import HOST

@@ -79,9 +79,12 @@ def test_a_process_is_told_from_a_later_one_with_its_number():
 
 
 def test_a_worker_is_found_by_its_words(tmp_path):
-    folder, executor = worker("import time; time.sleep(30)", tmp_path)
+    text = "import os, sys, time; os.mkdir(sys.argv[-1] + '/begun'); time.sleep(30)"
+    folder, executor = worker(text, tmp_path)
     handle = executor.start(folder, (), {})
-    command = (sys.executable, "-S", "-c", "import time; time.sleep(30)")
+    while not (folder / "begun").exists():  # the system shows its words a moment after its start
+        assert not hasattr(executor.poll(handle), "exit_code")
+    command = (sys.executable, "-S", "-c", text)
     assert find_worker(Path(folder), command) == handle.pid
     assert find_worker(tmp_path, command) is None
     executor.kill(handle)
@@ -131,5 +134,5 @@ def test_what_a_killed_worker_said_last_is_in_its_log(tmp_path):
 
 def test_a_command_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "job").mkdir()
-    with pytest.raises(StorageError, match="A worker is started by /nowhere/python.*No such file"):
+    with pytest.raises(StorageError, match=r"A worker is started by /nowhere/python.*No such file"):
         LocalExecutor(("/nowhere/python",), ENVIRONMENT).start(tmp_path / "job", (), {})

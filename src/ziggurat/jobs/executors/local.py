@@ -107,7 +107,7 @@ class LocalExecutor:
                     os.kill(handle.pid, signal.SIGTERM)
 
     def kill(self, handle: Handle) -> None:
-        """Kill the process group of the worker, and all that its shim has adopted; then the shim where only it is left."""
+        """Kill the group of the worker and all that its shim has adopted; where only the shim is left, the shim."""
         with self._reaping:
             if (handle.pid, handle.birth) in self._ended:
                 return

@@ -25,7 +25,7 @@ from ziggurat.worker.inference.grad_cam import grad_cam
 from ziggurat.worker.inference.layers import activations
 from ziggurat.worker.inference.model import WarmModel
 from ziggurat.worker.inference.waiting import Requests
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.parent_watch import ParentWatch
 
 __all__ = ["REQUESTS", "main"]
 

@@ -20,7 +20,7 @@ from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, Zigg
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import load_settings
 from ziggurat.worker.addresses import keep_to_addresses
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.parent_watch import ParentWatch
 from ziggurat.worker.tasks.dataset_previews import preview_dataset
 from ziggurat.worker.tasks.evaluation import evaluate
 from ziggurat.worker.tasks.exporting import export

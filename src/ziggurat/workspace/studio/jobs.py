@@ -200,9 +200,16 @@ class Jobs:
         self._supervisor.hub.publish("jobs", "added", job.id)
         return job
 
-    def stop(self, job_id: str, who: str = "") -> Job:
-        """Ask the worker to save and end, or take the job out of the queue."""
-        self._supervisor.stop(job_id, f"stopped by {who}" if who else "stopped")
+    def stop(self, job_id: str, who: str = "", *, now: bool = False) -> Job:
+        """Ask the worker to save and end, or take the job out of the queue.
+
+        Args:
+            job_id: of the job.
+            who: name of who asks.
+            now: kill the worker, and all that it started; what is in no checkpoint is lost.
+        """
+        done = "stopped by force" if now else "stopped"
+        self._supervisor.stop(job_id, f"{done} by {who}" if who else done, at_once=now)
         return self.get(job_id)
 
     def pause(self, job_id: str, who: str = "") -> Job:
