@@ -10,6 +10,7 @@ from typing import Any, Final
 import psutil
 
 from ziggurat.entities import Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.entities.last_words import read_last_words
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content
@@ -118,6 +119,9 @@ def job_status(path: Path, now: float) -> JobStatus:
     spec = _spec_content(folder)
     heartbeat = read_heartbeat(folder.heartbeat)
     history = read_history(folder.events)
+    words = read_last_words(folder.last_words, heartbeat.time if heartbeat is not None else 0.0)
+    if words is not None and (history.ended is None or words.time > history.ended.time):
+        history.ended = words  # the disk was full
     state, health = _state(folder, history, heartbeat, now, _number(spec, "hung_after_s", 120.0))
     active = state in ("running", "stopping")
     started, progress, ended = history.started, history.progress if active else None, history.ended
