@@ -163,12 +163,13 @@ def job_wait(application: Application, job_id: str, time_limit: float | None, **
 
 @job.command("log")
 @click.argument("job_id", metavar="ID", type=JobId())
+@click.option("--whole", is_flag=True, help="All of it, and not just its end.")
 @reaches_studio
 @click.pass_obj
-def job_log(application: Application, job_id: str, **studio: Any) -> None:
+def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -> None:
     """Show the end of the worker's log of the job ID."""
     with studio_client(application, studio) as client:
-        text = client.log(job_id)
+        text = client.log(job_id, whole=whole)
     application.output.document({"text": text}, text)
 
 

@@ -85,9 +85,15 @@ class Client:
         """Return the jobs that wait, the next one first; ``reason`` says why."""
         return self._connection.ask("GET", "/queue")["jobs"]
 
-    def log(self, job_id: str) -> str:
-        """Return the end of the worker's log."""
-        return self._connection.ask("GET", f"/jobs/{job_id}/log")["text"]
+    def log(self, job_id: str, *, whole: bool = False) -> str:
+        """Return the end of the worker's log, or all of it."""
+        place = f"/jobs/{job_id}/log"
+        part = self._connection.ask("GET", place)
+        texts = [part["text"]]
+        while whole and part["start"]:
+            part = self._connection.ask("GET", place, params={"before": part["start"], "at_most_bytes": 1 << 20})
+            texts.append(part["text"])
+        return "".join(reversed(texts))
 
     def messages(self, job_id: str) -> list[dict[str, Any]]:
         """Return what the worker said to people."""

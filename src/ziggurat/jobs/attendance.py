@@ -266,14 +266,24 @@ class Attendance:
         try:
             act()
             problem = self.tail.problem(job.id)
-            self.problems.update({job.id: problem} if problem else {})
-            if not problem:
-                self.problems.pop(job.id, None)
         except (ZigguratError, OSError) as error:
-            self.problems[job.id] = str(error)
+            problem = str(error)
         except Exception as error:  # the others must be attended to all the same
-            self.problems[job.id] = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
             _LOG.exception("job %s cannot be attended to", job.id)
+        if problem:
+            self.problems[job.id] = self._with_end(job, problem)
+        else:
+            self.problems.pop(job.id, None)
+
+    def _with_end(self, job: Job, problem: str) -> str:
+        """Return a problem with the cause of the worker's end, which the store does not know yet."""
+        attended = self._attended.get(job.id)
+        if attended is None or attended.ended_since is None:
+            return problem
+        words = last_words(JobFolder(Path(job.folder)), since=job.started or 0.0, from_offset=attended.begin_offset)
+        said = words.reason or words.outcome if words is not None else "its log may say why"
+        return f"its worker has ended ({said}); this cannot be noted: {problem}"
 
 
 def stop_reason(folder: JobFolder) -> str | None:

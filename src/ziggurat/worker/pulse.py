@@ -138,7 +138,7 @@ class HeartbeatThread:
             phase=clock.phase,
             epoch=trainer.epoch_num if trainer else 0,
             global_step=trainer.global_step if trainer else 0,
-            step_began=clock.step_began,
+            step_began=max(clock.step_began, trainer.progressed_at if trainer else 0.0),
             usual_step_s=statistics.median(recent) if recent else 0.0,
         )
         try:

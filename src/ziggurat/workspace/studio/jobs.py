@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoint_files import remove_checkpoint
+from ziggurat.workspace.studio.log_parts import LogPart, read_log, stream_log
 
 __all__ = ["Jobs"]
 
@@ -54,7 +56,8 @@ class Jobs:
 
     def page(self, chosen: JobFilter) -> JobPage:
         """Return some of the jobs that a filter leaves."""
-        return self._store.jobs.page(chosen)
+        page = self._store.jobs.page(chosen)
+        return replace(page, jobs=type(page.jobs)(self._with_problems(page.jobs)))
 
     def get(self, job_id: str) -> Job:
         """Return a job.
@@ -62,7 +65,7 @@ class Jobs:
         Raises:
             JobError: where there is none of that id.
         """
-        return self._store.jobs.get(job_id)
+        return self._with_problems([self._store.jobs.get(job_id)])[0]
 
     def dependents(self, job_id: str) -> list[Job]:
         """Return the jobs that need a job, such as the evaluations of a training.
@@ -103,7 +106,8 @@ class Jobs:
 
     def running(self) -> list[Job]:
         """Return the jobs that a worker is at, the oldest first."""
-        return sorted(self._store.jobs.in_states(("running", "stopping")), key=lambda job: job.started or 0)
+        active = self._with_problems(self._store.jobs.in_states(("running", "stopping")))
+        return sorted(active, key=lambda job: job.started or 0)
 
     def expected_start(self, job_id: str) -> float | None:
         """Return when a job of the queue will start, in seconds since 1970; None while nobody can tell."""
@@ -127,14 +131,18 @@ class Jobs:
         """
         return self._store.curves.messages(job_id, levels=levels, limit=limit)
 
-    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES) -> str:
-        """Return the end of the worker's log."""
-        path = JobFolder(Path(self.get(job_id).folder)).log
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - at_most_bytes))
-            return file.read(at_most_bytes).decode("utf-8", "replace")
+    def _with_problems(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return jobs with what goes wrong with them at the moment, such as an end that a full disk cannot take."""
+        problems = self._supervisor.problems()
+        return [replace(job, reason=problems[job.id]) if job.is_active and job.id in problems else job for job in jobs]
+
+    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES, before: int | None = None) -> LogPart:
+        """Return the end of the worker's log, or the part of it that ends at the offset ``before``."""
+        return read_log(JobFolder(Path(self.get(job_id).folder)).log, at_most_bytes, before)
+
+    def whole_log(self, job_id: str) -> Iterator[bytes]:
+        """Return the worker's log as it is now, block by block."""
+        return stream_log(JobFolder(Path(self.get(job_id).folder)).log)
 
     # ---- curves and checkpoints
 
