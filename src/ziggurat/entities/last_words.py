@@ -1,7 +1,7 @@
 """Space that is reserved for how an attempt ended, so that a worker can say it also where the disk is full.
 
-The file has its blocks before the disk is full, and is overwritten in place. A file system that copies on each write may
-refuse even that.
+The file has its blocks before the disk is full, and is overwritten in place. A file system that copies on each write
+may refuse even that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_REASON: Final = 600
 
 
 def reserve_last_words(path: Path) -> None:
-    """Reserve the space, or forget what an earlier attempt wrote there. A full disk is no error: nothing is reserved."""
+    """Reserve the space, or forget what an earlier attempt wrote there; on a full disk, nothing is reserved."""
     _write(path, b"")
 
 

@@ -5,9 +5,9 @@ It is executed as a file by ``python -I -S``, with the standard library alone, s
     shim_process.py REPORT LOG LIMIT_BYTES COMMAND...
 
 The descriptor REPORT gets one line: the process number of the worker, or ``error ERRNO``. Without a LOG (an empty
-word), the worker writes where this process would, and stays in its session. On Linux, processes whose parents have ended
-become children of this one (``PR_SET_CHILD_SUBREAPER``), also those that left session and process group, so none can
-outlive the job. It ends as the worker ended: with its exit code, or by its signal.
+word), the worker writes where this process would, and stays in its session. On Linux, processes whose parents have
+ended become children of this one (``PR_SET_CHILD_SUBREAPER``), also those that left session and process group, so none
+can outlive the job. It ends as the worker ended: with its exit code, or by its signal.
 """
 
 from __future__ import annotations

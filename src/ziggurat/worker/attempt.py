@@ -22,8 +22,8 @@ from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec
 from ziggurat.worker.addresses import keep_to_addresses
-from ziggurat.worker.build_limit import BuildLimit
 from ziggurat.worker.build import BuiltJob, build_job
+from ziggurat.worker.build_limit import BuildLimit
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.evaluate_job import evaluate
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start

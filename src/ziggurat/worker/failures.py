@@ -8,7 +8,7 @@ import traceback
 
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.last_words import write_last_words
-from ziggurat.errors import StorageError, ZigguratError
+from ziggurat.errors import StorageError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, ErrorRaised, EventFile
 from ziggurat.layout import JobFolder
 
@@ -55,6 +55,9 @@ def report_failure(
 
 def _unexpected(error: BaseException) -> ZigguratError:
     """Return an error that is none of ours in the usual form, with the notes on which callback raised it."""
+    short = memory_error(error)
+    if short is not None:
+        return short
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     notes = " ".join(getattr(error, "__notes__", ()))
     return ZigguratError(

@@ -118,5 +118,3 @@ class AttendedWorker:
     def _restore_signals(self) -> None:
         for number, handler in self._before:
             signal.signal(number, handler)
-
-

@@ -25,8 +25,8 @@ from ziggurat.workspace.checkpoint_files import (
 )
 from ziggurat.workspace.job_history import iterate_events
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
-from ziggurat.workspace.new_job import create_job, new_job_path
 from ziggurat.workspace.kill_worker import kill_worker
+from ziggurat.workspace.new_job import create_job, new_job_path
 from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended
 
 __all__ = ["Workspace"]

@@ -62,7 +62,9 @@ def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
     page = httpx.get(f"{studio.address}models/{job_id}", headers={"Accept": "text/html"}).text
     assert "Stopped by local; will be ended by force at " in page
     assert 'id="job-stop_now"' in page
-    answer = httpx.post(f"{studio.address}jobs/{job_id}/actions/stop_now", headers={"Origin": studio.address.rstrip("/")})
+    answer = httpx.post(
+        f"{studio.address}jobs/{job_id}/actions/stop_now", headers={"Origin": studio.address.rstrip("/")}
+    )
     assert answer.status_code == 303
     wait_for(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"))
     assert client.checkpoints(job_id)

@@ -111,7 +111,7 @@ def test_a_log_keeps_its_beginning_and_its_end(tmp_path):
     assert text.endswith("the last line\n")
     (left_out,) = re.findall(r"^\[Ziggurat: (\d{15}) bytes of output were left out here", text, re.MULTILINE)
     mark = len("[Ziggurat: 000000000000000 bytes of output were left out here: the log is limited.]\n")
-    assert int(left_out) + len(text) - mark == len("the first line\n" "the last line\n") + 20_000 * 54
+    assert int(left_out) + len(text) - mark == len("the first line\nthe last line\n") + 20_000 * 54
 
 
 def test_a_further_attempt_goes_on_in_the_same_log(tmp_path):

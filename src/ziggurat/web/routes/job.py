@@ -52,9 +52,7 @@ def log(request: Request, studio: Held, _who: Viewer, job_id: str, seen: Annotat
     """Return the log as a text; for a page that shows its end already, that end where it is another one."""
     if not is_part(request, "job-log"):
         headers = {"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"}
-        return StreamingResponse(
-            studio.jobs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers
-        )
+        return StreamingResponse(studio.jobs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers)
     found = job_log(studio, job_id)
     if found.mark == seen:
         return Response(status_code=204)
