@@ -23,21 +23,21 @@ def test_a_name_is_followed_and_a_checkpoint_stays(tmp_path: Path) -> None:
     state = store.load("step-00000078")
     with InferencePool(INFERENCE_COMMAND, os.environ) as pool:
 
-        def ask(name: str | None) -> tuple[str, float]:
+        def ask(name: str) -> tuple[str, float]:
             answer = pool.predict(folder, name, digit_pictures(1), 1)
             return answer["checkpoint"], answer["predictions"][0]["classes"][0]["probability"]
 
-        before = ask(None)
+        before = ask("latest")
         assert before == ask("step-00000078")
         arrays = {name: each * 0 if name == "layer2/W" else each for name, each in state.arrays.items()}
         store.save(RunState({**state.meta, "global_step": 100}, arrays))
-        after = ask(None)
+        after = ask("latest")
         assert after[0] == "step-00000100"
         assert after[1] < before[1]
         assert ask("step-00000078") == before
         pids = {each.checkpoint: each.pid for each in pool.status()}
         store.save(RunState({**state.meta, "global_step": 100}, state.arrays))  # the same step, trained anew
-        assert ask(None) == ("step-00000100", before[1])
+        assert ask("latest") == ("step-00000100", before[1])
         shutil.rmtree(store.folder / "step-00000078")
         assert ask("step-00000078") == before
         assert {each.checkpoint: each.pid for each in pool.status()} == pids
