@@ -64,10 +64,10 @@ _PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0]?.st
 _ACT: Final = """([act, gone]) => new Promise((resolve, reject) => {
   const before = document.querySelector(gone)?.textContent;
   const began = performance.now();
-  document.addEventListener("htmx:after:swap", function swapped() {
+  document.addEventListener("htmx:after:swap", function swapped({ detail }) {
     if (document.querySelector(gone)?.textContent === before) return;
     document.removeEventListener("htmx:after:swap", swapped);
-    resolve(performance.now() - began);
+    resolve({ took: performance.now() - began, text: detail.ctx.text });
   });
   setTimeout(() => reject(new Error(`nothing changed: ${act.selector}`)), 30000);
   const element = document.querySelector(act.selector);
@@ -118,6 +118,7 @@ class Tab:
         self._page: Page = self._context.new_page()
         self._page.on("response", self._note)
         self._answer: Response | None = None
+        self._part = ""
         self._bytes = 0
         self._browser = opened.new_browser_cdp_session()
         network = self._context.new_cdp_session(self._page)
@@ -153,8 +154,9 @@ class Tab:
         self._settle()
         self._begin()
         asked: dict[str, Any] = {"selector": selector, **({} if value is None else {"value": value})}
-        took_ms = self._page.evaluate(_ACT, [asked, changes])
+        changed = self._page.evaluate(_ACT, [asked, changes])
         self._settle()
+        took_ms, self._part = changed["took"], changed["text"]
         return Visit(took_ms, took_ms, took_ms, self._bytes)
 
     def fetch(self, address: str) -> Visit:
@@ -166,6 +168,8 @@ class Tab:
 
     def content(self) -> str:
         """Return what the last visit or act was answered by."""
+        if self._part:  # not the first answer since the act: a page also asks for parts by itself, such as its strip
+            return self._part
         if self._answer is None:
             raise RuntimeError("nothing was answered")
         return self._answer.text()
@@ -176,10 +180,10 @@ class Tab:
         self._context.close()
 
     def _begin(self) -> None:
-        self._bytes, self._answer = 0, None
+        self._bytes, self._answer, self._part = 0, None, ""
 
     def _note(self, response: Response) -> None:
-        if self._answer is None and response.request.resource_type in ("document", "fetch"):
+        if self._answer is None and response.request.resource_type == "document":
             self._answer = response
 
     def _count(self, event: dict[str, Any]) -> None:

@@ -53,6 +53,7 @@ def main() -> None:
     app.mount("/", StaticFiles(directory=Path(sys.argv[1])))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # before the address is said: who asks early waits
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_config=None)).run(sockets=[listener])
 

@@ -31,6 +31,7 @@ def main() -> None:
     """Serve on a free port of this machine, which is printed first, until the standard input ends."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # before the address is said: who asks early waits
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     uvicorn.Server(uvicorn.Config(create_floor(), log_config=None)).run(sockets=[listener])
 

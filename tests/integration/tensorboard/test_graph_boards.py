@@ -61,7 +61,7 @@ class Site:
 
     def settled(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask until its TensorBoard has started."""
-        last = time.monotonic() + 40
+        last = time.monotonic() + 60
         while (answer := self.ask(method, path, **options)).status_code == 503:
             assert time.monotonic() < last
             time.sleep(0.02)

@@ -26,7 +26,7 @@ VALUE = {"id": 7, "pictures": [["a.png", bytes(range(256))]], "row": np.arange(3
 
 def test_what_the_studio_sends_the_worker_reads() -> None:
     into, out = os.pipe()
-    send_frame(out, VALUE, time.monotonic() + 10)
+    send_frame(out, VALUE, time.monotonic() + 60)
     os.close(out)
     with os.fdopen(into, "rb") as source:
         found = read_frame(source)
@@ -65,7 +65,7 @@ def test_a_pipe_that_is_full_is_waited_for_and_given_up() -> None:
         send_frame(out, large, time.monotonic() + 0.05)
     os.close(into)
     with pytest.raises(BrokenPipeError):
-        send_frame(out, large, time.monotonic() + 10)
+        send_frame(out, large, time.monotonic() + 60)
     os.close(out)
 
 

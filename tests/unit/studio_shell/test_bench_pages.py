@@ -1,10 +1,6 @@
-"""The benchmark of pages at a tiny size: every scene has figures of both sides, and the floor loads nothing."""
+"""The parts of the benchmark of pages: its scenes, its report, and a floor that loads nothing."""
 
-import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +8,11 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("fastapi", reason="the extra `studio` is not installed")
 pytest.importorskip("httpx", reason="httpx is not installed")
 
-from bench.parts.pages_browser import why_no_browser
+from bench.parts.pages_browser import Visit
 from bench.parts.pages_floor import bare
-
-TINY = ("--jobs", "200", "--points", "4000", "--long-points", "500", "--queued", "4", "--samples", "1000")
+from bench.parts.pages_report import PagesReport
+from bench.parts.pages_scenes import Figures, scenes
+from bench.parts.studio_workspace import Size, make_folders
 
 
 def test_a_bare_page_has_the_size_and_loads_nothing():
@@ -27,37 +24,32 @@ def test_a_bare_page_has_the_size_and_loads_nothing():
     assert not re.search(r"<script|<link|\ssrc=|\shx-|\sdata-island", plain)
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-@pytest.mark.timeout(300)
-@pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser() or "there is a browser")
-def test_the_results_have_a_row_for_each_scene(tmp_path):
-    """In a process of its own: a browser of another test may be open in this one."""
-    words = [
-        sys.executable,
-        "-m",
-        "bench.pages",
-        *TINY,
-        "--rounds",
-        "1",
-        "--warm",
-        "1",
-        "--unrehearsed",
-        "--json",
-        str(tmp_path / "pages.json"),
+def test_the_scenes_are_pages_of_the_workspace(tmp_path):
+    workspace = make_folders(tmp_path / "workspace", Size(jobs=80, points=4000, long_points=500, queued=4))
+    looked = scenes(workspace, "the-data-set", 1000)
+    assert [scene.name for scene in looked if not scene.act] == [
+        "home",
+        "job",
+        "job with a long curve",
+        "explorer, from the middle",
     ]
-    ended = subprocess.run(words, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    (content,) = json.loads((tmp_path / "pages.json").read_text())["benchmarks"]
-    assert content["left_out"] == ""
-    names = [page["name"] for page in content["pages"]]
-    assert names[0] == "home"
-    assert len(set(names)) == 9
-    for page in content["pages"]:
-        assert page["page_bytes"] > 10_000, page["name"]
-        assert ("cold" in page) == (": " not in page["name"])
-        for side in ("warm", "floor_warm"):
-            assert 0 < page[side]["median_interactive_ms"] <= page[side]["p95_interactive_ms"]
-        assert page["warm"]["median_shown_ms"] >= page["warm"]["median_interactive_ms"]
-        assert page["floor_warm"]["median_transferred_bytes"] > 0
-    assert ended.stdout.count("\n| ") == 1 + len(names)
+    assert len({scene.name for scene in looked}) == len(looked) == 9
+    assert looked[5].path.removeprefix("/models/") in workspace.jobs
+    assert looked[7].path == "/datasets/the-data-set/explore?offset=500"
+
+
+def test_the_report_has_a_row_for_each_scene():
+    page = Figures(name="home", page_bytes=40_000)
+    act = Figures(
+        name="home: next page", page_bytes=12_000, warm=[Visit(30, 30, 30, 9000)], floor_warm=[Visit(10, 10, 10, 5000)]
+    )
+    for side, took_ms in ((page.cold, 300), (page.warm, 200), (page.floor_cold, 50), (page.floor_warm, 40)):
+        side += [Visit(took_ms + more, took_ms + more + 5, took_ms, 1000) for more in (0, 10, 20)]
+    report = PagesReport("Pages", ["a note"], [page, act])
+    assert report.text().splitlines()[-2:] == [
+        "| home | 40 | 310 | 300 | 315 | 1 | 60 | 5.2 | 210 | 220 | 200 | 215 | 1 | 50 | 4.2 |",
+        "| home: next page | 12 | – | – | – | – | – | – | 30 | 30 | 30 | 30 | 9 | 10 | 3.0 |",
+    ]
+    of_page, of_act = report.as_dict()["pages"]
+    assert of_page["warm"]["interactive_ms"] == [200, 210, 220]
+    assert sorted(of_act) == ["floor_warm", "name", "page_bytes", "warm"]

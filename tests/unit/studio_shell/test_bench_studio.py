@@ -1,7 +1,8 @@
-"""The studio's benchmark at a tiny size: what it makes is what it says, and its results have their shape."""
+"""The parts of the studio's benchmark: what it makes is what it says, what it asks is answered, its report."""
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,12 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("fastapi", reason="the extra `studio` is not installed")
 pytest.importorskip("httpx", reason="httpx is not installed")
 
-from bench.parts.studio_questions import questions
+import httpx
+
+from bench.parts.studio_processes import floor, load, serve, workers
+from bench.parts.studio_questions import Answers, ask, questions
+from bench.parts.studio_report import DatabaseFigures, StudioReport
 from bench.parts.studio_workspace import Size, fill_store, make_folders
-from bench.studio import StudioOptions, run_studio
 from ziggurat.entities import JobFilter
 from ziggurat.store import Store
 
@@ -43,20 +47,36 @@ def test_the_same_seed_makes_the_same_jobs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_results_have_a_row_for_each_question(tmp_path):
-    options = StudioOptions(size=TINY, rounds=1, times=3, streams=4, round_s=1.0, idle_s=0.5, databases=("SQLite",))
-    report = run_studio(options)
-    content = json.loads(json.dumps(report.as_dict()))
-    (figures,) = content["databases"]
-    assert figures["database"] == "SQLite"
-    assert [each["question"] for each in figures["answers"]] == [
-        each.name for each in questions(TINY.jobs, "long", TINY.long_points, ["ended"] * 5)
+def test_every_question_is_answered(tmp_path):
+    workspace = make_folders(tmp_path / "workspace", TINY)
+    fill_store(workspace, str(tmp_path / "workspace" / "studio.db"))
+    asked = questions(TINY.jobs, workspace.long[0], TINY.long_points, workspace.ended)
+    active = [Path(workspace.jobs[job_id].job.folder) for job_id in workspace.active]
+    with workers(active), serve(workspace.folder, None) as server, floor() as bare, httpx.Client(timeout=60) as client:
+        for each in asked:
+            _, content = ask(client, f"{server.address}/api/v1/{each.path}", 1)
+            assert len(content) > 20, each.name
+            client.put(f"{bare}/bytes", content=content).raise_for_status()
+            assert ask(client, f"{bare}/bytes", 1)[1] == content
+        with load(server.address, workspace.ended[:20], streams=3, per_second=50) as came:
+            ask(client, f"{server.address}/api/v1/{asked[0].path}", 1)
+        assert came.streams == 3
+        assert server.resident_bytes() > 0
+
+
+def test_the_report_has_a_row_for_each_question():
+    answers = [Answers(name, 2000, [4, 6, 5], [9, 8, 7], [1, 2, 3], [3, 1]) for name in ("jobs", "a curve")]
+    shares = {"notices_shares": [0.1, 0.1], "streams_shares": [0.12, 0.14]}
+    figures = DatabaseFigures(
+        database="SQLite", filled_s=2, answers=answers, streams=4, notices=40, changes=10, **shares
+    )
+    report = StudioReport("Studio", ["a note"], [figures], {"PostgreSQL": "no server can be started"})
+    assert report.text().splitlines()[-3:] == [
+        "| jobs | 2.0 | 5.0 | 6.0 | 6.0 | 8.0 | 9.0 | 2.0 | 2.0 | 2.5 |",
+        "| a curve | 2.0 | 5.0 | 6.0 | 6.0 | 8.0 | 9.0 | 2.0 | 2.0 | 2.5 |",
+        "Left out: PostgreSQL (no server can be started)",
     ]
-    for each in figures["answers"]:
-        assert each["answer_bytes"] > 20, each
-        for name in ("quiet_ms", "loaded_ms", "floor_ms"):
-            assert 0 < each[name]["median"] <= each[name]["p95"] <= each[name]["max"]
-    assert len(figures["notices_shares"]) == len(figures["streams_shares"]) == 1
-    assert figures["streams"] == 4
-    assert 0 < figures["changes"] * 3 <= figures["notices"]
-    assert report.text().count("\n| ") == 1 + len(figures["answers"])
+    assert "40 notices of 10 changes" in report.text()
+    (told,) = json.loads(json.dumps(report.as_dict()))["databases"]
+    assert [each["question"] for each in told["answers"]] == ["jobs", "a curve"]
+    assert told["answers"][0]["quiet_ms"] == {"median": 5, "p95": 6, "max": 6}

@@ -33,7 +33,7 @@ def answering():
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def test_a_server_is_ended_by_a_signal_and_its_file_goes(tmp_path, serve):
     with pytest.raises(JobError, match=f"process {process.pid} on "):
         refuse_second(tmp_path)
     assert end_server(tmp_path).pid == process.pid
-    assert process.wait(10) == -signal.SIGTERM
+    assert process.wait(60) == -signal.SIGTERM
     assert not (tmp_path / "server.json").exists()
     refuse_second(tmp_path)
 

@@ -172,7 +172,7 @@ def test_a_question_that_nobody_waits_for_is_given_up() -> None:
     def look(spec: Any) -> Any:
         asked.append(spec["source"])
         has_begun.release()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return FOUND
 
     previews = Previews(look)
@@ -188,7 +188,7 @@ def test_a_question_that_nobody_waits_for_is_given_up() -> None:
     for each in busy:
         each.start()
     for _ in busy:
-        assert has_begun.acquire(timeout=10)
+        assert has_begun.acquire(timeout=60)
     old = threading.Thread(target=ask, args=("/old", "form"))
     old.start()
     while "form" not in previews._newest:
@@ -199,7 +199,7 @@ def test_a_question_that_nobody_waits_for_is_given_up() -> None:
         new.join(0.01)
     go_on.set()
     for each in (*busy, old, new):
-        each.join(10)
+        each.join(60)
     assert isinstance(results["/old"], SupersededError)
     assert isinstance(results["/new"], Preview)
     assert "/old" not in asked
