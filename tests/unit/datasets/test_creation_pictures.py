@@ -38,7 +38,7 @@ def test_fill_adds_a_black_frame_and_no_noise(tmp_path: Path) -> None:
         (source / name).mkdir(parents=True)
         for number in range(2):
             Image.fromarray(np.full((10, 20, 3), 200, np.uint8)).save(source / name / f"wide{number}.png")
-    create_dataset(request(source, image=fitted(20, 20, "fill")), tmp_path / "set")
+    create_dataset(request(source, format="class_folders", image=fitted(20, 20, "fill")), tmp_path / "set")
     with Dataset(tmp_path / "set") as made:
         picture = made.picture("train", 0)
     assert picture[:5].max() == 0
