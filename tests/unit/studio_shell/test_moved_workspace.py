@@ -28,7 +28,7 @@ from ziggurat.workspace.server_state import make_server_state, running_server, w
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.opening import open_studio, reindex, studio_summary
 
-TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "epochs": 3}
+TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "batch_size": 4}
 
 
 def opened(workspace, **options):
