@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ziggurat.errors import DataError, DatapointError, UnknownNameError
+from ziggurat.layout import present_path, workspace_of
 from ziggurat.records.base import RecordIndexError, RecordReader
 from ziggurat.records.changed_labels import ChangedLabels
 from ziggurat.records.manifest import Manifest
@@ -105,7 +106,7 @@ class SplitReader:
         self._rows = _chosen_rows(self.folder / note.rows) if note.rows else None
         self._labels: Mapping[int, Any] = ChangedLabels(self.folder / note.labels) if note.labels else {}
         source = self.manifest.source
-        self._root = Path(source.root) if source is not None and source.root else None
+        self._root = _present_root(source.root, self.folder) if source is not None and source.root else None
 
     def _place(self, row: int) -> tuple[RecordReader, int]:
         if not 0 <= row < len(self):
@@ -145,6 +146,12 @@ class SplitReader:
                 key, f"the file `{path}` had {part.size_bytes} bytes when the data set was made, now {len(content)}."
             )
         return content
+
+
+def _present_root(root: str, folder: Path) -> Path:
+    """Return where referenced files are now, also where they moved with the workspace that the data set is in."""
+    workspace = workspace_of(folder)
+    return Path(root if workspace is None else present_path(root, workspace))
 
 
 def _chosen_rows(path: Path) -> np.ndarray:

@@ -84,6 +84,7 @@ def _copy_sqlite(path: Path, folder: Path | None) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
+        partial.touch(mode=0o600)  # hashes of passwords are in it
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as copy:
             source.backup(copy)
         partial.rename(target)

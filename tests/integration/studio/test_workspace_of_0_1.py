@@ -107,10 +107,10 @@ def test_workspace_of_0_1_works_over_a_server(workspace, up):
         page = client.datasets.samples(SHAPES, split="test", limit=100)["samples"]
         assert len(page) == 12
         assert client.datasets.picture(SHAPES, "test", page[0]["row"]).startswith(b"\x89PNG")
-        answer = client.models.predict(LINEAR, [FIXTURES / "square.png"], top=3)
+        answer = client.models.predict(LINEAR, [FIXTURES / "square.png"], top=3, checkpoint="latest")
         assert probabilities(answer) == pytest.approx(ANSWERS[LINEAR], abs=1e-6)
 
-        again = client.evaluations.create(LINEAR, split="val")
+        again = client.evaluations.create(LINEAR, split="val", checkpoint="latest")
         assert client.wait(again["id"], every_s=0.1)["state"] == "done"
         assert client.evaluations.summary(again["id"])["accuracy"] == pytest.approx(0.3889, abs=1e-4)
         client.resume(STOPPED)
@@ -132,7 +132,12 @@ def test_copy_of_a_workspace_never_touches_the_original(workspace, tmp_path, up)
     assert second.said["remarks"][0].startswith(f"The workspace {copy} is a copy of {workspace}, which is still there.")
     before = files_of(workspace / "jobs") | files_of(workspace / "datasets")
     with Client(second.address) as client:
-        assert probabilities(client.models.predict(LINEAR, [FIXTURES / "square.png"], top=3))["square"] > 0.7
+        assert (
+            probabilities(client.models.predict(LINEAR, [FIXTURES / "square.png"], top=3, checkpoint="latest"))[
+                "square"
+            ]
+            > 0.7
+        )
         evaluated = client.evaluations.create(LINEAR, split="test")
         assert client.wait(evaluated["id"], every_s=0.1)["state"] == "done"
         target = client.download(LINEAR, tmp_path / "linear.tar.gz")

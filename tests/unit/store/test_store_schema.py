@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -57,7 +58,9 @@ def test_an_older_database_is_copied_and_migrated(tmp_path: Path) -> None:
         assert store.people.users.count() == 1
         assert store.datasets.facts([job.id]) == {job.id: {}}
         store.jobs.note(job.id, facts={"samples": 3})
-    with closing(sqlite3.connect(tmp_path / "backups" / f"studio.db.before-{REVISIONS[-1]}")) as copy:
+    backup = tmp_path / "backups" / f"studio.db.before-{REVISIONS[-1]}"
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600, "hashes of passwords are in it"
+    with closing(sqlite3.connect(backup)) as copy:
         assert copy.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
         assert copy.execute("SELECT name FROM jobs").fetchall() == [("Old job",)]
     Store.open(path, backup_folder=tmp_path / "backups").close()  # nothing to be done: no further copy

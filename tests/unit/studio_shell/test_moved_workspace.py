@@ -6,23 +6,29 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
 from tests.unit.studio_samples import add_pets
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.datasets.creation import CreationRequest, create_dataset
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import Heartbeat, JobFilter, NewJob, read_heartbeat, write_heartbeat
 from ziggurat.errors import JobError, LostDatabaseError
 from ziggurat.layout import JobFolder
+from ziggurat.records.manifest import ImageForm
 from ziggurat.settings import Settings
-from ziggurat.specs import load_spec
+from ziggurat.specs import load_train_spec
 from ziggurat.workspace.doctor_studio import examine_studio
 from ziggurat.workspace.server_state import make_server_state, running_server, write_server
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.opening import open_studio, reindex, studio_summary
 
-TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "epochs": 3}
+TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "batch_size": 4}
 
 
 def opened(workspace, **options):
@@ -98,9 +104,25 @@ def test_specs_in_a_copy_name_its_own_dataset(original, copy):
     (pets,) = (copy / "datasets").iterdir()
     written = json.loads((job / "spec.json").read_text())["data"]["source"]
     assert not written.startswith(str(copy))
-    assert load_spec(job / "spec.json").data.source == str(pets)
+    assert load_train_spec(job / "spec.json").data.source == str(pets)
     (theirs,) = (original / "jobs").iterdir()
-    assert load_spec(theirs / "spec.json").data.source == str(original / "datasets" / pets.name)
+    assert load_train_spec(theirs / "spec.json").data.source == str(original / "datasets" / pets.name)
+
+
+def test_referenced_uploads_move_with_the_workspace(tmp_path):
+    source = tmp_path / "original" / "uploads" / "pets" / "content"
+    for number in range(4):
+        name = source / ("cat", "dog")[number % 2] / f"{number}.png"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.write_bytes(encode_image(np.full((8, 8, 3), 50 * number, np.uint8), "png"))
+    folder = tmp_path / "original" / "datasets" / "pets"
+    image = ImageForm(encoding="reference")
+    rule = SplitRule(val_share=0.5)
+    asked = CreationRequest(source=str(source), name="pets", rule=rule, image=image, workers=0)
+    create_dataset(asked, folder)
+    (tmp_path / "original").rename(tmp_path / "moved")
+    with Dataset(tmp_path / "moved" / "datasets" / "pets") as dataset:
+        assert [dataset.picture("train", row).shape for row in range(2)] == [(8, 8, 3)] * 2
 
 
 def test_workspace_that_moves_twice_and_back(original, tmp_path):

@@ -131,6 +131,11 @@ def test_an_empty_studio_explains_the_three_steps(visit: Any) -> None:
     assert 'href="/datasets/new"' in answer.text
 
 
+def test_home_page_says_what_is_to_know_of_the_workspace(visit: Any, studio: Studio) -> None:
+    (remark,) = studio.remarks  # the workspace of these tests is a copy
+    assert remark in words_of(visit.get("/").text)
+
+
 def test_the_steps_are_gone_with_the_first_training(visit: Any, train: Callable[..., Any]) -> None:
     train()
     assert "three steps" not in visit.get("/").text
