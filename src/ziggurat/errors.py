@@ -29,8 +29,10 @@ A message has three parts: the rule, what came, and what to do. The tree, with t
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 __all__ = [
     "CheckpointError",
@@ -56,6 +58,7 @@ __all__ = [
     "UsageError",
     "ZigguratError",
     "error_of_family",
+    "memory_error",
     "nearest_names",
 ]
 
@@ -337,6 +340,31 @@ class LostDatabaseError(StorageError):
     """The file of the studio's database was removed or replaced while the studio runs."""
 
     code = "lost_database"
+
+
+_NO_MEMORY: Final = re.compile(
+    "cannot allocate memory|failed to map segment|can't start new thread|can't allocate lock|threading failure"
+    "|memory allocation error",
+    re.IGNORECASE,
+)
+"""What the loader of libraries, the interpreter and the hashing of passwords say where memory is limited."""
+
+
+def memory_error(error: BaseException) -> ZigguratError | None:
+    """Return what is said where memory or threads ran out, as below ``ulimit -v``; None for any other error."""
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        is_refused = isinstance(cause, OSError) and cause.errno == errno.ENOMEM
+        if isinstance(cause, MemoryError) or is_refused or _NO_MEMORY.search(str(cause)):
+            return ZigguratError(
+                "The machine must have enough free memory, and threads, for Ziggurat.",
+                received=f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__,
+                advice="End other programs, or raise the limit of the shell (`ulimit -v`, `ulimit -u`) or container.",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def nearest_names(name: str, known: Iterable[str], *, at_most: int = 3) -> list[str]:

@@ -5,6 +5,7 @@ A job folder::
     JOB/
       spec.json          what was asked (written once, before the worker starts)
       events.jsonl       what happened (append-only; one JSON object a line)
+      last_words.json    space for how the newest attempt ended, reserved for the case that the disk is full
       heartbeat.json     the worker's pulse: process, time, step (replaced atomically)
       worker.lock        held by the living worker, so that two never train in one folder
       stop.json          a stop request, one plain sentence, written by whoever wants the worker to end; whoever starts
@@ -108,6 +109,11 @@ class JobFolder:
     def events(self) -> Path:
         """What happened: append-only, one JSON object a line."""
         return self.path / "events.jsonl"
+
+    @property
+    def last_words(self) -> Path:
+        """Space for how the newest attempt ended, where the file of events cannot take it."""
+        return self.path / "last_words.json"
 
     @property
     def heartbeat(self) -> Path:

@@ -9,8 +9,9 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -18,6 +19,8 @@ from ziggurat.errors import SettingsError, nearest_names
 
 __all__ = [
     "FOLDERS_VARIABLE",
+    "OUTPUT_IS_LOG_VARIABLE",
+    "WORKER_VARIABLES",
     "Secret",
     "SettingDescription",
     "Settings",
@@ -36,11 +39,40 @@ _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
 """Told to the workers of a studio; nobody sets it."""
 
 
-_PORTS: Final = range(65536)
+OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"
+"""Told to a worker whose output goes to the log of its job, so that it says nothing there twice; nobody sets it."""
+
+_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE)
+"""Variables that are no settings."""
+
+WORKER_VARIABLES: Final = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TZDIR", "TMPDIR", "TMP", "TEMP"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_*", "MALLOC_*", "GLIBC_TUNABLES", "VIRTUAL_ENV", "CONDA_*", "PYTHON*"),
+    *("XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "MPLBACKEND", "MPLCONFIGDIR", "OPENCV_*"),
+    *("CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*", "ROCR_*", "ROCM_*", "HIP_*", "HSA_*", "MIOPEN_*"),
+    *("GPU_DEVICE_ORDINAL", "ONEAPI_*", "ONEDNN_*", "DNNL_*", "OMP_*", "GOMP_*", "KMP_*", "MKL_*", "OPENBLAS_*"),
+    *("BLIS_*", "VECLIB_*", "NUMEXPR_*", "NUMBA_*", "TBB_*", "TF_*", "TF2_*", "XLA_*", "KERAS_*", "TORCH_*"),
+    *("PYTORCH_*", "TRITON_*", "GRPC_*"),
+)
+"""Patterns of the environment variables that the workers of a studio get: what programs of this kind are set up by."""
+
+_PROXIES: Final = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+_LOOKS_SECRET: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|TF_VAR", re.IGNORECASE)
+"""Names that look like those of secrets: other programs use the same beginnings, such as Terraform ``TF_``."""
+
+_PORTS: Final = (0, 65535)
+_DAY_S: Final = 24 * 3600
 
 
-def _about(help: str, *choices: str, kind: type = str, verb: str = "") -> dict[str, Any]:  # noqa: A002
-    return {"help": help, "choices": choices, "kind": kind, "verb": verb}
+def _about(
+    help: str,  # noqa: A002
+    *choices: str,
+    kind: type = str,
+    verb: str = "",
+    has_flag: bool = True,
+    bounds: tuple[int, int] = _PORTS,
+) -> dict[str, Any]:
+    return {"help": help, "choices": choices, "kind": kind, "verb": verb, "has_flag": has_flag, "bounds": bounds}
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +103,7 @@ class Settings:
     ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
     ``is_for_others`` is no setting: it says that this process works for the people of a studio, and not for who
     started it. The studio says so to its workers. Nor is ``offered_folders``: the folders of this machine below which
-    it may read for them; None for all.
+    it may read for them; None for all. Nor is ``output_is_log``: whether the output goes to the log of its job.
     """
 
     workspace: Path = field(
@@ -136,9 +168,54 @@ class Settings:
             verb="up",
         ),
     )
+    stop_grace_s: int = field(
+        default=120,
+        metadata=_about(
+            "Seconds without progress after which a worker that was asked to stop gets SIGTERM; usually 30 to 600.",
+            kind=int,
+            has_flag=False,
+            bounds=(1, _DAY_S),
+        ),
+    )
+    kill_grace_s: int = field(
+        default=30,
+        metadata=_about(
+            "Seconds without progress after SIGTERM until a worker is killed; usually 10 to 120.",
+            kind=int,
+            has_flag=False,
+            bounds=(1, _DAY_S),
+        ),
+    )
+    build_limit_s: int = field(
+        default=600,
+        metadata=_about(
+            "Seconds that building a network may take before its job fails; 0 for no limit.",
+            kind=int,
+            has_flag=False,
+            bounds=(0, _DAY_S),
+        ),
+    )
+    log_limit_mib: int = field(
+        default=64,
+        metadata=_about(
+            "Size in MiB to which the log of a job may grow; its beginning and its newest end are kept.",
+            kind=int,
+            has_flag=False,
+            bounds=(1, 1 << 20),
+        ),
+    )
+    worker_environment: str = field(
+        default="",
+        metadata=_about(
+            "Further environment variables of the studio that its workers get, such as HF_HOME or AWS_*.",
+            kind=tuple,
+            has_flag=False,
+        ),
+    )
     origins: Mapping[str, str] = field(default_factory=dict)
     is_for_others: bool = False
     offered_folders: tuple[str, ...] | None = None
+    output_is_log: bool = False
 
     def token_for(self, server: str) -> str:
         """Return the secret to send to a studio; empty where ``server`` says that the token is another one's."""
@@ -157,11 +234,13 @@ class SettingDescription:
     Args:
         name: its key in the file.
         variable: its environment variable.
-        flag: its command-line flag, behind the verb that takes it where that is one alone, as in ``up --port``.
+        flag: its command-line flag, behind the verb that takes it where that is one alone, as in ``up --port``; empty
+            where it has none.
         help: one sentence.
         choices: the values it may have; empty where it is free.
         default: the value where nobody sets one.
         kind: type of the value.
+        bounds: the smallest and the largest value of a whole number.
     """
 
     name: str
@@ -171,6 +250,7 @@ class SettingDescription:
     choices: tuple[str, ...]
     default: Any
     kind: type
+    bounds: tuple[int, int] = _PORTS
 
 
 def describe_settings() -> list[SettingDescription]:
@@ -179,15 +259,20 @@ def describe_settings() -> list[SettingDescription]:
         SettingDescription(
             name=part.name,
             variable=_PREFIX + part.name.upper(),
-            flag=" ".join(filter(None, (part.metadata["verb"], "--" + part.name.replace("_", "-")))),
+            flag=_flag(part.name, part.metadata["verb"]) if part.metadata["has_flag"] else "",
             help=part.metadata["help"],
             choices=part.metadata["choices"],
             default=part.default,
             kind=part.metadata["kind"],
+            bounds=part.metadata["bounds"],
         )
         for part in fields(Settings)
         if part.metadata
     ]
+
+
+def _flag(name: str, verb: str) -> str:
+    return " ".join(filter(None, (verb, "--" + name.replace("_", "-"))))
 
 
 def load_settings(
@@ -217,6 +302,7 @@ def load_settings(
         origins=origins,
         is_for_others=bool(variables.get(_OTHERS_VARIABLE)),
         offered_folders=_folders(variables),
+        output_is_log=bool(variables.get(OUTPUT_IS_LOG_VARIABLE)),
     )
 
 
@@ -225,12 +311,19 @@ def child_environment(
 ) -> dict[str, str]:
     """Return the environment for a child process that shall have the same settings.
 
+    Where it works for the users of a studio, it gets the variables in ``WORKER_VARIABLES`` and those that the setting
+    ``worker_environment`` names, and no others: the environment of a server may hold the credentials of other programs.
+
     Args:
         settings: of this process.
         environment: the environment variables; those of the process where it is not given.
         with_secrets: whether it gets token and database too: workers run the code of networks, and do not.
     """
     variables = dict(os.environ if environment is None else environment)
+    if settings.is_for_others and not with_secrets:
+        named = settings.worker_environment.split(",")
+        variables = {name: value for name, value in variables.items() if _is_for_workers(name, value, named)}
+    variables.pop(OUTPUT_IS_LOG_VARIABLE, None)
     for setting in describe_settings():
         if setting.kind is Secret and not with_secrets:
             variables.pop(setting.variable, None)
@@ -247,6 +340,21 @@ def child_environment(
 def _folders(variables: Mapping[str, str]) -> tuple[str, ...] | None:
     text = variables.get(FOLDERS_VARIABLE)
     return tuple(json.loads(text)) if text else None
+
+
+def _is_for_workers(name: str, value: str, named: Sequence[str]) -> bool:
+    """Return whether the worker of a studio gets a variable.
+
+    Args:
+        name: of the variable.
+        value: of the variable.
+        named: patterns of the setting ``worker_environment``; what they name is passed on whatever it holds.
+    """
+    if name.startswith(_PREFIX) or any(fnmatchcase(name, pattern) for pattern in named):
+        return True
+    if _LOOKS_SECRET.search(name) or (name.lower() in _PROXIES and "@" in value):
+        return False
+    return name.lower() in _PROXIES or any(fnmatchcase(name, pattern) for pattern in WORKER_VARIABLES)
 
 
 def _as_variable(value: Any) -> str:
@@ -305,7 +413,7 @@ def _from_variables(variables: Mapping[str, str]) -> _Found:
     names = {setting.variable: setting.name for setting in describe_settings()}
     found = {}
     for variable, value in variables.items():
-        if not variable.startswith(_PREFIX) or variable in (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE):
+        if not variable.startswith(_PREFIX) or variable in _INTERNAL:
             continue
         if variable not in names:
             raise _unknown(f"The environment variable `{variable}`", variable, [*names, _FILE_VARIABLE])
@@ -345,16 +453,25 @@ def _parsed(setting: SettingDescription, value: Any) -> Any:
     if setting.kind is Path:
         return Path(value) if isinstance(value, str | Path) and str(value) else None
     if setting.kind is int:
-        return _port(value)
+        return _whole_number(value, setting.bounds)
+    if setting.kind is tuple:
+        return _names(value)
     if setting.choices:
         return value if value in setting.choices else None
     return setting.kind(value) if isinstance(value, str) else None
 
 
-def _port(value: Any) -> int | None:
+def _whole_number(value: Any, bounds: tuple[int, int]) -> int | None:
     text = str(value)
-    is_one = not isinstance(value, bool) and text.isascii() and text.isdigit() and len(text) <= 5
-    return int(text) if is_one and int(text) in _PORTS else None
+    is_one = not isinstance(value, bool) and text.isascii() and text.isdigit() and len(text) <= 9
+    return int(text) if is_one and bounds[0] <= int(text) <= bounds[1] else None
+
+
+def _names(value: Any) -> str | None:
+    """Return a list, or a text with commas between, as such a text; None where one is no name of a variable."""
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [None]
+    names = [part.strip() if isinstance(part, str) else "?" for part in parts]
+    return ",".join(filter(None, names)) if all(re.fullmatch(r"[\w*]*", name) for name in names) else None
 
 
 _WORDS: Final[dict[str, bool]] = {
@@ -369,7 +486,9 @@ def _rule(setting: SettingDescription) -> str:
     if setting.kind is Path:
         return "a path"
     if setting.kind is int:
-        return f"a whole number from 0 to {_PORTS[-1]}"
+        return f"a whole number from {setting.bounds[0]} to {setting.bounds[1]}"
+    if setting.kind is tuple:
+        return "a list of names of environment variables, in which `*` stands for anything"
     if not setting.choices:
         return "a text"
     return ", ".join(f"`{choice}`" for choice in setting.choices[:-1]) + f" or `{setting.choices[-1]}`"

@@ -68,7 +68,7 @@ def settings_page() -> str:
         (
             f"`{setting.name}`",
             f"`{setting.variable}`",
-            f"`{setting.flag}`",
+            code(setting.flag),
             code(str(setting.default)),
             code(", ".join(setting.choices)),
             cell(setting.help),

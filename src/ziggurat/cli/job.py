@@ -28,7 +28,6 @@ __all__ = ["job"]
 _PAGE: Final = 200
 
 _ACTIONS: Final = {
-    "stop": "Ask the workers of jobs to save and end, or take the jobs out of the queue.",
     "pause": "Save jobs and free their devices; `resume` goes on at the exact step.",
     "resume": "Put jobs that were stopped, paused or failed back into the queue.",
     "retry": "Put jobs that failed back into the queue.",
@@ -106,6 +105,21 @@ def job_show(application: Application, job_id: str, **studio: Any) -> None:
     application.output.document(found, _job_text(found, application.output))
 
 
+@job.command("stop")
+@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
+@click.option("--now", is_flag=True, help="Kill their workers; what is in no checkpoint is lost.")
+@reaches_studio
+@click.pass_obj
+def job_stop(application: Application, job_ids: tuple[str, ...], now: bool, **studio: Any) -> int:
+    """Ask the workers of jobs to save and end, or take the jobs out of the queue.
+
+    A worker that does not end is ended by force after a time without progress; `job show` says when. Exit code 10 where
+    that was not possible for one of them.
+    """
+    with studio_client(application, studio) as client:
+        return _for_each(application, client, job_ids, lambda job_id: client.stop(job_id, now=now))
+
+
 def _add_action(name: str, text: str) -> None:
     @job.command(name, help=f"{text}\n\nExit code 10 where that was not possible for one of them.")
     @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
@@ -150,12 +164,13 @@ def job_wait(application: Application, job_id: str, time_limit: float | None, **
 
 @job.command("log")
 @click.argument("job_id", metavar="ID", type=JobId())
+@click.option("--whole", is_flag=True, help="All of it, and not just its end.")
 @reaches_studio
 @click.pass_obj
-def job_log(application: Application, job_id: str, **studio: Any) -> None:
+def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -> None:
     """Show the end of the worker's log of the job ID."""
     with studio_client(application, studio) as client:
-        text = client.log(job_id)
+        text = client.log(job_id, whole=whole)
     application.output.document({"text": text}, text)
 
 

@@ -15,7 +15,7 @@ import click
 from ziggurat import __version__
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import LazyGroup, Verb
-from ziggurat.errors import UsageError, ZigguratError, nearest_names
+from ziggurat.errors import UsageError, ZigguratError, memory_error, nearest_names
 from ziggurat.logs import set_up_logging
 from ziggurat.plugins import PluginCatalogue
 from ziggurat.settings import Secret, describe_settings
@@ -134,7 +134,7 @@ def _show(error: ZigguratError, cause: BaseException, application: Application) 
 
 
 def _unexpected(error: Exception) -> ZigguratError:
-    return ZigguratError(
+    return memory_error(error) or ZigguratError(
         "Ziggurat itself must not fail like this.",
         received=f"{type(error).__name__}: {error}",
         advice="Call it as `ziggurat --debug …` for the traceback, and report it.",

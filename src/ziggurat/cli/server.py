@@ -23,6 +23,7 @@ from ziggurat.cli.studio_text import studio_text
 from ziggurat.entities.rights import private_files
 from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.ports import address_of, take_port
+from ziggurat.workspace.private_process import make_process_private
 from ziggurat.workspace.server_state import (
     end_server,
     forget_server,
@@ -221,6 +222,7 @@ def serve_studio(
         browser: whether one is opened; None for where it can be.
         begin: called with studio and address once requests are answered; returns the address of what is shown first.
     """
+    make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
     serving = studio_module(f"{_API}.serving")
     is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
     prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)

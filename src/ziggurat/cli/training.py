@@ -64,11 +64,19 @@ def resume(application: Application, folder: Path, detach: bool) -> int:
 @click.command(cls=Command)
 @_FOLDER
 @click.option("--reason", default="asked to stop by `ziggurat stop`", help="One sentence for the record.")
+@click.option("--now", is_flag=True, help="Kill its worker, and all that it started; what is in no checkpoint is lost.")
 @click.pass_obj
-def stop(application: Application, folder: Path, reason: str) -> None:
-    """Ask the job in FOLDER to save and end. It can be resumed."""
-    status = open_workspace(application).stop(folder, reason)
-    application.output.document(status.as_dict(), f"{folder}: asked to save and end.")
+def stop(application: Application, folder: Path, reason: str, now: bool) -> None:
+    """Ask the job in FOLDER to save and end. It can be resumed.
+
+    A studio ends by force a worker that does not end; without one, call it again with --now.
+    """
+    status = open_workspace(application).stop(folder, reason, now=now)
+    if now:
+        text = f"{folder}: ended by force."
+    else:
+        text = f"{folder}: asked to save and end. If it does not end: ziggurat stop {folder} --now"
+    application.output.document(status.as_dict(), text)
 
 
 def execute(application: Application, folder: Path, *, detach: bool = False) -> int:

@@ -93,9 +93,15 @@ class Client:
             if not page["jobs"] or offset >= page["total"]:
                 return
 
-    def log(self, job_id: str) -> str:
-        """Return the end of the worker's log."""
-        return self._connection.ask("GET", f"/jobs/{job_id}/log")["text"]
+    def log(self, job_id: str, *, whole: bool = False) -> str:
+        """Return the end of the worker's log, or all of it."""
+        place = f"/jobs/{job_id}/log"
+        part = self._connection.ask("GET", place)
+        texts = [part["text"]]
+        while whole and part["start"]:
+            part = self._connection.ask("GET", place, params={"before": part["start"], "at_most_bytes": 1 << 20})
+            texts.append(part["text"])
+        return "".join(reversed(texts))
 
     def messages(self, job_id: str) -> list[dict[str, Any]]:
         """Return what the worker said to people."""
@@ -153,9 +159,9 @@ class Client:
         """Change ``name``, ``notes``, ``project``, ``tags`` or ``priority`` of a job."""
         return self._connection.ask("PATCH", f"/jobs/{job_id}", json=given(changes))
 
-    def stop(self, job_id: str) -> dict[str, Any]:
-        """Ask the worker to save and end, or take the job out of the queue."""
-        return self._connection.ask("POST", f"/jobs/{job_id}/stop")
+    def stop(self, job_id: str, *, now: bool = False) -> dict[str, Any]:
+        """Ask the worker to save and end, or take the job out of the queue; with ``now``, kill the worker."""
+        return self._connection.ask("POST", f"/jobs/{job_id}/stop", params={"now": True} if now else {})
 
     def pause(self, job_id: str) -> dict[str, Any]:
         """Save, and free the device; ``resume`` goes on at the exact step."""

@@ -96,6 +96,7 @@ class Trainer:
         self.steps_per_epoch = _steps_per_epoch(batches, steps_per_epoch)
         self.callbacks: list[Callback] = [*callbacks, *monitors]
         self.monitors = Monitors(monitors, self, clock)
+        self._clock = clock
         self.max_epoch = 0
         self.epoch_num = 0
         self.global_step = 0
@@ -105,6 +106,7 @@ class Trainer:
         self.stop_reason: str | None = None
         self.finish_reason: str | None = None
         self.is_waiting = False
+        self.progressed_at = 0.0
         self._steps_before_load = 0
         self._in_epoch = False
         self._is_set_up = False
@@ -139,6 +141,10 @@ class Trainer:
         if self.is_waiting and self.stop_reason is not None:
             self.is_waiting = False
             raise _BreakOff
+
+    def note_progress(self) -> None:
+        """Say that slow work between steps goes on, so that nobody takes the training for hung."""
+        self.progressed_at = self._clock()
 
     def finish(self, reason: str) -> None:
         """Declare the training complete: it ends within one step and is not resumed."""

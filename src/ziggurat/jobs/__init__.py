@@ -1,6 +1,7 @@
 """Owns jobs from submission to end: the table of their states, the plan, executors, and the supervisor."""
 
 from ziggurat.jobs.disk import Retention
+from ziggurat.jobs.escalation import StopGrace
 from ziggurat.jobs.executor import Ended, Executor, Handle, Running
 from ziggurat.jobs.executors import LocalExecutor
 from ziggurat.jobs.notices import Hub, Notice, Subscription
@@ -17,6 +18,7 @@ __all__ = [
     "Notice",
     "Retention",
     "Running",
+    "StopGrace",
     "Subscription",
     "Supervisor",
     "Waiting",

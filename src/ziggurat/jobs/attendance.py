@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.changes import Changes
 from ziggurat.jobs.ending import Ending, ending_of, last_words
+from ziggurat.jobs.escalation import Escalation, StopGrace, plain_reason
 from ziggurat.jobs.executor import Ended, Executor, Handle
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.tail import Tail
@@ -24,6 +26,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 _UNREADABLE_FOR_S: Final = 60.0
 """So long the end of a job waits for events that cannot be read."""
+
+_ENDED_BY_FORCE: Final = (None, -signal.SIGTERM, -signal.SIGKILL)
+"""Exit codes of a worker that was asked to stop and then killed; None where another process had started it."""
 
 _NOT_BEGUN: Final = "the studio ended before its worker was started"
 
@@ -37,12 +42,14 @@ class _Attended:
         begin_offset: size of the events file when it was started; None where that was another process's doing.
         ended_since: when its end was seen first; None while it is alive.
         killed_by: reason why it was ended at once; empty where it was not.
+        escalation: how far its end was enforced; None where nobody asked it to stop.
     """
 
     handle: Handle | None = None
     begin_offset: int | None = None
     ended_since: float | None = None
     killed_by: str = ""
+    escalation: Escalation | None = None
 
 
 class Attendance:
@@ -53,13 +60,17 @@ class Attendance:
         executor: knows their processes.
         changes: changes their states.
         host: name of this machine.
+        grace: how long a worker that was asked to stop may show no progress.
     """
 
-    def __init__(self, store: JobStore, executor: Executor, changes: Changes, host: str) -> None:
+    def __init__(
+        self, store: JobStore, executor: Executor, changes: Changes, host: str, grace: StopGrace | None = None
+    ) -> None:
         self._store = store
         self._executor = executor
         self._changes = changes
         self._host = host
+        self._grace = grace or StopGrace()
         self._attended: dict[str, _Attended] = {}
         self.tail = Tail(store, lambda job_id, offset: changes.tell("events", job_id, offset))
         self.problems: dict[str, str] = {}
@@ -107,6 +118,15 @@ class Attendance:
             self._executor.ask_to_stop(handle, reason)
         elif Path(job.folder).is_dir():
             write_whole(JobFolder(Path(job.folder)).stop_request, reason.strip() + "\n", "The stop request")
+
+    def hurry(self, job: Job) -> None:
+        """Do at the next look what comes next for a worker that does not stop: SIGTERM, then SIGKILL."""
+        self._escalation(job).is_hurried = True
+
+    def forced_end(self, job_id: str) -> float | None:
+        """Return when more force will be used on a job that does not stop, in seconds since 1970; None for never."""
+        attended = self._attended.get(job_id)
+        return None if attended is None or attended.escalation is None else attended.escalation.due
 
     def kill(self, job: Job, reason: str) -> None:
         """End the worker of a job at once; the next look notes that it stopped.
@@ -169,6 +189,7 @@ class Attendance:
         if ended is None:
             self._note_health(job, now)
             self._carry_requests(job)
+            self._enforce(job, now)
             return
         attended = self._attended.get(job.id)
         if attended is None:
@@ -193,7 +214,28 @@ class Attendance:
         if job.state == "running" and reason is not None:
             self._changes.apply(job, "stop", reason=reason)  # somebody asked by the shell
         elif job.state == "stopping" and reason is None:
-            self.ask_to_stop(job, job.reason or "asked to stop")
+            self.ask_to_stop(job, plain_reason(job.reason) or "asked to stop")
+
+    def _enforce(self, job: Job, now: float) -> None:
+        """End a worker that was asked to stop and does not."""
+        attended = self._attended.get(job.id)
+        if job.state != "stopping" or attended is None or attended.handle is None or attended.killed_by:
+            return
+        escalation = self._escalation(job)
+        reason, due = plain_reason(job.reason), escalation.look(JobFolder(Path(job.folder)), now)
+        if due == "terminate":
+            _LOG.warning("job %s does not stop: its worker gets SIGTERM", job.id)
+            self._executor.terminate(attended.handle)
+        elif due == "kill":
+            _LOG.warning("job %s does not stop: its worker is killed", job.id)
+            self.kill(job, f"{reason}, by force: its worker did not end when it was asked to")
+            return
+        self._changes.note(job, {"reason": escalation.reason(reason, now)})
+
+    def _escalation(self, job: Job) -> Escalation:
+        attended = self._attended.setdefault(job.id, _Attended())
+        attended.escalation = attended.escalation or Escalation(self._grace)
+        return attended.escalation
 
     def _note_end(self, job: Job, ended: Ended, attended: _Attended, now: float) -> None:
         folder = JobFolder(Path(job.folder))
@@ -201,6 +243,9 @@ class Attendance:
         ending = ending_of(folder, ended.exit_code, words)
         if words is None and attended.killed_by:
             ending = Ending(event="end_stopped", reason=attended.killed_by, exit_code=ended.exit_code)
+        elif words is None and ended.exit_code in _ENDED_BY_FORCE and (asked := _asked_to_stop(job, folder)):
+            reason = f"{asked}, by force: its worker ended before it had saved"
+            ending = Ending(event="end_stopped", reason=reason, exit_code=ended.exit_code)
         elif words is None and self._never_began(job, folder):
             self._changes.apply(job, "not_begun", started=None, reason=_NOT_BEGUN, health="", devices=())
             self.forget(job.id)
@@ -221,14 +266,24 @@ class Attendance:
         try:
             act()
             problem = self.tail.problem(job.id)
-            self.problems.update({job.id: problem} if problem else {})
-            if not problem:
-                self.problems.pop(job.id, None)
         except (ZigguratError, OSError) as error:
-            self.problems[job.id] = str(error)
+            problem = str(error)
         except Exception as error:  # the others must be attended to all the same
-            self.problems[job.id] = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
             _LOG.exception("job %s cannot be attended to", job.id)
+        if problem:
+            self.problems[job.id] = self._with_end(job, problem)
+        else:
+            self.problems.pop(job.id, None)
+
+    def _with_end(self, job: Job, problem: str) -> str:
+        """Return a problem with the cause of the worker's end, which the store does not know yet."""
+        attended = self._attended.get(job.id)
+        if attended is None or attended.ended_since is None:
+            return problem
+        words = last_words(JobFolder(Path(job.folder)), since=job.started or 0.0, from_offset=attended.begin_offset)
+        said = words.reason or words.outcome if words is not None else "its log may say why"
+        return f"its worker has ended ({said}); this cannot be noted: {problem}"
 
 
 def stop_reason(folder: JobFolder) -> str | None:
@@ -237,6 +292,11 @@ def stop_reason(folder: JobFolder) -> str | None:
         return folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
     except OSError:
         return None
+
+
+def _asked_to_stop(job: Job, folder: JobFolder) -> str:
+    """Return why a worker that is gone had been asked to stop; empty where it had not."""
+    return plain_reason(job.reason) if job.state == "stopping" else stop_reason(folder) or ""
 
 
 def _columns(job: Job, ending: Ending, now: float) -> dict[str, Any]:

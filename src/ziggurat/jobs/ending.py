@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import EXIT_STOPPED
+from ziggurat.entities.last_words import read_last_words
 from ziggurat.errors import JobError
 from ziggurat.events import AttemptEnded, AttemptStarted, Event, decode_event
 from ziggurat.jobs.sound_events import is_sound
@@ -20,6 +23,12 @@ LOST_REASON: Final = "the worker ended without a word: it was killed, or its mac
 
 _LOOKED_AT_BYTES: Final = 1 << 20
 _LONGEST_REASON: Final = 500
+
+_TIMED_OUT: Final = "Timeout ("
+_STACK: Final = ("Thread 0x", "Current thread 0x")
+_PLACE: Final = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in ')
+_INSTALLED: Final = re.compile(r"[/\\](site-packages|lib[/\\]python3|ziggurat[/\\](backends|worker|engine))[/\\.]|^<")
+"""Files that are not the user's, in the stacks of ``faulthandler``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +82,12 @@ def last_words(folder: JobFolder, *, since: float, from_offset: int | None = Non
         at -= len(line)
         event = _decoded(line)
         if isinstance(event, AttemptStarted) or (from_offset is not None and at < from_offset):
-            return None
+            break
         if isinstance(event, AttemptEnded):
-            return event if from_offset is not None or event.time >= since else None
-    return None
+            if from_offset is not None or event.time >= since:
+                return event
+            break
+    return read_last_words(folder.last_words, since)  # the disk may have been full
 
 
 def _lost_reason(folder: JobFolder, exit_code: int | None) -> str:
@@ -100,10 +111,22 @@ def _signal_name(number: int) -> str:
 
 def _last_error(log: Path) -> str:
     _, data = _end_of(log)
-    for line in reversed(data.decode(errors="replace").splitlines()):
+    lines = data.decode(errors="replace").splitlines()
+    for number, line in reversed(list(enumerate(lines))):
         if line.startswith("Error: "):
             return line.removeprefix("Error: ")[:_LONGEST_REASON]
+        if line.startswith(_TIMED_OUT):
+            return _build_hung(lines[number:])
     return ""
+
+
+def _build_hung(lines: Sequence[str]) -> str:
+    """Return what is said of a worker that the interpreter's own watchdog ended: it watches nothing but the build."""
+    main = max((number for number, line in enumerate(lines) if line.startswith(_STACK)), default=0)
+    places = [found for line in lines[main:] if (found := _PLACE.match(line)) is not None]
+    users = [found for found in places if not _INSTALLED.search(found["file"])] or places
+    where = f": it hung at {users[0]['file']}, line {users[0]['line']}" if users else ""
+    return f"building the network took longer than `build_limit_s` allows{where}"[:_LONGEST_REASON]
 
 
 def _end_of(path: Path) -> tuple[int, bytes]:

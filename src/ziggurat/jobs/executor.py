@@ -24,12 +24,16 @@ class Handle:
         pid: its process.
         host: its machine.
         birth: what tells the process from a later one with the same number, as the executor sees fit.
+        shim: process that started the worker and ends once nothing of it is left; None where there is none.
+        shim_birth: the same of that process.
     """
 
     folder: Path
     pid: int
     host: str
     birth: float
+    shim: int | None = None
+    shim_birth: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,15 @@ class Executor(Protocol):
         """
         ...
 
+    def terminate(self, handle: Handle) -> None:
+        """Send the worker SIGTERM, or what comes near it there; one that has ended is no error."""
+        ...
+
     def kill(self, handle: Handle) -> None:
-        """End the worker and everything that it started, at once; where it has ended, what it left behind."""
+        """End the worker and everything that it started, at once; where it has ended, what it left behind.
+
+        That includes processes that left its process group and its session.
+        """
         ...
 
     def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:

@@ -21,6 +21,7 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.attendance import Attendance
 from ziggurat.jobs.changes import Changes
 from ziggurat.jobs.disk import Retention
+from ziggurat.jobs.escalation import StopGrace, plain_reason
 from ziggurat.jobs.executor import Executor
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.jobs.notices import Hub
@@ -46,8 +47,8 @@ class Supervisor:
         workspace: folder of everything; no other supervisor may be at work in it.
         resources: returns what the machine has for jobs, whoever holds it.
         environment: returns the variables of a job's worker, besides those of the executor.
-        hub: passes notices on.
         retention: what is kept.
+        grace: how long a worker that was asked to stop may show no progress before it is ended by force.
 
     Raises:
         JobError: where another supervisor is at work in the workspace.
@@ -62,18 +63,18 @@ class Supervisor:
         *,
         resources: Callable[[], Resources],
         environment: Callable[[Job], Mapping[str, str]] = lambda job: {},
-        hub: Hub | None = None,
         retention: Retention | None = None,
+        grace: StopGrace | None = None,
     ) -> None:
         self._single = SupervisorLock(workspace)
         host = socket.gethostname()
-        self.hub = hub or Hub()
+        self.hub = Hub()
         self._store = store
         self._executor = executor
         self._resources = resources
         self._lock = threading.RLock()
         self._changes = Changes(store, self.hub)
-        self._attendance = Attendance(store, executor, self._changes, host)
+        self._attendance = Attendance(store, executor, self._changes, host, grace)
         self._starter = Starter(
             store, executor, self._changes, self._attendance, environment=environment, host=host, lock=self._lock
         )
@@ -170,6 +171,9 @@ class Supervisor:
 
     def stop(self, job_id: str, reason: str = "asked to stop", *, at_once: bool = False) -> None:
         """Ask a job to save and end; one in the queue leaves it.
+
+        A worker that does not end gets SIGTERM after a grace period, and is killed after a further one. Asked again,
+        the next of these comes at once.
 
         Args:
             job_id: of the job.
@@ -273,6 +277,10 @@ class Supervisor:
         """Return why each job of the queue waits, by its id, as of the newest plan."""
         return self._starter.waiting
 
+    def forced_end(self, job_id: str) -> float | None:
+        """Return when a worker that does not stop is next forced to, in seconds since 1970; None where it is not."""
+        return self._attendance.forced_end(job_id)
+
     def problems(self) -> dict[str, str]:
         """Return what goes wrong at the moment: by the id of a job, or by an empty id where it is no single job."""
         return {**self._attendance.problems, **({"": self._problem} if self._problem else {})}
@@ -286,10 +294,15 @@ class Supervisor:
 
     def _end(self, job_id: str, event: str, reason: str, *, at_once: bool = False) -> None:
         with self._lock:
-            job = self._changes.request(job_id, event, paused=event == "pause", reason=reason)
+            before = self._store.jobs.get(job_id)
+            is_again = before.state == "stopping" and before.paused == (event == "pause")
+            said = plain_reason(before.reason) if is_again else reason
+            job = self._changes.request(job_id, event, paused=event == "pause", reason=said)
             try:
                 if job.is_active and at_once:
                     self._attendance.kill(job, reason)
+                elif job.is_active and is_again:
+                    self._attendance.hurry(job)
                 elif job.is_active:
                     self._attendance.ask_to_stop(job, reason)
             finally:

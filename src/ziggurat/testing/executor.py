@@ -24,7 +24,7 @@ from ziggurat.layout import JobFolder
 __all__ = ["STAND_IN", "ExecutorConformance"]
 
 STAND_IN = """
-import json, os, socket, subprocess, sys, time
+import json, os, signal, socket, subprocess, sys, time
 
 folder = sys.argv[-1]
 asked = json.load(open(os.path.join(folder, "spec.json")))
@@ -41,11 +41,26 @@ def beat():
     write("heartbeat.json", {"pid": os.getpid(), "host": socket.gethostname(), "time": time.time()})
 
 
+def escaped():
+    # A process that leaves group, session, parent and environment of this one.
+    said, says = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        child = subprocess.Popen(["sleep", "60"], env={}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.write(says, b"%d" % child.pid)
+        os._exit(0)
+    os.wait()
+    return int(os.read(said, 20))
+
+
 print("begun", flush=True)
 if asked.get("beats", True):
     beat()
 child = subprocess.Popen(["sleep", "60"]).pid if asked.get("has_child") else None
-write("said.json", {"pid": os.getpid(), "child": child, "environment": dict(os.environ)})
+away = escaped() if asked.get("has_escaped") else None
+if asked.get("is_deaf"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+write("said.json", {"pid": os.getpid(), "child": child, "away": away, "environment": dict(os.environ)})
 last = time.time() + asked.get("for_s", 0)
 while time.time() < last:
     if os.path.exists(os.path.join(folder, "stop.json")):
@@ -53,7 +68,10 @@ while time.time() < last:
     time.sleep(0.01)
 os._exit(asked.get("exit_code", 0))
 """
-"""Text of the stand-in. Its ``spec.json``: ``for_s`` until it ends, ``exit_code``, ``has_child``, ``beats``."""
+"""Text of the stand-in.
+
+Its ``spec.json``: ``for_s`` until it ends, ``exit_code``, ``has_child``, ``has_escaped``, ``is_deaf``, ``beats``.
+"""
 
 _LONG_S = 30
 
@@ -76,7 +94,7 @@ class ExecutorConformance(ABC):
         """Leave no worker behind, whatever the test found."""
         for path in [path for folder in self._folders for path in folder.glob("job*/said.json")]:
             said = json.loads(path.read_text())
-            _end([said["pid"], said["child"]])
+            _end([said["pid"], said["child"], said["away"]])
 
     def test_a_worker_ends_by_itself(self, tmp_path: Path) -> None:
         """Its exit code comes back, again and again."""
@@ -152,6 +170,42 @@ class ExecutorConformance(ABC):
         child = self._said(tmp_path)["child"]
         self._wait_for_end(executor, handle)
         self._wait(lambda: not _is_alive(child))
+
+    def test_a_process_that_escaped_ends_with_it(self, tmp_path: Path) -> None:
+        """One that left group, session and parent is no exception: after the worker's own end, and after a kill."""
+        executor = self._made(tmp_path)
+        for name, for_s in (("job1", 0), ("job2", _LONG_S)):
+            handle = executor.start(_job(tmp_path, name, for_s=for_s, has_escaped=True), (), {})
+            away = self._said(tmp_path, name)["away"]
+            if for_s:
+                executor.kill(handle)
+            assert self._wait_for_end(executor, handle) == (-9 if for_s else 0)
+            assert not _is_alive(away)
+
+    def test_one_that_escaped_from_an_adopted_worker_ends_too(self, tmp_path: Path) -> None:
+        """Whoever started the worker may be gone."""
+        folder = _job(tmp_path, for_s=_LONG_S, has_escaped=True)
+        self._made(tmp_path).start(folder, (), {})
+        away = self._said(tmp_path)["away"]
+        other = self._made(tmp_path)
+        handle = other.adopt(folder, read_heartbeat(JobFolder(folder).heartbeat))
+        other.kill(handle)
+        self._wait_for_end(other, handle)
+        assert not _is_alive(away)
+
+    def test_terminated_it_may_end_or_not(self, tmp_path: Path) -> None:
+        """By SIGTERM, which a worker may ignore; a kill is not to be ignored."""
+        executor = self._made(tmp_path)
+        usual = executor.start(_job(tmp_path, "job1", for_s=_LONG_S), (), {})
+        deaf = executor.start(_job(tmp_path, "job2", for_s=_LONG_S, is_deaf=True), (), {})
+        for name, handle in (("job1", usual), ("job2", deaf)):
+            self._said(tmp_path, name)
+            executor.terminate(handle)
+        assert self._wait_for_end(executor, usual) == -15
+        executor.terminate(usual)  # it has ended: nothing happens
+        assert not _has_ended(executor.poll(deaf))
+        executor.kill(deaf)
+        assert self._wait_for_end(executor, deaf) == -9
 
     def test_another_executor_adopts_it(self, tmp_path: Path) -> None:
         """By its heartbeat; and it can ask it, poll it, and kill it."""

@@ -132,7 +132,7 @@ def evaluation_state(studio: Studio, job: Job) -> EvaluationState:
     return EvaluationState(
         job=job,
         model=studio.jobs.some([job.parent]).get(job.parent) if job.parent else None,
-        actions=[each for each in actions_of(job) if each.name in ("stop", "retry")],
+        actions=[each for each in actions_of(job) if each.name in ("stop", "stop_now", "retry")],
         failure=failure_of(job),
     )
 

@@ -18,6 +18,7 @@ __all__ = ["Choice", "Outcome", "Refused", "carry_out", "change_of", "named_tags
 _SHOWN: Final = 20
 _DONE: Final = {
     "stop": ("was asked to stop", "were asked to stop"),
+    "stop_now": ("was ended", "were ended"),
     "pause": ("was asked to pause", "were asked to pause"),
     "resume": ("is in the queue again", "are in the queue again"),
     "retry": ("is in the queue again", "are in the queue again"),

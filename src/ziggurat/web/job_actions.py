@@ -9,19 +9,21 @@ from ziggurat.entities import Job
 
 __all__ = ["ACTIONS", "JobAction", "actions_of", "why_no_learning_rate"]
 
-ACTIONS: Final = ("stop", "pause", "resume", "retry")
+ACTIONS: Final = ("stop", "pause", "stop_now", "resume", "retry")
 """What is asked for by one button, without anything to fill in."""
 
 _STATES: Final = {
     "stop": ("queued", "running"),
     "pause": ("queued", "running"),
+    "stop_now": ("stopping",),
     "resume": ("stopped",),
     "retry": ("failed",),
 }
-_TITLES: Final = {"stop": "Stop", "pause": "Pause", "resume": "Resume", "retry": "Retry"}
+_TITLES: Final = {"stop": "Stop", "pause": "Pause", "stop_now": "Stop now", "resume": "Resume", "retry": "Retry"}
 _HINTS: Final = {
     "stop": "Saves a checkpoint and ends; it can be resumed.",
     "pause": "Saves a checkpoint and frees its devices; Resume goes on at the exact step.",
+    "stop_now": "Kills its processes; what is not in a checkpoint is lost. Its folder stays, and it can be resumed.",
     "resume": "Goes on from the newest checkpoint, at the exact step.",
     "retry": "Goes on from the newest checkpoint, or from the start where there is none.",
 }

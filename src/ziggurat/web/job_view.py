@@ -130,10 +130,12 @@ class JobPageLog:
     Args:
         text: it.
         mark: another one when the text is another.
+        start: offset in bytes at which it begins; 0 where it is the whole log.
     """
 
     text: str
     mark: str
+    start: int
 
 
 def job_now(studio: Studio, job_id: str) -> JobNow:
@@ -191,8 +193,9 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
 
 def job_log(studio: Studio, job_id: str) -> JobPageLog:
     """Return the end of a job's log."""
-    text = studio.jobs.log(job_id)
-    return JobPageLog(text, hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest())
+    found = studio.jobs.log(job_id)
+    text = found.text
+    return JobPageLog(text, hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest(), found.start)
 
 
 def wait_advice(share: float | None) -> str:

@@ -15,20 +15,24 @@ from ziggurat.engine.callbacks.divergence import divergence_of
 from ziggurat.engine.random_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
+from ziggurat.entities.last_words import reserve_last_words, write_last_words
+from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import DatasetSpec, EvaluateSpec, InferSpec, Spec, TrainSpec, load_spec, save_spec
+from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
 from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.build import BuiltJob, build_job
+from ziggurat.worker.build_limit import BuildLimit
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.evaluate_job import evaluate
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.failures import report_failure
 from ziggurat.worker.infer_job import predict_many
+from ziggurat.worker.parent_watch import ParentWatch
 from ziggurat.worker.pulse import HeartbeatThread, StepClock
-from ziggurat.worker.stopping import ParentWatch, StopRequest
+from ziggurat.worker.stopping import StopRequest
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["run_attempt"]
@@ -45,13 +49,15 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
     Raises:
         StorageError: where not even the file of events can be opened.
     """
-    with closing(EventFile(folder.events)) as events:
+    reserve_last_words(folder.last_words)
+    with closing(_open_events(folder)) as events:
         attempt = _Attempt(folder, request, parent, events)
         settings = Settings()
         try:
             settings = load_settings()
             keep_to_addresses(settings)
-            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=folder.log):
+            log = None if settings.output_is_log else folder.log
+            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=log):
                 return attempt.execute(settings)
         except BaseException as error:
             return report_failure(error, folder, events, attempt.trainer, with_traceback=settings.debug)
@@ -59,11 +65,21 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
             folder.stop_request.unlink(missing_ok=True)  # it was obeyed, or the job is over all the same
 
 
+def _open_events(folder: JobFolder) -> EventFile:
+    try:
+        return EventFile(folder.events)
+    except StorageError as error:
+        ended = AttemptEnded(time=time.time(), outcome="failed", exit_code=error.exit_code, reason=str(error))
+        write_last_words(folder.last_words, ended)
+        raise
+
+
 class _Attempt:
     """What the parts of an attempt share."""
 
     def __init__(self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile) -> None:
         self.trainer: Trainer | None = None
+        self._heartbeat_thread: HeartbeatThread | None = None
         self._folder = folder
         self._request = request
         self._parent = parent
@@ -75,6 +91,7 @@ class _Attempt:
         clock = StepClock()
         # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
+            self._heartbeat_thread = heartbeat
             heartbeat.start()
             if not isinstance(spec, TrainSpec):
                 return self._go_through_samples(spec, clock, settings)
@@ -119,7 +136,9 @@ class _Attempt:
         if self._request.reason is not None:
             return  # nothing was done, so there is nothing to save
         seed_global_random(spec.seed)
-        built = build_job(spec, self._folder, clock, settings)
+        network = spec.network.path if isinstance(spec.network, FileNetwork) else f"{spec.network.name}.py"
+        limit = BuildLimit(settings.build_limit_s, network, self._end_at_once)
+        built = build_job(spec, self._folder, clock, settings, limit)
         with closing(built.trainer.program):
             if self._request.reason is not None:
                 return
@@ -127,6 +146,15 @@ class _Attempt:
             self._go_on(built, spec)
             self._request.listen(trainer.request_stop, trainer.break_off_waiting)
             trainer.train(spec.epochs)
+
+    def _end_at_once(self, error: ZigguratError, stack: str) -> None:
+        """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""
+        if self._heartbeat_thread is not None:
+            self._heartbeat_thread.close()  # its last beat comes before the last event
+        code = report_failure(error, self._folder, self._events, None, with_traceback=False, stack=stack)
+        self._folder.stop_request.unlink(missing_ok=True)
+        sys.stderr.flush()
+        os._exit(code)
 
     def _go_on(self, built: BuiltJob, spec: TrainSpec) -> None:
         """Restore the newest whole checkpoint, and say where the attempt starts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -64,7 +65,13 @@ class BuiltJob:
     data: JobData
 
 
-def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Settings) -> BuiltJob:
+def build_job(
+    spec: TrainSpec,
+    folder: JobFolder,
+    clock: Callback,
+    settings: Settings,
+    limit: AbstractContextManager[Any] | None = None,
+) -> BuiltJob:
     """Build everything that a spec asks for.
 
     Args:
@@ -72,6 +79,7 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
         folder: where the job lives.
         clock: the callback that notes when steps end; it comes first.
         settings: how progress is shown.
+        limit: entered while the network is built.
 
     Raises:
         ZigguratError: where something that was asked for cannot be.
@@ -85,7 +93,9 @@ def build_job(spec: TrainSpec, folder: JobFolder, clock: Callback, settings: Set
             data.preprocessing.save(folder.path)
             folder.class_names.write_text(json.dumps(list(data.class_names)))
     backend = load_backend(with_backend(spec).backend)
-    program = backend.build(program_request(spec, data, backend))
+    request = program_request(spec, data, backend)
+    with limit or nullcontext():
+        program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
     callbacks = [clock, *_callbacks(spec, program, data, store, steps), *shows]

@@ -13,7 +13,8 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.worker.attempt import run_attempt
 from ziggurat.worker.lock import FolderLock
-from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
+from ziggurat.worker.parent_watch import ParentWatch
+from ziggurat.worker.stopping import StopRequest, StopSignals
 
 __all__ = ["EXIT_DONE", "EXIT_STOPPED", "main"]
 

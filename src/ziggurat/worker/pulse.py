@@ -17,7 +17,8 @@ from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write
 from ziggurat.errors import StorageError
 from ziggurat.events import EventFile, Message
 from ziggurat.layout import JobFolder
-from ziggurat.worker.stopping import ParentWatch, StopRequest, stop_requested
+from ziggurat.worker.parent_watch import ParentWatch
+from ziggurat.worker.stopping import StopRequest, stop_requested
 
 __all__ = ["HeartbeatThread", "StepClock"]
 
@@ -137,7 +138,7 @@ class HeartbeatThread:
             phase=clock.phase,
             epoch=trainer.epoch_num if trainer else 0,
             global_step=trainer.global_step if trainer else 0,
-            step_began=clock.step_began,
+            step_began=max(clock.step_began, trainer.progressed_at if trainer else 0.0),
             usual_step_s=statistics.median(recent) if recent else 0.0,
         )
         try:

@@ -1,8 +1,7 @@
-"""Owns how a worker is asked to end: signals, a request file, a dead parent."""
+"""Requests to a worker to end, by signals and by a file."""
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-__all__ = ["ParentWatch", "StopRequest", "StopSignals", "stop_requested"]
+__all__ = ["StopRequest", "StopSignals", "stop_requested"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NUDGE: Final = signal.SIGUSR1
@@ -78,24 +77,6 @@ class StopSignals:
     def _received(self, number: int, _frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         self._request.ask(f"received {signal.Signals(number).name}")
-
-
-class ParentWatch:
-    """Tells whether the process that started this one is gone.
-
-    It asks the system instead of taking a parent-death signal, because that signal follows the *thread* that started
-    the child: it would end a worker whenever a short-lived thread of the parent ended.
-
-    Args:
-        parent: process number of the parent, as the parent itself gave it; the parent may be dead already.
-    """
-
-    def __init__(self, parent: int) -> None:
-        self._parent = parent
-
-    def is_gone(self) -> bool:
-        """Return True once the parent has died."""
-        return os.getppid() != self._parent
 
 
 def stop_requested(path: Path) -> str | None:

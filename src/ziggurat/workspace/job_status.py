@@ -11,6 +11,7 @@ import psutil
 
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
 from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.entities.last_words import read_last_words
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content
@@ -123,6 +124,9 @@ def job_status(path: Path, now: float) -> JobStatus:
     spec = _spec_content(folder)
     heartbeat = read_heartbeat(folder.heartbeat)
     history = read_history(folder.events)
+    words = read_last_words(folder.last_words, heartbeat.time if heartbeat is not None else 0.0)
+    if words is not None and (history.ended is None or words.time > history.ended.time):
+        history.ended = words  # the disk was full
     state, health = _state(folder, history, heartbeat, now, _number(spec, "hung_after_s", 120.0))
     active = state in ("running", "stopping")
     started, progress, ended = history.started, history.progress if active else None, history.ended
@@ -134,7 +138,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         kind=str(spec.get("kind", "")),
         state=state,
         health=health,
-        reason="" if active else _LOST_REASON if health == "lost" else ended.reason if ended else "",
+        reason="" if active else _reason(folder, history, state, health),
         attempt=history.attempts,
         epoch=max(history.epoch, beat.epoch if beat else 0),
         max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
@@ -154,6 +158,15 @@ def job_status(path: Path, now: float) -> JobStatus:
         exit_code=None if active or ended is None else ended.exit_code,
         error=None if active else history.error,
     )
+
+
+def _reason(folder: JobFolder, history: JobHistory, state: str, health: str) -> str:
+    if health != "lost":
+        return history.ended.reason if history.ended else ""
+    if state == "stopped":
+        asked = folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
+        return f"{asked}, by force: its worker ended before it had saved"
+    return _LOST_REASON
 
 
 def _total_steps(history: JobHistory) -> int:
@@ -186,7 +199,7 @@ def _state(
     pulse = judge_pulse(heartbeat, now, hung_after_s=hung_after_s)
     is_here = heartbeat.host == socket.gethostname()
     if is_here and not _is_alive(heartbeat):
-        return "failed", "lost"
+        return ("stopped" if folder.stop_request.exists() else "failed"), "lost"
     asked = folder.stop_request.exists() or heartbeat.phase == "stopping"
     return "stopping" if asked else "running", pulse.value if pulse is not Pulse.ALIVE else "alive"
 

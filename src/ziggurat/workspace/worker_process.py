@@ -6,9 +6,9 @@ save and end; and so that everything it started can be ended with it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,36 +16,15 @@ from types import FrameType
 from typing import IO, Any, Final
 
 from ziggurat.entities import EXIT_STOPPED
-from ziggurat.errors import JobError, StorageError
+from ziggurat.entities.worker_shim import start_here
+from ziggurat.errors import JobError
 
-__all__ = ["WORKER_COMMAND", "AttendedWorker", "start_attended", "start_detached"]
+__all__ = ["WORKER_COMMAND", "AttendedWorker", "start_attended"]
 
 WORKER_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker")
 """Starts the worker; the job folder is added."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def start_detached(command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]) -> int:
-    """Start a worker that outlives this process, its output in ``log``; return its process number.
-
-    Raises:
-        StorageError: where the log cannot be written.
-    """
-    output_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(log), output_flags, 0o644),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    try:
-        return os.posix_spawn(command[0], [*command, str(folder)], environment, file_actions=actions, setsid=True)
-    except OSError as error:
-        raise StorageError(
-            f"The log of a job must be written to {log}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights.",
-        ) from error
 
 
 def start_attended(
@@ -82,24 +61,22 @@ class AttendedWorker:
         self._folder = folder
         self._say = say
         self._received: list[int] = []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
         # Before the start: a signal in between must not leave a worker that nobody attends.
         self._before = [(number, signal.signal(number, self._forward)) for number in _SIGNALS]
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, env=dict(environment), process_group=0
-            )
+            pid, self._shim = start_here(command, environment, output)
         except OSError:
             self._restore_signals()
             raise
+        self._pid = pid
         if self._received:
-            self._process.send_signal(signal.SIGTERM)
+            self._send(signal.SIGTERM)
 
     @property
     def pid(self) -> int:
         """Process number of the worker."""
-        assert self._process is not None
-        return self._process.pid
+        return self._pid
 
     def wait(self) -> int:
         """Wait until it ends; return 0 (complete), 75 (stopped, can be resumed) or the code of an error family.
@@ -108,12 +85,10 @@ class AttendedWorker:
             KeyboardInterrupt: where it ended because of Ctrl-C.
             JobError: where it was killed.
         """
-        assert self._process is not None
         try:
-            code = self._process.wait()
+            code = self._shim.wait()  # it ends as the worker ended, once nothing is left of that
         finally:
             self._restore_signals()
-            _kill_group(self._process.pid)  # what a killed worker left behind: processes that load data
         if signal.SIGINT in self._received and (code in (0, EXIT_STOPPED) or code < 0):
             raise KeyboardInterrupt
         if code < 0:
@@ -126,21 +101,20 @@ class AttendedWorker:
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self._received.append(number)
-        if self._process is None:
+        if not self._pid:
             return
         if len(self._received) == 1:
             self._say("Saving and stopping; press Ctrl-C again to end at once and lose what was not saved.")
-            self._process.send_signal(signal.SIGTERM)
+            self._send(signal.SIGTERM)
         elif number == signal.SIGINT:  # a closing terminal sends several others at once
-            _kill_group(self._process.pid)
+            self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        # The shim ends what the worker leaves; while it is there, the number of the worker is no other process's.
+        if self._shim.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
 
     def _restore_signals(self) -> None:
         for number, handler in self._before:
             signal.signal(number, handler)
-
-
-def _kill_group(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ziggurat.entities.whole_files import write_whole
+from ziggurat.entities.worker_shim import start_worker
 from ziggurat.errors import JobError
 from ziggurat.events import Event, read_events
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
@@ -24,9 +25,10 @@ from ziggurat.workspace.checkpoint_files import (
 )
 from ziggurat.workspace.job_history import iterate_events
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
+from ziggurat.workspace.kill_worker import kill_worker
 from ziggurat.workspace.new_job import create_job, create_job_in, new_job_names
 from ziggurat.workspace.training_checks import obstacle_of
-from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended, start_detached
+from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Workspace"]
@@ -108,13 +110,19 @@ class Workspace:
             JobError: where a worker is at it already, or the job is complete.
         """
         job = self._make_ready(folder)
-        return start_detached(self._worker_command, folder, job.log, child_environment(self.settings))
+        command, limit_bytes = [*self._worker_command, str(folder)], self.settings.log_limit_mib << 20
+        return start_worker(command, job.log, child_environment(self.settings), log_limit_bytes=limit_bytes)[0]
 
-    def stop(self, folder: Path, reason: str = "asked to stop") -> JobStatus:
+    def stop(self, folder: Path, reason: str = "asked to stop", *, now: bool = False) -> JobStatus:
         """Ask the worker of a job to save and end; return the job's state from now on.
 
+        Args:
+            folder: the job folder.
+            reason: one sentence for the record.
+            now: kill the worker and all that it started; what is in no checkpoint is lost.
+
         Raises:
-            JobError: where no worker is at it.
+            JobError: where no worker is at it; with ``now``, also where it is on another machine.
             StorageError: where the request cannot be written.
         """
         status = self.status(folder)
@@ -125,6 +133,8 @@ class Workspace:
                 advice=f"Look at it with: ziggurat status {folder}",
             )
         write_whole(JobFolder(folder).stop_request, reason + "\n", "The stop request")
+        if now:
+            kill_worker(JobFolder(folder))
         return self.status(folder)
 
     def status(self, folder: Path) -> JobStatus:

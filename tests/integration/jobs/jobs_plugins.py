@@ -1,14 +1,24 @@
-"""Owns the plugin of these tests: a training that takes its time, so that it can be met in the middle."""
+"""Plugins of these tests: a training that takes its time, one that hangs, one whose processes run away."""
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 
 from ziggurat.callbacks import Callback
 
-ENTRY_POINTS = "[ziggurat.callbacks]\njobs_test_pace = jobs_plugins:Pace\n"
+ENTRY_POINTS = """
+[ziggurat.callbacks]
+jobs_test_pace = jobs_plugins:Pace
+jobs_test_deaf = jobs_plugins:Deaf
+jobs_test_escape = jobs_plugins:Escape
+"""
 
 
 class Pace(Callback):
@@ -20,3 +30,37 @@ class Pace(Callback):
     def trigger_step(self) -> None:
         self.trainer.put("drawn", float(np.random.random()))
         time.sleep(self.each_s)
+
+
+class Deaf(Callback):
+    """Hangs after a step, ignoring SIGTERM: in a loop, or in a call of C that lets no other thread run."""
+
+    def __init__(self, after_step: int, how: str) -> None:
+        self.after_step = after_step
+        self.how = how
+
+    def before_train(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def trigger_step(self) -> None:
+        if self.global_step == self.after_step:
+            while self.how == "loop":
+                pass
+            re.match(r"(a+)+$", 60 * "a" + "b")
+
+
+class Escape(Callback):
+    """Starts a process that leaves group, session, parent and environment of the worker; a file gets its number."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def before_train(self) -> None:
+        if os.fork() == 0:
+            os.setsid()
+            quiet = subprocess.DEVNULL
+            child = subprocess.Popen(["sleep", "300"], env={}, stdin=quiet, stdout=quiet, stderr=quiet)
+            Path(self.file + ".new").write_text(str(child.pid))
+            Path(self.file + ".new").rename(self.file)
+            os._exit(0)
+        os.wait()

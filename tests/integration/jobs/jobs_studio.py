@@ -18,7 +18,7 @@ import numpy as np
 
 from ziggurat.entities import Job, NewJob, Resources, read_heartbeat
 from ziggurat.events import effective_scalars, read_events
-from ziggurat.jobs import LocalExecutor, Supervisor
+from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.store import Store
@@ -38,14 +38,17 @@ class Studio:
         workspace: with ``data/`` and ``plugins/``.
         command: starts workers.
         places: jobs at a time.
+        grace: how long a worker that was asked to stop may show no progress.
     """
 
-    def __init__(self, workspace: Path, *, command: Sequence[str] = WORKER, places: int = 2) -> None:
+    def __init__(
+        self, workspace: Path, *, command: Sequence[str] = WORKER, places: int = 2, grace: StopGrace | None = None
+    ) -> None:
         self.workspace = workspace
         self.store = Store.open(workspace / "studio.db")
         self.executor = LocalExecutor(command, _environment(workspace))
         self.supervisor = Supervisor(
-            self.store, self.executor, workspace, resources=lambda: Resources(cpu_slots=places)
+            self.store, self.executor, workspace, resources=lambda: Resources(cpu_slots=places), grace=grace
         )
         self.supervisor.start(every_s=0.1)
 

@@ -3,13 +3,17 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
-from worker_jobs import differences, end_of, error_of, make_job, outcome_of, steps_of
+from worker_jobs import differences, end_of, error_of, events_of, make_job, outcome_of, steps_of
 
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import EXIT_STOPPED
+from ziggurat.events import AttemptEnded
+from ziggurat.jobs.ending import last_words
 from ziggurat.layout import JobFolder
+from ziggurat.workspace.job_status import job_status
 
 WIDE = {"backend_options": {"hidden": 500, "dropout": 0.3}}
 """A network whose checkpoint is by far the largest file of its job: 250 KB."""
@@ -87,6 +91,22 @@ def test_a_file_system_without_space(workers, data, small_disk, tmp_path, moment
     os.unlink(filler)
     assert workers.execute(job) == 0
     assert differences(outcome_of(job), outcome_of(whole)) == []
+
+
+@pytest.mark.parametrize("moment", [1, 6])
+def test_the_cause_is_known_although_no_event_fits(workers, data, small_disk, moment):
+    job = make_job(small_disk / "job", data, **WIDE)
+    assert workers.execute(job, f"term:{moment}") == EXIT_STOPPED
+    fill(small_disk)
+    began = time.time()
+    assert workers.start(job).wait() == 11
+    assert events_of(job, AttemptEnded)[-1].time < began  # the file of events took none
+    words = last_words(JobFolder(job), since=began)
+    assert words is not None
+    assert (words.outcome, words.exit_code) == ("failed", 11)
+    assert "No space left on device (errno 28)" in words.reason
+    status = job_status(job, time.time())
+    assert (status.state, status.reason) == ("failed", words.reason)
 
 
 def test_a_folder_that_may_not_be_written_to(workers, job):

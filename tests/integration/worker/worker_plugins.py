@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import time
 from typing import Any
@@ -26,6 +27,7 @@ test_missing = worker_plugins:MissingBackend
 test_broken = worker_plugins:BrokenBackend
 test_hangs_at_step_4 = worker_plugins:Hanging
 test_slow_to_build = worker_plugins:SlowToBuild
+test_stuck_in_c = worker_plugins:StuckInC
 [ziggurat.callbacks]
 test_strike = worker_plugins:Strike
 test_draws = worker_plugins:Draws
@@ -166,6 +168,13 @@ class SlowToBuild(NullBackend):
     def build(self, request: Any) -> Any:
         time.sleep(float(os.environ.get("TEST_BUILD_S", "0")))
         return super().build(request)
+
+
+class StuckInC(NullBackend):
+    """A backend whose build calls C code that neither returns nor lets another thread run."""
+
+    def build(self, request: Any) -> Any:
+        return re.match(r"(a+)+$", 60 * "a" + "b")
 
 
 class Hanging(NullBackend):

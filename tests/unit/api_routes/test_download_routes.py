@@ -51,4 +51,19 @@ def test_log_is_the_end_of_the_file(ask, train):
     job = train()
     Path(job["folder"], "log.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
 
-    assert ask("GET", f"/api/v1/jobs/{job['id']}/log?at_most_bytes=6").json() == {"text": "three\n"}
+    found = ask("GET", f"/api/v1/jobs/{job['id']}/log?at_most_bytes=6").json()
+    assert found == {"text": "three\n", "start": 8, "end": 14, "size": 14}
+
+
+def test_a_log_is_read_part_by_part_from_its_end(ask, train):
+    job = train()
+    lines = [f"line {number}\n" for number in range(1000)]
+    Path(job["folder"], "log.txt").write_text("".join(lines), encoding="utf-8")
+    texts, before = [], 10**9
+    while before:
+        part = ask("GET", f"/api/v1/jobs/{job['id']}/log?at_most_bytes=500&before={before}").json()
+        assert len(part["text"]) <= 500
+        assert part["text"].startswith("line ")  # no line is cut
+        texts.insert(0, part["text"])
+        before = part["start"]
+    assert "".join(texts) == "".join(lines)

@@ -190,7 +190,7 @@ def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):
     stopped = ziggurat("stop", folder, "--reason", "enough for today", "--json")
     assert stopped.content["state"] in ("stopping", "stopped")
     wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "stopped")
-    os.waitpid(pid, 0)
+    os.waitpid(-1, 0)  # what started the worker ends behind it
     assert ziggurat("status", folder, "--json").content["reason"] == "enough for today"
     assert "tiny worker at work" in (folder / "log.txt").read_text()
     again = ziggurat("stop", folder)

@@ -123,6 +123,7 @@ class FakeExecutor:
     alive: dict[Path, int] = field(default_factory=dict)
     codes: dict[int, int | None] = field(default_factory=dict)
     started: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    terminated: list[str] = field(default_factory=list)
     refuses: str = ""
     next_pid: int = 100_000_000  # above all that a system gives
 
@@ -144,6 +145,10 @@ class FakeExecutor:
 
     def ask_to_stop(self, handle: Handle, reason: str) -> None:
         JobFolder(handle.folder).stop_request.write_text(reason + "\n")
+
+    def terminate(self, handle: Handle) -> None:
+        if self.alive.get(handle.folder) == handle.pid:
+            self.terminated.append(handle.folder.name)
 
     def kill(self, handle: Handle) -> None:
         if self.alive.get(handle.folder) == handle.pid:

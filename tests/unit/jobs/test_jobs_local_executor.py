@@ -1,10 +1,14 @@
 """Workers on this machine: they are found again, and nothing is left of them."""
 
 import os
+import re
 import sys
 import threading
 from pathlib import Path
 
+import pytest
+
+from ziggurat.errors import StorageError
 from ziggurat.jobs import Executor, LocalExecutor
 from ziggurat.jobs.executors.processes import birth_of, find_worker, is_alive, kill_group
 from ziggurat.testing.executor import ExecutorConformance
@@ -75,11 +79,60 @@ def test_a_process_is_told_from_a_later_one_with_its_number():
 
 
 def test_a_worker_is_found_by_its_words(tmp_path):
-    folder, executor = worker("import time; time.sleep(30)", tmp_path)
+    text = "import os, sys, time; os.mkdir(sys.argv[-1] + '/begun'); time.sleep(30)"
+    folder, executor = worker(text, tmp_path)
     handle = executor.start(folder, (), {})
-    command = (sys.executable, "-S", "-c", "import time; time.sleep(30)")
+    while not (folder / "begun").exists():  # the system shows its words a moment after its start
+        assert not hasattr(executor.poll(handle), "exit_code")
+    command = (sys.executable, "-S", "-c", text)
     assert find_worker(Path(folder), command) == handle.pid
     assert find_worker(tmp_path, command) is None
     executor.kill(handle)
     assert ended(executor, handle) == -9
     assert find_worker(Path(folder), command) is None
+
+
+SPAM = """
+import os, sys
+print("the first line", flush=True)
+for number in range(20_000):
+    print(f"line {number:06d}: " + 40 * "x")
+print("the last line", flush=True)
+os._exit(int(sys.argv[-1].endswith("job")))
+"""
+
+
+def test_a_log_keeps_its_beginning_and_its_end(tmp_path):
+    folder, executor = worker(SPAM, tmp_path, log_limit_bytes=100_000)
+    assert ended(executor, executor.start(folder, (), {})) == 1
+    text = (folder / "log.txt").read_text()
+    assert len(text) <= 100_000
+    assert text.startswith("the first line\nline 000000: ")
+    assert text.endswith("the last line\n")
+    (left_out,) = re.findall(r"^\[Ziggurat: (\d{15}) bytes of output were left out here", text, re.MULTILINE)
+    mark = len("[Ziggurat: 000000000000000 bytes of output were left out here: the log is limited.]\n")
+    assert int(left_out) + len(text) - mark == len("the first line\nthe last line\n") + 20_000 * 54
+
+
+def test_a_further_attempt_goes_on_in_the_same_log(tmp_path):
+    folder, executor = worker(SPAM, tmp_path, log_limit_bytes=100_000)
+    for _ in range(2):
+        ended(executor, executor.start(folder, (), {}))
+    text = (folder / "log.txt").read_text()
+    assert len(text) <= 100_000
+    assert text.count("[Ziggurat: ") == 1
+    assert text.startswith("the first line\n")
+    assert text.endswith("the last line\n")
+
+
+def test_what_a_killed_worker_said_last_is_in_its_log(tmp_path):
+    text = "import os, signal; os.write(1, b'the last words'); os.kill(os.getpid(), signal.SIGKILL)"
+    folder, executor = worker(text, tmp_path)
+    assert ended(executor, executor.start(folder, (), {})) == -9
+    assert (folder / "log.txt").read_text() == "the last words"
+
+
+def test_a_command_that_is_not_there_is_an_error(tmp_path):
+    (tmp_path / "job").mkdir()
+    with pytest.raises(StorageError, match=r"A worker is started by /nowhere/python.*No such file"):
+        LocalExecutor(("/nowhere/python",), ENVIRONMENT).start(tmp_path / "job", (), {})

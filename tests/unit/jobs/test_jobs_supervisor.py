@@ -265,7 +265,8 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(tmp_path):
     studio.executor.end(studio.folder("a"), "done")
     studio.tick()
     assert studio.job("a").state == "running"
-    assert studio.supervisor.problems() == {"a": "The store must be writable. Received: no space left on device."}
+    problem = "The store must be writable. Received: no space left on device."
+    assert studio.supervisor.problems() == {"a": f"its worker has ended (done); this cannot be noted: {problem}"}
     studio.store.events.is_full = False
     studio.tick()
     assert studio.job("a").state == "done"

@@ -50,6 +50,9 @@ class Studio(RuleBasedStateMachine):
         name = self.chosen(number)
         if name is None:
             return
+        is_request = event in ("stop", "pause")
+        if is_request and self.expected[name] == "stopping" and self.row(name).paused == (event == "pause"):
+            return  # asked again, force is used: test_jobs_forced_stop shows it
         after = TRANSITIONS[self.expected[name]].get(event)
         if after is None:
             with pytest.raises(JobError, match="Only"):
@@ -132,6 +135,8 @@ class Studio(RuleBasedStateMachine):
             outcome, code = KINDS_OF_END[how]
             self.executor.end(folder, outcome, code)
             event = "lost" if how == "lost" else f"end_{how}"
+            if how == "lost" and self.expected[folder.name] == "stopping":
+                event = "end_stopped"  # killed after it was asked to stop
             self.tick(ended={folder.name: TRANSITIONS[self.expected[folder.name]][event]})
 
     # ---- the studio

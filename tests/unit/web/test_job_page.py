@@ -425,6 +425,28 @@ def test_the_log_is_a_text_and_its_end_comes_only_when_it_is_new(visit, train):
     assert "two\n</pre>" in visit.part(place, "job-log").text
 
 
+def test_a_long_log_is_shown_part_by_part(visit, train):
+    job = train()
+    lines = "".join(f"line {number:07d}\n" for number in range(50_000))  # 650 kB
+    (Path(job.folder) / "log.txt").write_text(lines)
+
+    page = visit.get(f"/models/{job.id}")
+    assert "line 0049999" in page.text
+    assert "line 0000000" not in page.text
+    (earlier,) = re.findall(r'id="job-log-earlier" href="([^"]+)"', page.text)
+    shown = []
+    while earlier:
+        part = visit.get(html.unescape(earlier))
+        assert len(part.text) < 300_000
+        shown[:0] = re.findall(r"line \d{7}", part.text)
+        links = re.findall(r'href="([^"]+)">Earlier<', part.text)
+        earlier = links[0] if links else ""
+    tail = re.findall(r"line \d{7}", page.text)
+    assert [*shown, *tail] == lines.split("\n")[:-1]
+    assert "Newest" in visit.get(f"/jobs/{job.id}/log/part?before=1000").text
+    assert visit.get(f"/jobs/{job.id}/log").text == lines
+
+
 def test_curves_are_taken_away_as_csv(visit, begun):
     job = begun(spec={"name": "größer / 1"})
 

@@ -97,7 +97,7 @@ class ChangeBody(RequestBody):
 class BulkBody(RequestBody):
     """What is done with which jobs: those of ``ids``, or all that ``filter`` leaves."""
 
-    action: Literal["stop", "pause", "resume", "retry", "delete", "change"]
+    action: Literal["stop", "stop_now", "pause", "resume", "retry", "delete", "change"]
     ids: list[_Name] | None = Field(None, max_length=10_000)
     filter: JobQuery | None = None
     change: ChangeBody | None = None

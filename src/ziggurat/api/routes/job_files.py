@@ -9,9 +9,10 @@ from fastapi import Query, Response
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Trainer, Viewer
 from ziggurat.api.routes.answers import answer, download, job_values
-from ziggurat.api.routes.shapes import CheckpointShape, MessageShape, TextShape
+from ziggurat.api.routes.shapes import CheckpointShape, MessageShape
 from ziggurat.entities import Attempt
 from ziggurat.workspace.studio.archives import archive
+from ziggurat.workspace.studio.log_parts import LogPart
 
 __all__ = ["ArchiveFormat", "router"]
 
@@ -20,12 +21,19 @@ router = new_router(prefix="/api/v1", tags=["jobs"])
 ArchiveFormat = Literal["tar", "tar.gz", "tar.bz2", "zip"]
 
 
-@router.get("/jobs/{job_id}/log", response_model=TextShape)
+@router.get("/jobs/{job_id}/log", response_model=LogPart)
 def log(
-    studio: Held, _who: Viewer, job_id: str, at_most_bytes: Annotated[int, Query(ge=1, le=16 << 20)] = 64 << 10
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    at_most_bytes: Annotated[int, Query(ge=1, le=16 << 20)] = 64 << 10,
+    before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
 ) -> Response:
-    """Return the end of the worker's log."""
-    return answer({"text": studio.jobs.log(job_id, at_most_bytes=at_most_bytes)})
+    """Return the end of the worker's log, or the part of it that ends at the offset ``before``.
+
+    ``start`` of an answer, given as ``before``, asks for the part in front of it; at 0 there is none.
+    """
+    return answer(studio.jobs.log(job_id, at_most_bytes=at_most_bytes, before=before))
 
 
 @router.get("/jobs/{job_id}/messages", response_model=MessageShape)

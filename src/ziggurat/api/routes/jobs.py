@@ -93,10 +93,14 @@ def delete_job(studio: Held, who: Trainer, job_id: str, force: bool = False) -> 
 
 
 @router.post("/jobs/{job_id}/stop", response_model=JobShape)
-def stop_job(studio: Held, who: Trainer, job_id: str) -> Response:
-    """Ask the worker to save and end, or take the job out of the queue."""
-    job = studio.jobs.stop(job_id, who=who.name)
-    studio.people.note(who, "job.stop", job_id)
+def stop_job(studio: Held, who: Trainer, job_id: str, now: bool = False) -> Response:
+    """Ask the worker to save and end, or take the job out of the queue; ``now`` kills the worker.
+
+    ``reason`` says when a worker that does not end will be ended by force. Asked again, the next stage of that comes at
+    once: SIGTERM, then SIGKILL. The job's folder stays, and it can be resumed from its newest checkpoint.
+    """
+    job = studio.jobs.stop(job_id, who=who.name, now=now)
+    studio.people.note(who, "job.stop_now" if now else "job.stop", job_id)
     return answer(job)
 
 

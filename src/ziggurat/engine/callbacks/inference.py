@@ -64,6 +64,7 @@ class InferenceRunner(Recurring):
             for inferencer in self._inferencers:
                 inferencer.on_values(values, batch)
             batches += 1
+            self.trainer.note_progress()
         if not batches:
             raise DataError(
                 "A validation set has at least one batch.",

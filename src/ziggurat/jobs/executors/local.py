@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -14,9 +15,18 @@ from typing import Final
 
 from ziggurat.entities import Heartbeat
 from ziggurat.entities.whole_files import write_whole
-from ziggurat.errors import StorageError
+from ziggurat.entities.worker_shim import LOG_LIMIT_BYTES, start_worker
 from ziggurat.jobs.executor import Ended, Handle, Running
-from ziggurat.jobs.executors.processes import began_at, birth_of, find_worker, is_alive, kill_group
+from ziggurat.jobs.executors.processes import (
+    began_at,
+    birth_of,
+    find_worker,
+    is_alive,
+    kill_descendants,
+    kill_group,
+    kill_process,
+    shim_of,
+)
 from ziggurat.layout import JobFolder
 
 __all__ = ["LocalExecutor"]
@@ -34,12 +44,21 @@ class LocalExecutor:
         command: starts a worker; the job folder is added.
         environment: of the workers, whole.
         nice_level: from 0 (usual) to 19 (only what nobody else wants of the processors).
+        log_limit_bytes: how large the log of a job may become; its beginning and its newest end are kept.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, nice_level: int = 0) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        nice_level: int = 0,
+        log_limit_bytes: int = LOG_LIMIT_BYTES,
+    ) -> None:
         self._command = tuple(command)
         self._environment = dict(environment)
         self._nice_level = nice_level
+        self._log_limit_bytes = log_limit_bytes
         self._host = socket.gethostname()
         self._ended: dict[tuple[int, float], Ended] = {}
         self._reaping = threading.Lock()
@@ -59,18 +78,20 @@ class LocalExecutor:
     def poll(self, handle: Handle) -> Running | Ended:
         """Return how the worker is; one that another process started has no exit code."""
         key = (handle.pid, handle.birth)
+        # The shim ends as the worker ended, but not before nothing is left of it.
+        pid, birth = (handle.pid, handle.birth) if handle.shim is None else (handle.shim, handle.shim_birth)
         with self._reaping:
             if key in self._ended:
                 return self._ended[key]
-            code, is_child = _peek(handle.pid)
+            code, is_child = _peek(pid)
             if is_child and code is None:
                 return Running()
-            if not is_child and is_alive(handle.pid, handle.birth):
+            if not is_child and is_alive(pid, birth):
                 return Running()
             # Before its number is given back: then nobody else can have it.
             kill_group(handle.pid, handle.birth)
             if is_child:
-                _reap(handle.pid)
+                _reap(pid)
             self._ended[key] = Ended(code)
             return self._ended[key]
 
@@ -78,11 +99,22 @@ class LocalExecutor:
         """Write the stop request into the job folder."""
         write_whole(JobFolder(handle.folder).stop_request, reason.strip() + "\n", "The stop request")
 
-    def kill(self, handle: Handle) -> None:
-        """Kill the process group of the worker."""
+    def terminate(self, handle: Handle) -> None:
+        """Send the worker SIGTERM."""
         with self._reaping:
-            if (handle.pid, handle.birth) not in self._ended:
-                kill_group(handle.pid, handle.birth)
+            if is_alive(handle.pid, handle.birth):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(handle.pid, signal.SIGTERM)
+
+    def kill(self, handle: Handle) -> None:
+        """Kill the group of the worker and all that its shim has adopted; where only the shim is left, the shim."""
+        with self._reaping:
+            if (handle.pid, handle.birth) in self._ended:
+                return
+            was_alive = is_alive(handle.pid, handle.birth)
+            kill_group(handle.pid, handle.birth)
+            if handle.shim is not None and not kill_descendants(handle.shim, handle.shim_birth) and not was_alive:
+                kill_process(handle.shim, handle.shim_birth)
 
     def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:
         """Return the worker that its heartbeat names, or that was started for the folder and has no heartbeat yet."""
@@ -96,7 +128,12 @@ class LocalExecutor:
 
     def _handle(self, folder: Path, pid: int) -> Handle | None:
         birth = birth_of(pid)
-        return None if birth is None else Handle(folder=folder, pid=pid, host=self._host, birth=birth)
+        if birth is None:
+            return None
+        shim = shim_of(pid)
+        shim_birth = None if shim is None else birth_of(shim)
+        known = {} if shim_birth is None else {"shim": shim, "shim_birth": shim_birth}
+        return Handle(folder=folder, pid=pid, host=self._host, birth=birth, **known)
 
     def _start_what_is_asked(self) -> None:
         while True:
@@ -108,30 +145,12 @@ class LocalExecutor:
 
     def _spawn(self, folder: Path, environment: Mapping[str, str]) -> Handle:
         log = JobFolder(folder).log
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ]
-        try:
-            pid = os.posix_spawn(
-                self._command[0],
-                [*self._command, str(folder)],
-                environment,
-                file_actions=actions,
-                setsid=True,
-                setsigmask=(),
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM),
-            )
-        except OSError as error:
-            raise StorageError(
-                f"A worker is started by {self._command[0]}, with its output in {log}.",
-                received=f"{error.strerror} (errno {error.errno})",
-                advice="Free space on the disk, mend the folder's rights, or end other programs; then resume the job.",
-            ) from error
+        command = [*self._command, str(folder)]
+        pid, shim = start_worker(command, log, environment, log_limit_bytes=self._log_limit_bytes)
         if self._nice_level:
             _make_nice(pid, self._nice_level)
-        return Handle(folder=folder, pid=pid, host=self._host, birth=birth_of(pid) or 0.0)
+        births = {"birth": birth_of(pid) or 0.0, "shim_birth": birth_of(shim) or 0.0}
+        return Handle(folder=folder, pid=pid, host=self._host, shim=shim, **births)
 
 
 def _make_nice(pid: int, level: int) -> None:

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["began_at", "birth_of", "find_worker", "is_alive", "kill_group"]
+from ziggurat.entities.worker_shim import is_shim
+
+__all__ = [
+    "began_at",
+    "birth_of",
+    "find_worker",
+    "is_alive",
+    "kill_descendants",
+    "kill_group",
+    "kill_process",
+    "shim_of",
+]
 
 
 def birth_of(pid: int) -> float | None:
@@ -77,6 +88,41 @@ def kill_group(pid: int, birth: float) -> None:
             os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
+
+
+def shim_of(pid: int) -> int | None:
+    """Return the shim that a worker was started by; None where it was started without one."""
+    try:
+        parent = psutil.Process(pid).parent()
+        return parent.pid if parent is not None and is_shim(parent.cmdline()) else None
+    except psutil.Error:
+        return None
+
+
+def kill_descendants(pid: int, birth: float) -> bool:
+    """Kill all processes below a process, in whatever session they are; return whether there was one."""
+    if not is_alive(pid, birth):
+        return False
+    try:
+        found = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return False
+    alive = [each for each in found if not _is_zombie(each.pid)]
+    for process in alive:
+        try:
+            process.kill()  # it looks first whether the number is still that of the same process
+        except psutil.Error:
+            pass
+    return bool(alive)
+
+
+def kill_process(pid: int, birth: float) -> None:
+    """Kill one process, if it is still the one that had that birth."""
+    if is_alive(pid, birth):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
 
 
 def _is_zombie(pid: int) -> bool:

@@ -25,7 +25,7 @@ __all__ = ["Sent", "answer", "router", "text_of"]
 
 router = new_router()
 
-_ACTIONS: Final = ("stop", "pause", "resume", "retry", "delete", "describe")
+_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "describe")
 _MOST_COMPARED: Final = 20
 _NAMED: Final = 10
 

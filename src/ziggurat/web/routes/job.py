@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import Query, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from ziggurat.api.guard import new_router
 from ziggurat.api.routes.access import Held, Viewer
@@ -22,7 +22,8 @@ __all__ = ["job_page", "live_parts", "router"]
 router = new_router()
 
 _PLACES: Final = {"train": "models", "dataset": "datasets", "evaluate": "evaluations", "infer": "evaluations"}
-_LOG_BYTES: Final = 16 << 20
+_PART_BYTES: Final = 256 << 10
+"""How much of a log stands on one page."""
 
 
 @router.get("/models/{job_id}", include_in_schema=False)
@@ -50,12 +51,26 @@ def any_job(request: Request, studio: Held, _who: Viewer, job_id: str) -> Respon
 def log(request: Request, studio: Held, _who: Viewer, job_id: str, seen: Annotated[str, Query()] = "") -> Response:
     """Return the log as a text; for a page that shows its end already, that end where it is another one."""
     if not is_part(request, "job-log"):
-        text = studio.jobs.log(job_id, at_most_bytes=_LOG_BYTES)
-        return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"})
+        headers = {"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"}
+        return StreamingResponse(studio.jobs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers)
     found = job_log(studio, job_id)
     if found.mark == seen:
         return Response(status_code=204)
     return part(request, "job/log.html", job=studio.jobs.get(job_id), log=found)
+
+
+@router.get("/jobs/{job_id}/log/part", include_in_schema=False)
+def log_part(
+    request: Request,
+    studio: Held,
+    _who: Viewer,
+    job_id: str,
+    before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
+) -> Response:
+    """Return a page with the end of a log, or with the part that ends at an offset, and links to its neighbors."""
+    found = studio.jobs.log(job_id, at_most_bytes=_PART_BYTES, before=before)
+    after = min(found.end + _PART_BYTES, found.size)
+    return page(request, "job/log_part.html", job=studio.jobs.get(job_id), log=found, after=after)
 
 
 @router.get("/jobs/{job_id}/curves.csv", include_in_schema=False)

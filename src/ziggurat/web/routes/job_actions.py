@@ -38,12 +38,14 @@ def act(
     studio: Held,
     who: Trainer,
     job_id: str,
-    action: Literal["stop", "pause", "resume", "retry"],
+    action: Literal["stop", "stop_now", "pause", "resume", "retry"],
 ) -> Response:
     """Do what a button says."""
     jobs = studio.jobs
     try:
-        if action in ("stop", "pause"):
+        if action == "stop_now":
+            jobs.stop(job_id, who=who.name, now=True)
+        elif action in ("stop", "pause"):
             getattr(jobs, action)(job_id, who=who.name)
         else:
             getattr(jobs, action)(job_id)

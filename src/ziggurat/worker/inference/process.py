@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError, memory_error
 from ziggurat.logs import set_up_logging
 from ziggurat.records.frames import write_frame
 from ziggurat.settings import load_settings
@@ -25,7 +25,7 @@ from ziggurat.worker.inference.grad_cam import grad_cam
 from ziggurat.worker.inference.layers import activations
 from ziggurat.worker.inference.model import WarmModel
 from ziggurat.worker.inference.waiting import Requests
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.parent_watch import ParentWatch
 
 __all__ = ["REQUESTS", "main"]
 
@@ -157,7 +157,9 @@ def _known(error: BaseException) -> ZigguratError:
     with suppress(OSError):  # its disk may be full
         sys.stderr.write(trace)
     message = f"{type(error).__name__}: {error}"
-    return ZigguratError("Ziggurat itself must not fail like this.", received=message, details={"traceback": trace})
+    return memory_error(error) or ZigguratError(
+        "Ziggurat itself must not fail like this.", received=message, details={"traceback": trace}
+    )
 
 
 def _hide_devices(device: str) -> None:

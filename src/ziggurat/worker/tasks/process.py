@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError, memory_error
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import load_settings
 from ziggurat.worker.addresses import keep_to_addresses
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.parent_watch import ParentWatch
 from ziggurat.worker.tasks.dataset_previews import preview_dataset
 from ziggurat.worker.tasks.evaluation import evaluate
 from ziggurat.worker.tasks.exporting import export
@@ -98,7 +98,7 @@ def perform(name: str, text: str) -> tuple[dict[str, Any], int]:
         trace = "".join(traceback.format_exception(error))
         sys.stderr.write(trace)
         message = f"{type(error).__name__}: {error}"
-        shape = ZigguratError(
+        shape = memory_error(error) or ZigguratError(
             "Ziggurat itself must not fail like this.", received=message, details={"traceback": trace}
         )
         return shape.as_dict(), _UNEXPECTED

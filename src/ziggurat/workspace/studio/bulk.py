@@ -12,7 +12,7 @@ from ziggurat.workspace.studio.jobs import Jobs
 
 __all__ = ["BULK_ACTIONS", "act_on_jobs", "chosen_ids"]
 
-BULK_ACTIONS: Final = ("stop", "pause", "resume", "retry", "delete", "change")
+BULK_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "change")
 _PAGE: Final = 500
 
 
@@ -63,6 +63,8 @@ def _act(jobs: Jobs, action: str, job_id: str, change: JobChange, force: bool, w
             jobs.change(job_id, change)
         elif action == "delete":
             jobs.delete(job_id, force=force)
+        elif action == "stop_now":
+            jobs.stop(job_id, who, now=True)
         elif action in ("stop", "pause"):
             getattr(jobs, action)(job_id, who)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,7 @@ from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoint_files import remove_checkpoint
+from ziggurat.workspace.studio.log_parts import LogPart, read_log, stream_log
 
 __all__ = ["Jobs"]
 
@@ -73,7 +74,8 @@ class Jobs:
 
     def page(self, chosen: JobFilter) -> JobPage:
         """Return some of the jobs that a filter leaves."""
-        return self._store.jobs.page(chosen)
+        page = self._store.jobs.page(chosen)
+        return replace(page, jobs=type(page.jobs)(self._with_problems(page.jobs)))
 
     def get(self, job_id: str) -> Job:
         """Return a job.
@@ -81,7 +83,7 @@ class Jobs:
         Raises:
             JobError: where there is none of that id.
         """
-        return self._store.jobs.get(job_id)
+        return self._with_problems([self._store.jobs.get(job_id)])[0]
 
     def dependents(self, job_id: str) -> list[Job]:
         """Return the jobs that need a job, such as the evaluations of a training.
@@ -129,7 +131,8 @@ class Jobs:
 
     def running(self) -> list[Job]:
         """Return the jobs that a worker is at, the oldest first."""
-        return sorted(self._store.jobs.in_states(("running", "stopping")), key=lambda job: job.started or 0)
+        active = self._with_problems(self._store.jobs.in_states(("running", "stopping")))
+        return sorted(active, key=lambda job: job.started or 0)
 
     def expected_start(self, job_id: str) -> float | None:
         """Return when a job of the queue will start, in seconds since 1970; None while nobody can tell."""
@@ -153,14 +156,18 @@ class Jobs:
         """
         return self._store.curves.messages(job_id, levels=levels, limit=limit)
 
-    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES) -> str:
-        """Return the end of the worker's log."""
-        path = JobFolder(Path(self.get(job_id).folder)).log
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - at_most_bytes))
-            return file.read(at_most_bytes).decode("utf-8", "replace")
+    def _with_problems(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return jobs with what goes wrong with them at the moment, such as an end that a full disk cannot take."""
+        problems = self._supervisor.problems()
+        return [replace(job, reason=problems[job.id]) if job.is_active and job.id in problems else job for job in jobs]
+
+    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES, before: int | None = None) -> LogPart:
+        """Return the end of the worker's log, or the part of it that ends at the offset ``before``."""
+        return read_log(JobFolder(Path(self.get(job_id).folder)).log, at_most_bytes, before)
+
+    def whole_log(self, job_id: str) -> Iterator[bytes]:
+        """Return the worker's log as it is now, block by block."""
+        return stream_log(JobFolder(Path(self.get(job_id).folder)).log)
 
     # ---- curves and checkpoints
 
@@ -253,9 +260,16 @@ class Jobs:
         self._supervisor.hub.publish("jobs", "added", job.id)
         return job
 
-    def stop(self, job_id: str, who: str = "") -> Job:
-        """Ask the worker to save and end, or take the job out of the queue."""
-        self._supervisor.stop(job_id, f"stopped by {who}" if who else "stopped")
+    def stop(self, job_id: str, who: str = "", *, now: bool = False) -> Job:
+        """Ask the worker to save and end, or take the job out of the queue.
+
+        Args:
+            job_id: of the job.
+            who: name of who asks.
+            now: kill the worker, and all that it started; what is in no checkpoint is lost.
+        """
+        done = "stopped by force" if now else "stopped"
+        self._supervisor.stop(job_id, f"{done} by {who}" if who else done, at_once=now)
         return self.get(job_id)
 
     def pause(self, job_id: str, who: str = "") -> Job:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.errors import JobError
-from ziggurat.jobs import LocalExecutor, Supervisor
+from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
 from ziggurat.jobs.tensorboard import TensorBoards
 from ziggurat.records.atomic import storage_errors
@@ -70,7 +70,7 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root)
         machine = Machine(root, settings=store.settings.all)
-        executor = LocalExecutor(worker_command, environment)
+        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
         supervisor = Supervisor(
             store,
@@ -78,6 +78,7 @@ def open_studio(
             root,
             resources=lambda: machine.resources(store.settings.all()),
             environment=lambda _job: {FOLDERS_VARIABLE: json.dumps(paths.roots)},
+            grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
         )
         made.callback(supervisor.close)
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
