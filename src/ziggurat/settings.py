@@ -42,7 +42,7 @@ _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
 OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"
 """Told to a worker whose output goes to the log of its job, so that it says nothing there twice; nobody sets it."""
 
-_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE, FOLDERS_VARIABLE)
+_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE)
 """Variables that are no settings."""
 
 WORKER_VARIABLES: Final = (
@@ -102,8 +102,8 @@ class Settings:
 
     ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
     ``is_for_others`` is no setting: it says that this process works for the people of a studio, and not for who
-    started it. The studio says so to its workers. Nor are ``offered_folders``, the folders of this machine below which
-    it may read for them (None for all), and ``output_is_log``: the output of this process goes to the log of its job.
+    started it. The studio says so to its workers. Nor is ``offered_folders``: the folders of this machine below which
+    it may read for them; None for all. Nor is ``output_is_log``: whether the output goes to the log of its job.
     """
 
     workspace: Path = field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -71,6 +72,22 @@ def test_it_fails_and_says_where(address: str, change: tuple[str, str], line: in
     if line:
         assert f"network.py, line {line}" in page
     assert httpx.get(address + "api/v1/counts", timeout=60).status_code == 200
+
+
+@pytest.mark.timeout(300)
+def test_a_loop_at_the_top_of_the_file_fails_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZIGGURAT_BUILD_LIMIT_S", "2")
+    studio = StudioProcess(tmp_path / "workspace")
+    try:
+        job_id = _start(studio.address, f"while True:\n    pass\n\n{LENET}")
+        job = wait_for(lambda: (found := _job(studio.address, job_id))["state"] == "failed" and found, 200)
+        assert job["reason"].startswith(
+            "Building the network must end within `build_limit_s`, 2 s. Received: it was still at network.py, line "
+        )
+        assert job["exit_code"] == 5
+        assert re.search(r"network.py, line [12]", _page(studio.address, job_id))
+    finally:
+        studio.end(15)
 
 
 @pytest.mark.timeout(240)

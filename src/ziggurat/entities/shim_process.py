@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import re
 import resource
@@ -23,7 +24,8 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+
+__all__ = ["Log", "main"]
 
 PR_SET_CHILD_SUBREAPER = 36
 PIPE_BYTES = 1 << 20
@@ -124,11 +126,11 @@ def start(command: list[str], inlet: int | None, report: int) -> int:
     """Start the worker in a group of its own, with its output to a pipe or unchanged, and report its number."""
     os.set_inheritable(report, False)
     actions = [] if inlet is None else [(os.POSIX_SPAWN_DUP2, inlet, 1), (os.POSIX_SPAWN_DUP2, inlet, 2)]
-    group: dict[str, Any] = {"setpgroup": 0} if inlet is None else {"setsid": True}
+    spawn = functools.partial(
+        os.posix_spawn, command[0], command, os.environ, file_actions=actions, setsigmask=(), setsigdef=RESET
+    )
     try:
-        worker = os.posix_spawn(
-            command[0], command, os.environ, file_actions=actions, setsigmask=(), setsigdef=RESET, **group
-        )
+        worker = spawn(setpgroup=0) if inlet is None else spawn(setsid=True)
     except OSError as error:
         os.write(report, b"error %d\n" % (error.errno or errno.EIO))
         os._exit(1)

@@ -47,7 +47,6 @@ class Supervisor:
         workspace: folder of everything; no other supervisor may be at work in it.
         resources: returns what the machine has for jobs, whoever holds it.
         environment: returns the variables of a job's worker, besides those of the executor.
-        hub: passes notices on.
         retention: what is kept.
         grace: how long a worker that was asked to stop may show no progress before it is ended by force.
 
@@ -64,13 +63,12 @@ class Supervisor:
         *,
         resources: Callable[[], Resources],
         environment: Callable[[Job], Mapping[str, str]] = lambda job: {},
-        hub: Hub | None = None,
         retention: Retention | None = None,
         grace: StopGrace | None = None,
     ) -> None:
         self._single = SupervisorLock(workspace)
         host = socket.gethostname()
-        self.hub = hub or Hub()
+        self.hub = Hub()
         self._store = store
         self._executor = executor
         self._resources = resources

@@ -21,16 +21,7 @@ from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, re
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import (
-    DatasetSpec,
-    EvaluateSpec,
-    FileNetwork,
-    InferSpec,
-    Spec,
-    TrainSpec,
-    load_spec,
-    save_spec,
-)
+from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
 from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.build_limit import BuildLimit

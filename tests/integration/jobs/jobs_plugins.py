@@ -58,8 +58,8 @@ class Escape(Callback):
     def before_train(self) -> None:
         if os.fork() == 0:
             os.setsid()
-            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            child = subprocess.Popen(["sleep", "300"], env={}, **quiet)
+            quiet = subprocess.DEVNULL
+            child = subprocess.Popen(["sleep", "300"], env={}, stdin=quiet, stdout=quiet, stderr=quiet)
             Path(self.file + ".new").write_text(str(child.pid))
             Path(self.file + ".new").rename(self.file)
             os._exit(0)

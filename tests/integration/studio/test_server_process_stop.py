@@ -24,14 +24,13 @@ def studio(tmp_path_factory):
         for name, value in {**SECRETS, "HF_HOME": "/data/hf", "ZIGGURAT_WORKER_ENVIRONMENT": "HF_HOME"}.items():
             patch.setenv(name, value)
         process = StudioProcess(workspace)
-    process.workspace = workspace
-    yield process
+    yield process, workspace
     process.end(signal.SIGTERM)
 
 
 @pytest.fixture
 def client(studio):
-    with Client(studio.address) as made:
+    with Client(studio[0].address) as made:
         yield made
 
 
@@ -56,15 +55,14 @@ def state_of(client, job_id):
 
 
 def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
-    job_id = hung(client)
+    (process, workspace), job_id = studio, hung(client)
     wait_for(lambda: "stopped by local; will be ended by force at " in client.job(job_id)["reason"])
-    assert "; will be ended by force at " in call(studio.workspace, "job", "show", job_id).stdout
-    page = httpx.get(f"{studio.address}models/{job_id}", headers={"Accept": "text/html"}).text
+    assert "; will be ended by force at " in call(workspace, "job", "show", job_id).stdout
+    page = httpx.get(f"{process.address}models/{job_id}", headers={"Accept": "text/html"}).text
     assert "Stopped by local; will be ended by force at " in page
     assert 'id="job-stop_now"' in page
-    answer = httpx.post(
-        f"{studio.address}jobs/{job_id}/actions/stop_now", headers={"Origin": studio.address.rstrip("/")}
-    )
+    own = {"Origin": process.address.rstrip("/")}
+    answer = httpx.post(f"{process.address}jobs/{job_id}/actions/stop_now", headers=own)
     assert answer.status_code == 303
     wait_for(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"))
     assert client.checkpoints(job_id)
@@ -76,7 +74,7 @@ def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
 
 def test_the_shell_stops_a_hung_job_now(studio, client):
     job_id = hung(client)
-    assert call(studio.workspace, "job", "stop", job_id, "--now").returncode == 0
+    assert call(studio[1], "job", "stop", job_id, "--now").returncode == 0
     wait_for(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"))
 
 

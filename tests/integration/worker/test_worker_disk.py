@@ -102,6 +102,7 @@ def test_the_cause_is_known_although_no_event_fits(workers, data, small_disk, mo
     assert workers.start(job).wait() == 11
     assert events_of(job, AttemptEnded)[-1].time < began  # the file of events took none
     words = last_words(JobFolder(job), since=began)
+    assert words is not None
     assert (words.outcome, words.exit_code) == ("failed", 11)
     assert "No space left on device (errno 28)" in words.reason
     status = job_status(job, time.time())
