@@ -27,7 +27,7 @@ from ziggurat.zoo import STANDARD_NETWORKS
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
-__all__ = ["KnownData", "Pending", "known_data", "obstacle_of", "why_no_fit", "why_not_trainable"]
+__all__ = ["KnownData", "Pending", "known_data", "obstacle_of", "problem_sentence", "why_no_fit", "why_not_trainable"]
 
 Pending = Literal["data", "pretrained"]
 """What a job that is still to be done will bring."""
@@ -87,6 +87,12 @@ def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> Ziggur
     """
     problems = list(_problems(spec, pending))
     return _error_of(problems) if problems else None
+
+
+def problem_sentence(problem: Mapping[str, str]) -> str:
+    """Return a problem of a list in ``details["problems"]`` in words."""
+    received = f" Received: {problem['received']}." if "received" in problem else ""
+    return f"{problem['rule']}.{received} {problem['advice']}".strip()
 
 
 def known_data(source: str, options: Mapping[str, Any]) -> KnownData:

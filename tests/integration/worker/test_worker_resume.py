@@ -1,5 +1,6 @@
 """Interrupted at any step, by whatever, and resumed: bit for bit the same as never interrupted."""
 
+import json
 import signal
 import time
 
@@ -12,10 +13,15 @@ from worker_jobs import (
     curves_of,
     differences,
     end_of,
+    events_of,
     make_job,
     outcome_of,
     steps_of,
 )
+
+from ziggurat.events import AttemptStarted
+from ziggurat.layout import JobFolder
+from ziggurat.specs import load_train_spec
 
 EVERY_MOMENT = [1, STEPS - 1, STEPS, STEPS + 1, LAST - 1, LAST]
 
@@ -40,6 +46,19 @@ def test_the_outcome_has_what_must_be_equal(uninterrupted):
 def test_the_same_job_twice_is_the_same(workers, job, uninterrupted):
     assert workers.execute(job) == 0
     assert differences(outcome_of(job), uninterrupted) == []
+
+
+def test_an_old_job_without_a_backend_keeps_its_own(workers, job):
+    path = JobFolder(job).spec
+    content = json.loads(path.read_text())
+    del content["backend"]
+    path.write_text(json.dumps(content))
+
+    assert workers.execute(job) == 0
+
+    assert load_train_spec(path).backend == "null"
+    (started,) = events_of(job, AttemptStarted)
+    assert started.backend == "null"
 
 
 @pytest.mark.parametrize("step", EVERY_MOMENT)

@@ -21,6 +21,7 @@ from ziggurat.entities import Job
 from ziggurat.errors import ConfigurationError, DataError, UsageError, ZigguratError
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.training_checks import problem_sentence
 
 __all__ = ["router"]
 
@@ -81,10 +82,8 @@ def _errors_of(error: ZigguratError) -> dict[str, list[str]]:
         return {_FIELDS.get(field, field): [str(error)]}
     found: dict[str, list[str]] = {}
     for each in listed:
-        received = f" Received: {each['received']}." if "received" in each else ""
-        message = f"{each['rule']}.{received} {each['advice']}".strip()
-        field = str(each.get("field") or "form")
-        found.setdefault(_FIELDS.get(field, field), []).append(message)
+        place = str(each["field"])
+        found.setdefault(_FIELDS.get(place, place), []).append(problem_sentence(each))
     return found
 
 

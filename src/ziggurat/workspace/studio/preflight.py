@@ -26,7 +26,7 @@ from ziggurat.workspace.studio.preflight_findings import (
 )
 from ziggurat.workspace.studio.training_estimates import NetworkSize, earlier_jobs, network_size
 from ziggurat.workspace.tasks import Tasks
-from ziggurat.workspace.training_checks import known_data
+from ziggurat.workspace.training_checks import known_data, problem_sentence
 
 __all__ = ["Preflight"]
 
@@ -133,9 +133,7 @@ class Preflight:
 
 
 def _problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
-    received = f" Received: {problem['received']}." if "received" in problem else ""
-    sentence = f"{problem['rule']}.{received} {problem['advice']}".strip()
-    return finding(_NAMES.get(problem["field"].partition(".")[0], "data"), "error", sentence)
+    return finding(_NAMES.get(problem["field"].partition(".")[0], "data"), "error", problem_sentence(problem))
 
 
 def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:
