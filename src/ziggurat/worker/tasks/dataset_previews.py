@@ -129,9 +129,9 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
             advice="Make the data set: it is fetched then, and its problems are listed.",
         )
     source = Path(asked.source)
-    check_offered(asked.source)
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+    check_offered(asked.source)
     if not _is_unpacked(source, asked.format):
         return source, True
     folder.mkdir()
