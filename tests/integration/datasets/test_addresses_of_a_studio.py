@@ -24,7 +24,9 @@ def served(pets: Path) -> Any:
 
 
 def opened(tmp_path: Path, **flags: Any) -> Studio:
-    return open_studio(load_settings(flags={"workspace": tmp_path / "workspace", **flags}))
+    studio = open_studio(load_settings(flags={"workspace": tmp_path / "workspace", **flags}))
+    studio.paths.choose([str(tmp_path)])
+    return studio
 
 
 def made(studio: Studio, spec: dict[str, Any]) -> Any:
@@ -59,7 +61,23 @@ def test_pictures_that_a_list_names_are_kept_to_it_in_all_processes(tmp_path: Pa
     with opened(tmp_path) as studio:
         job = made(studio, spec)
     assert job.state == "failed"
+    assert "below one of the folders" not in job.reason
     assert served[0].asked == []
+
+
+def test_a_job_of_a_studio_reads_no_links_out(tmp_path: Path, pets: Path) -> None:
+    farm = tmp_path / "offered"
+    for file in sorted(pets.rglob("*.png")):
+        link = farm / file.relative_to(pets)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file)
+    with opened(tmp_path) as studio:
+        studio.paths.choose([str(farm)])
+        refused = made(studio, {"source": str(farm), "format": "class_folders"})
+        studio.paths.choose([str(farm), str(pets)])
+        done = made(studio, {"source": str(farm), "format": "class_folders"})
+    assert refused.state == "failed"
+    assert done.state == "done", done.reason
 
 
 def test_a_shell_without_a_studio_fetches_from_everywhere(ziggurat: Any, tmp_path: Path, served: Any) -> None:
