@@ -37,7 +37,8 @@ def gives_class_scores(tower: BuiltTower) -> bool:
     """Return whether loss or summaries take the first output for one score a class.
 
     An embedding, a picture or measured values have a width too, and it may well be the number of classes; their largest
-    number is no class. Scores end in a softmax, or a softmax, cross-entropy, arg-max or one-hot label is made with them.
+    number is no class. Scores end in a softmax; or a softmax, a cross-entropy, the largest of them or the difference to
+    one-hot labels is computed from them.
 
     Args:
         tower: of training or validation; a tower for inference has no loss.

@@ -6,7 +6,6 @@ import builtins
 import linecache
 import logging
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow import digits
-from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
+from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
@@ -117,7 +116,7 @@ tf.register_tensor_conversion_function(_GuidesInput, lambda value, dtype=None, n
 
 def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     """Return ``__import__`` for the user's file: the names of the guides, and everything else as it is."""
-    model = StandInModule("model", None, names={"Tower": Tower, "model_property": model_property})
+    model = StandInModule("model", names={"Tower": Tower, "model_property": model_property})
     aliases: dict[str, Any] = {"tensorflow": tensorflow, "model": model, "utils": digits, "digits": digits}
     aliases |= {"slim": slim, "tf_slim": slim}
 
@@ -133,8 +132,6 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
             raise ImportError(f"`import keras` is not for graph networks. {_KERAS_3}", name=name)
         if level or first not in aliases:
             return builtins.__import__(name, globals_, locals_, wanted or (), level)
-        if name.startswith("tensorflow.python"):
-            return _python_part(name, wanted or ())
         found = aliases[first]
         for part in rest:
             found = _attribute(found, part)
@@ -146,19 +143,9 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     return import_for_user
 
 
-def _python_part(name: str, wanted: tuple[str, ...]) -> Any:
-    """Return a module of TensorFlow's inside; what published programs use and has moved is brought back."""
-    tensorflow = user_tensorflow()
-    if name == "tensorflow.python.framework" and "graph_util" in wanted:
-        whole = builtins.__import__(name, {}, {}, [part for part in wanted if part != "graph_util"])
-        found = sys.modules[name] if whole is None else whole
-        return StandInModule(name, found, names={"graph_util": tensorflow.graph_util})
-    return builtins.__import__(name, {}, {}, wanted)
-
-
 def _attribute(module: Any, name: str) -> Any:
     try:
-        return getattr(module, name)
+        return part_of(module, name)
     except AttributeError as error:
         raise ImportError(str(error), name=name) from None
 
