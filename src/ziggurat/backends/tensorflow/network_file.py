@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import linecache
 import logging
 import re
@@ -15,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow import digits
+from ziggurat.backends.tensorflow.namespace.notices import FILE_NAME
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
+from ziggurat.backends.tensorflow.namespace.python2 import OLD_ITERTOOLS, compile_network
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
@@ -27,6 +30,19 @@ _logger = logging.getLogger(__name__)
 _KERAS_3: Final = (
     "Keras 3 layers in a graph keep one dropout mask for ever and never update their batch-norm averages. "
     "Use `tf.keras` or `tf_keras` (the Keras that knows graphs), or slim."
+)
+_NOT_FOR_NETWORKS: Final = {
+    "tensorpack": (
+        "Its layers need its own trainers. Write the layers with slim or `tf.layers`; Tensorpack's data flows and "
+        "callbacks have their like in `ziggurat.dataflow` and `ziggurat.callbacks`."
+    ),
+}
+_BEFORE_RELEASE: Final = (
+    "The file is for DIGITS before its release of TensorFlow networks. Write `class UserModel(Tower):`; what "
+    "`build_model` computed goes into `@model_property def inference(self):`, which returns what stood under 'model'; "
+    "its inner `loss(y)` becomes `@model_property def loss(self):` with `self.y` for `y` and `self.inference` for the "
+    "model. `params['x']` is `self.x`; likewise `input_shape`, `nclasses` and `is_training`. Summaries go to "
+    "`self.summaries.append(…)` instead of a collection."
 )
 
 
@@ -46,7 +62,11 @@ def load_network(text: str, path: str, *, tensorflow: ModuleType | None = None) 
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     names = _namespace(path, user_tensorflow() if tensorflow is None else tensorflow)
     with users_errors(path):
-        exec(compile(text, path, "exec", dont_inherit=True), names)
+        network = compile_network(text, path)
+        for line, notice in network.notices:
+            _logger.warning("%s, line %d: %s", path, line, notice)
+        names["__builtins__"] |= network.builtins
+        exec(network.code, names)
     return _user_model(names, path)
 
 
@@ -84,7 +104,7 @@ def _namespace(path: str, tensorflow: ModuleType) -> dict[str, Any]:
     own_builtins = dict(vars(builtins))
     own_builtins["__import__"] = _importer(tensorflow, slim)
     return {
-        "__name__": "network",
+        "__name__": FILE_NAME,
         "__file__": path,
         "__builtins__": own_builtins,
         "tf": tensorflow,
@@ -118,7 +138,7 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     """Return ``__import__`` for the user's file: the names of the guides, and everything else as it is."""
     model = StandInModule("model", names={"Tower": Tower, "model_property": model_property})
     aliases: dict[str, Any] = {"tensorflow": tensorflow, "model": model, "utils": digits, "digits": digits}
-    aliases |= {"slim": slim, "tf_slim": slim}
+    aliases |= {"slim": slim, "tf_slim": slim, "itertools": StandInModule("itertools", itertools, names=OLD_ITERTOOLS)}
 
     def import_for_user(
         name: str,
@@ -131,7 +151,7 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
         if first == "keras":
             raise ImportError(f"`import keras` is not for graph networks. {_KERAS_3}", name=name)
         if level or first not in aliases:
-            return builtins.__import__(name, globals_, locals_, wanted or (), level)
+            return _others_import(name, globals_, locals_, wanted or (), level)
         found = aliases[first]
         for part in rest:
             found = _attribute(found, part)
@@ -141,6 +161,32 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
         return found if wanted else aliases[first]
 
     return import_for_user
+
+
+def _others_import(
+    name: str,
+    globals_: Mapping[str, object] | None,
+    locals_: Mapping[str, object] | None,
+    wanted: tuple[str, ...],
+    level: int,
+) -> Any:
+    """Import what Ziggurat has no stand-in for; say what to do about a module that is not installed."""
+    first = name.partition(".")[0]
+    advice = _NOT_FOR_NETWORKS.get(first)
+    if advice is not None and not level:
+        raise ImportError(f"`import {first}` is not for a network file. {advice}", name=name)
+    try:
+        return builtins.__import__(name, globals_, locals_, wanted, level)
+    except ImportError as error:
+        if not level and error.name != first:
+            raise
+        module = "." * level + name
+        raise ModuleNotFoundError(
+            f"There is no module `{module}`. A network file stands alone: other files of its repository are not beside "
+            "it. Copy what it uses of that module into the network file"
+            + ("." if level else f"; if `{first}` is a published package, install it."),
+            name=error.name,
+        ) from None
 
 
 def _attribute(module: Any, name: str) -> Any:
@@ -153,6 +199,13 @@ def _attribute(module: Any, name: str) -> Any:
 def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
     found = names.get("UserModel")
     classes = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, Tower)]
+    if found is None and callable(names.get("build_model")):
+        raise NetworkCodeError(
+            "A network file defines a class named exactly `UserModel`.",
+            received=f"{path} with a function `build_model` instead",
+            advice=_BEFORE_RELEASE,
+            details={"file": path},
+        )
     if found is None:
         others = nearest_names("UserModel", [name for name in classes if name != "Tower"]) or classes[1:]
         raise NetworkCodeError(

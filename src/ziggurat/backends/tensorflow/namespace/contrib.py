@@ -49,9 +49,7 @@ def contrib_module(slim: ModuleType) -> ModuleType:
     framework = StandInModule("tf.contrib.framework", real, ops, names=_framework_names(real))
     parts = {
         "slim": slim,
-        "layers": _with_inside(
-            StandInModule("tf.contrib.layers", layers, names=_layer_names(real), gone=_LAYERS_GONE)
-        ),
+        "layers": _with_inside(StandInModule("tf.contrib.layers", layers, names=_layer_names(real), gone=_LAYERS_GONE)),
         "framework": _with_inside(framework),
         "losses": _with_inside(StandInModule("tf.contrib.losses", real.losses)),
         "metrics": _with_inside(StandInModule("tf.contrib.metrics", real.metrics)),

@@ -74,7 +74,7 @@ def older_image_names() -> dict[str, Any]:
 def _concat(*arguments: Any, **options: Any) -> Any:
     _rename(options, concat_dim="axis")
     if arguments and _is_number(arguments[0]):
-        notify("`tf.concat(axis, values)` has the order of before TensorFlow 1.0; it is taken as (values, axis).")
+        notify("`tf.concat(axis, values)` has the order of before TensorFlow 1.0; it is read as (values, axis).")
         options |= zip(("axis", "values", "name"), arguments, strict=False)
         arguments = ()
     return tf.concat(*arguments, **options)
@@ -84,7 +84,9 @@ def _concat(*arguments: Any, **options: Any) -> Any:
 def _split(*arguments: Any, **options: Any) -> Any:
     _rename(options, split_dim="axis", num_split="num_or_size_splits")
     if arguments and _is_number(arguments[0]) and (len(arguments) > 2 or "value" in options):
-        notify("`tf.split(axis, count, value)` has the order of before TensorFlow 1.0; it is taken as (value, count, axis).")
+        notify(
+            "`tf.split(axis, count, value)` has the order of before TensorFlow 1.0; it is read as (value, count, axis)."
+        )
         options |= zip(("axis", "num_or_size_splits", "value", "name"), arguments, strict=False)
         arguments = ()
     return tf.split(*arguments, **options)
@@ -134,7 +136,9 @@ def _cross_entropy(name: str, function: Callable[..., Any]) -> Callable[..., Any
 @functools.wraps(tf.image.resize_images)
 def _resize_images(*arguments: Any, **options: Any) -> Any:
     if len(arguments) > 2 and _is_number(arguments[1]) and _is_number(arguments[2]):
-        notify("`tf.image.resize_images(images, height, width)` is of before TensorFlow 1.0; the size is [height, width].")
+        notify(
+            "`tf.image.resize_images(images, height, width)` is of before TensorFlow 1.0; the size is [height, width]."
+        )
         images, height, width, *rest = arguments
         arguments = (images, [height, width], *rest)
     if "new_height" in options and "new_width" in options:
