@@ -163,30 +163,27 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     return import_for_user
 
 
-def _others_import(
-    name: str,
-    globals_: Mapping[str, object] | None,
-    locals_: Mapping[str, object] | None,
-    wanted: tuple[str, ...],
-    level: int,
-) -> Any:
+def _others_import(name: str, globals_: Any, locals_: Any, wanted: tuple[str, ...], level: int) -> Any:
     """Import what Ziggurat has no stand-in for; say what to do about a module that is not installed."""
     first = name.partition(".")[0]
-    advice = _NOT_FOR_NETWORKS.get(first)
-    if advice is not None and not level:
-        raise ImportError(f"`import {first}` is not for a network file. {advice}", name=name)
+    if level:
+        raise ModuleNotFoundError(f"{_stands_alone('.' * level + name)}.", name=name)
+    if first in _NOT_FOR_NETWORKS:
+        raise ImportError(f"`import {first}` is not for a network file. {_NOT_FOR_NETWORKS[first]}", name=name)
     try:
-        return builtins.__import__(name, globals_, locals_, wanted, level)
-    except ImportError as error:
-        if not level and error.name != first:
+        return builtins.__import__(name, globals_, locals_, wanted)
+    except ModuleNotFoundError as error:
+        if error.name != first:
             raise
-        module = "." * level + name
-        raise ModuleNotFoundError(
-            f"There is no module `{module}`. A network file stands alone: other files of its repository are not beside "
-            "it. Copy what it uses of that module into the network file"
-            + ("." if level else f"; if `{first}` is a published package, install it."),
-            name=error.name,
-        ) from None
+        advice = f"{_stands_alone(name)}; if `{first}` is a published package, install it."
+        raise ModuleNotFoundError(advice, name=name) from None
+
+
+def _stands_alone(module: str) -> str:
+    return (
+        f"There is no module `{module}`. A network file stands alone: other files of its repository are not beside it. "
+        "Copy what it uses of that module into the network file"
+    )
 
 
 def _attribute(module: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from types import ModuleType
 from typing import Any, Final
@@ -34,8 +35,28 @@ def slim_module() -> ModuleType:
     layers = importlib.import_module("tf_slim.layers")  # `slim.layers` is a module in it
     for module in (slim, layers, slim.layers):
         module.dropout = slim_dropout
+    _take_older_arg_scope(slim)
     own = {"layers": StandInModule("slim.layers", layers, names=_layer_names(slim))}
     return _with_inside(StandInModule("slim", slim, names=own))
+
+
+def _take_older_arg_scope(slim: Any) -> None:
+    """Let ``resnet_arg_scope`` take ``is_training``, which TensorFlow before 1.3 had as its first argument."""
+    homes = [importlib.import_module(f"tf_slim.nets.{name}") for name in ("resnet_utils", "resnet_v1", "resnet_v2")]
+    newer = homes[0].resnet_arg_scope
+
+    @functools.wraps(newer)
+    def resnet_arg_scope(*arguments: Any, is_training: Any = None, **options: Any) -> Any:
+        if arguments and isinstance(arguments[0], bool):
+            is_training, *arguments = arguments
+        scope = newer(*arguments, **options)
+        if is_training is None:
+            return scope
+        with slim.arg_scope(scope), slim.arg_scope([slim.batch_norm], is_training=is_training) as narrower:
+            return narrower
+
+    for module in homes:
+        module.resnet_arg_scope = resnet_arg_scope
 
 
 def contrib_module(slim: ModuleType) -> ModuleType:

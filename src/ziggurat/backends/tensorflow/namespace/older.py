@@ -122,11 +122,10 @@ def _cross_entropy(name: str, function: Callable[..., Any]) -> Callable[..., Any
     @functools.wraps(function)
     def cross_entropy(*arguments: Any, **options: Any) -> Any:
         _rename(options, targets="labels")
-        if len(arguments) > 1 and arguments[0] is not None:  # the first one is a guard against this order
+        if arguments and arguments[0] is not None:  # the first place is a guard against this order today
             notify(f"`tf.nn.{name}(logits, labels)` has the order of before TensorFlow 1.0; name the two.")
-            logits, labels, *rest = arguments
-            options |= {"logits": logits, "labels": labels}
-            options |= {"name" if isinstance(each, str) else "dim": each for each in rest}
+            options |= zip(("logits", "labels"), arguments, strict=False)
+            options |= {"name" if isinstance(each, str) else "dim": each for each in arguments[2:]}
             arguments = ()
         return function(*arguments, **options)
 

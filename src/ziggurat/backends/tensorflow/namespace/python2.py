@@ -95,7 +95,8 @@ def compile_network(text: str, path: str) -> NetworkCode:
         builtins = {**_GONE, **_LISTS, _CALL: _call, _DIVIDE: _divide}
     code = compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
     first = {sentence: line for line, sentence in sorted(notices, reverse=True)}
-    return NetworkCode(code=code, builtins=builtins, notices=[(line, sentence) for sentence, line in first.items()])
+    told = sorted((line, sentence) for sentence, line in first.items())
+    return NetworkCode(code=code, builtins=builtins, notices=told)
 
 
 # ---- statements
