@@ -34,7 +34,7 @@ def slim_module() -> ModuleType:
     slim = repair_slim()
     layers = importlib.import_module("tf_slim.layers")  # `slim.layers` is a module in it
     for module in (slim, layers, slim.layers):
-        module.dropout = slim_dropout
+        module.__dict__["dropout"] = slim_dropout
     _take_older_arg_scope(slim)
     own = {"layers": StandInModule("slim.layers", layers, names=_layer_names(slim))}
     return _with_inside(StandInModule("slim", slim, names=own))
@@ -48,7 +48,7 @@ def _take_older_arg_scope(slim: Any) -> None:
     @functools.wraps(newer)
     def resnet_arg_scope(*arguments: Any, is_training: Any = None, **options: Any) -> Any:
         if arguments and isinstance(arguments[0], bool):
-            is_training, *arguments = arguments
+            is_training, arguments = arguments[0], arguments[1:]
         scope = newer(*arguments, **options)
         if is_training is None:
             return scope
@@ -56,7 +56,7 @@ def _take_older_arg_scope(slim: Any) -> None:
             return narrower
 
     for module in homes:
-        module.resnet_arg_scope = resnet_arg_scope
+        module.__dict__["resnet_arg_scope"] = resnet_arg_scope
 
 
 def contrib_module(slim: ModuleType) -> ModuleType:

@@ -188,20 +188,16 @@ def _old_uses(tree: ast.Module) -> list[tuple[int, str]]:
         if isinstance(node, ast.Name) and node.id in _GONE and node.id not in own:
             text = f"`{node.id}` is Python 2; `{_GONE[node.id].__name__}` stands for it."
             found[node.id] = min(found.get(node.id, (node.lineno, text)), (node.lineno, text))
-        elif _is_old_method(node):
-            name = node.func.attr
+        elif isinstance(node, ast.Call) and (name := _old_method(node)):
             text = f"`.{name}()` is Python 2; a dictionary does without it today."
             found[name] = min(found.get(name, (node.lineno, text)), (node.lineno, text))
     return list(found.values())
 
 
-def _is_old_method(node: ast.AST) -> Any:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _METHODS
-        and len(node.args) == (node.func.attr == "has_key")
-    )
+def _old_method(call: ast.Call) -> str:
+    """Return the name of a method that dictionaries have no more, or an empty text."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return name if name in _METHODS and len(call.args) == (name == "has_key") else ""
 
 
 def _imports_division(node: ast.ImportFrom) -> bool:
@@ -213,10 +209,10 @@ class _Methods(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not _is_old_method(node):
+        name = _old_method(node)
+        if not name or not isinstance(node.func, ast.Attribute):
             return node
-        assert isinstance(node.func, ast.Attribute)
-        arguments = [node.func.value, ast.Constant(node.func.attr), *node.args]
+        arguments = [node.func.value, ast.Constant(name), *node.args]
         return ast.copy_location(ast.Call(ast.Name(_CALL, ast.Load()), arguments, []), node)
 
 
