@@ -200,6 +200,8 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
         ]
         parts.append(table(rows, ("class", "samples", "precision", "recall")))
         parts.append(_matrix_text(found))
+    else:
+        parts.append("This network gives no class scores: its figures are the means over all samples.")
     return "\n\n".join(parts)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.averages import AveragedWeights, average_weights
+from ziggurat.backends.tensorflow.classifiers import gives_class_scores
 from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
@@ -182,7 +183,7 @@ def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[s
         name = "output" if number == 0 else f"output_{number}"
         parts = [tower.outputs[number] for tower in towers]
         values[name] = parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
-    if classes is not None and y is not None and y.dtype == tf.int64 and values["output"].shape.rank == 2:
+    if classes is not None and y is not None and y.dtype == tf.int64 and gives_class_scores(towers[0]):
         logits = values["output"]
         wrong = tf.cast(tf.not_equal(tf.argmax(logits, 1), y), tf.float32)
         values |= {"incorrect_vector": wrong, "error": tf.reduce_mean(wrong), "probabilities": tf.nn.softmax(logits)}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import linecache
 import logging
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow import digits
-from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
+from ziggurat.backends.tensorflow.namespace.notices import FILE_NAME
+from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
+from ziggurat.backends.tensorflow.namespace.python2 import OLD_ITERTOOLS, compile_network
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
@@ -28,6 +30,19 @@ _logger = logging.getLogger(__name__)
 _KERAS_3: Final = (
     "Keras 3 layers in a graph keep one dropout mask for ever and never update their batch-norm averages. "
     "Use `tf.keras` or `tf_keras` (the Keras that knows graphs), or slim."
+)
+_NOT_FOR_NETWORKS: Final = {
+    "tensorpack": (
+        "Its layers need its own trainers. Write the layers with slim or `tf.layers`; Tensorpack's data flows and "
+        "callbacks have their like in `ziggurat.dataflow` and `ziggurat.callbacks`."
+    ),
+}
+_BEFORE_RELEASE: Final = (
+    "The file is for DIGITS before its release of TensorFlow networks. Write `class UserModel(Tower):`; what "
+    "`build_model` computed goes into `@model_property def inference(self):`, which returns what stood under 'model'; "
+    "its inner `loss(y)` becomes `@model_property def loss(self):` with `self.y` for `y` and `self.inference` for the "
+    "model. `params['x']` is `self.x`; likewise `input_shape`, `nclasses` and `is_training`. Summaries go to "
+    "`self.summaries.append(…)` instead of a collection."
 )
 
 
@@ -47,7 +62,11 @@ def load_network(text: str, path: str, *, tensorflow: ModuleType | None = None) 
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     names = _namespace(path, user_tensorflow() if tensorflow is None else tensorflow)
     with users_errors(path):
-        exec(compile(text, path, "exec", dont_inherit=True), names)
+        network = compile_network(text, path)
+        for line, notice in network.notices:
+            _logger.warning("%s, line %d: %s", path, line, notice)
+        names["__builtins__"] |= network.builtins
+        exec(network.code, names)
     return _user_model(names, path)
 
 
@@ -85,7 +104,7 @@ def _namespace(path: str, tensorflow: ModuleType) -> dict[str, Any]:
     own_builtins = dict(vars(builtins))
     own_builtins["__import__"] = _importer(tensorflow, slim)
     return {
-        "__name__": "network",
+        "__name__": FILE_NAME,
         "__file__": path,
         "__builtins__": own_builtins,
         "tf": tensorflow,
@@ -117,9 +136,9 @@ tf.register_tensor_conversion_function(_GuidesInput, lambda value, dtype=None, n
 
 def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     """Return ``__import__`` for the user's file: the names of the guides, and everything else as it is."""
-    model = StandInModule("model", None, names={"Tower": Tower, "model_property": model_property})
+    model = StandInModule("model", names={"Tower": Tower, "model_property": model_property})
     aliases: dict[str, Any] = {"tensorflow": tensorflow, "model": model, "utils": digits, "digits": digits}
-    aliases |= {"slim": slim, "tf_slim": slim}
+    aliases |= {"slim": slim, "tf_slim": slim, "itertools": StandInModule("itertools", itertools, names=OLD_ITERTOOLS)}
 
     def import_for_user(
         name: str,
@@ -132,9 +151,7 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
         if first == "keras":
             raise ImportError(f"`import keras` is not for graph networks. {_KERAS_3}", name=name)
         if level or first not in aliases:
-            return builtins.__import__(name, globals_, locals_, wanted or (), level)
-        if name.startswith("tensorflow.python"):
-            return _python_part(name, wanted or ())
+            return _others_import(name, globals_, locals_, wanted or (), level)
         found = aliases[first]
         for part in rest:
             found = _attribute(found, part)
@@ -146,19 +163,32 @@ def _importer(tensorflow: ModuleType, slim: ModuleType) -> Callable[..., Any]:
     return import_for_user
 
 
-def _python_part(name: str, wanted: tuple[str, ...]) -> Any:
-    """Return a module of TensorFlow's inside; what published programs use and has moved is brought back."""
-    tensorflow = user_tensorflow()
-    if name == "tensorflow.python.framework" and "graph_util" in wanted:
-        whole = builtins.__import__(name, {}, {}, [part for part in wanted if part != "graph_util"])
-        found = sys.modules[name] if whole is None else whole
-        return StandInModule(name, found, names={"graph_util": tensorflow.graph_util})
-    return builtins.__import__(name, {}, {}, wanted)
+def _others_import(name: str, globals_: Any, locals_: Any, wanted: tuple[str, ...], level: int) -> Any:
+    """Import what Ziggurat has no stand-in for; say what to do about a module that is not installed."""
+    first = name.partition(".")[0]
+    if level:
+        raise ModuleNotFoundError(f"{_stands_alone('.' * level + name)}.", name=name)
+    if first in _NOT_FOR_NETWORKS:
+        raise ImportError(f"`import {first}` is not for a network file. {_NOT_FOR_NETWORKS[first]}", name=name)
+    try:
+        return builtins.__import__(name, globals_, locals_, wanted)
+    except ModuleNotFoundError as error:
+        if error.name != first:
+            raise
+        advice = f"{_stands_alone(name)}; if `{first}` is a published package, install it."
+        raise ModuleNotFoundError(advice, name=name) from None
+
+
+def _stands_alone(module: str) -> str:
+    return (
+        f"There is no module `{module}`. A network file stands alone: other files of its repository are not beside it. "
+        "Copy what it uses of that module into the network file"
+    )
 
 
 def _attribute(module: Any, name: str) -> Any:
     try:
-        return getattr(module, name)
+        return part_of(module, name)
     except AttributeError as error:
         raise ImportError(str(error), name=name) from None
 
@@ -166,6 +196,13 @@ def _attribute(module: Any, name: str) -> Any:
 def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
     found = names.get("UserModel")
     classes = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, Tower)]
+    if found is None and callable(names.get("build_model")):
+        raise NetworkCodeError(
+            "A network file defines a class named exactly `UserModel`.",
+            received=f"{path} with a function `build_model` instead",
+            advice=_BEFORE_RELEASE,
+            details={"file": path},
+        )
     if found is None:
         others = nearest_names("UserModel", [name for name in classes if name != "Tower"]) or classes[1:]
         raise NetworkCodeError(

@@ -1,22 +1,25 @@
-"""Owns the start of TensorFlow in a process: graph mode, resource variables, the older Keras.
+"""The start of TensorFlow in a process: graph mode, resource variables, the older Keras.
 
 Every module of the backend takes ``tf`` from here, so that nothing imports TensorFlow before its switches are set.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import logging
 import os
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.mode import is_eager
+from ziggurat.backends.tensorflow.native_log import native_log_held_to
 from ziggurat.errors import MissingDependencyError, StateError
 
 __all__ = ["tf", "tf2"]
 
 # tf.layers, recurrent cells and slim's batch_norm need the Keras that knows graphs; Keras 3 is silently wrong in one.
-_SWITCHES: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+_LOG_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
+_SWITCHES: Final = {"TF_USE_LEGACY_KERAS": "1", _LOG_LEVEL: "2"}
 
 
 def _start() -> tuple[Any, Any]:
@@ -24,16 +27,25 @@ def _start() -> tuple[Any, Any]:
         os.environ.setdefault(name, value)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
-        whole = importlib.import_module("tensorflow")
-        importlib.import_module("tf_keras")
-        importlib.import_module("tf_slim")
+        with native_log_held_to(os.environ[_LOG_LEVEL]):
+            whole = importlib.import_module("tensorflow")
+            importlib.import_module("tf_keras")
+            importlib.import_module("tf_slim")
     except ModuleNotFoundError as error:
         package = {"tf_slim": "tf-slim"}.get(error.name or "", error.name or "tensorflow")
         raise MissingDependencyError(package, extra="tensorflow", purpose="TensorFlow networks") from error
     graph_mode = whole.compat.v1
     graph_mode.logging.set_verbosity(graph_mode.logging.ERROR)
-    if is_eager():
-        return graph_mode, whole
+    if not is_eager():
+        _choose_graph_mode(graph_mode)
+    level = os.environ[_LOG_LEVEL]
+    if level == _SWITCHES[_LOG_LEVEL] and _lacks_driver(whole):
+        with native_log_held_to("3"):  # that there is no GPU is no error on such a machine; it is said once a process
+            whole.config.list_physical_devices()
+    return graph_mode, whole
+
+
+def _choose_graph_mode(graph_mode: Any) -> None:
     try:
         graph_mode.disable_v2_behavior()
         graph_mode.enable_resource_variables()
@@ -43,7 +55,17 @@ def _start() -> tuple[Any, Any]:
             received=str(error),
             advice="Start it in a process of its own, as a worker does.",
         ) from error
-    return graph_mode, whole
+
+
+def _lacks_driver(tensorflow: Any) -> bool:
+    """Return whether this TensorFlow is for NVIDIA's GPUs, and the machine has no driver of them."""
+    if not tensorflow.test.is_built_with_cuda():
+        return False
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return True
+    return False
 
 
 tf, tf2 = _start()

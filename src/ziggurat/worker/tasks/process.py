@@ -63,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Warnings of frameworks are for nobody; a network file's own are for its author.
     warnings.filterwarnings("ignore")
     warnings.filterwarnings("default", module="network")
-    warnings.filterwarnings("ignore", message=".*is deprecated and will be removed in a future version")
     text = sys.stdin.read() if given.request is None else given.request.read_text(encoding="utf-8")
     with os.fdopen(_take_output(), "w", encoding="utf-8") as answer:
         if given.end_with is not None:

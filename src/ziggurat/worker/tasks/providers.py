@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from ziggurat.engine.tasks import Debugs
-from ziggurat.errors import ConfigurationError, ZigguratError
+from ziggurat.errors import ConfigurationError
 from ziggurat.worker.build import load_backend
 
 __all__ = ["PROVIDERS", "ProviderEntry", "offer_of", "provider_of"]
@@ -28,13 +23,11 @@ class ProviderEntry:
         tasks: class of all of them but debugging, as ``module:attribute``.
         debugging: class that debugs; a process uses it alone.
         before_debugging: function to call before that is imported.
-        environment: variables that quieten the framework, unless a person has set them.
     """
 
     tasks: str
     debugging: str = ""
     before_debugging: str = ""
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 PROVIDERS: Final = {
@@ -42,7 +35,6 @@ PROVIDERS: Final = {
         tasks="ziggurat.backends.tensorflow.export.provider:TensorFlowTasks",
         debugging="ziggurat.backends.tensorflow.export.eager:TensorFlowDebugging",
         before_debugging="ziggurat.backends.tensorflow.mode:choose_eager",
-        environment={"TF_CPP_MIN_LOG_LEVEL": "3"},
     ),
 }
 """Backend → its offers. Any other backend is asked itself: it may have the methods of ``ziggurat.engine.tasks``."""
@@ -82,8 +74,7 @@ def offer_of(backend: str, offer: type[Offer]) -> Offer | None:
         UnknownNameError: where there is no such backend.
         MissingDependencyError: where its framework is not installed.
     """
-    with _quiet_start():
-        found = _found(backend, offer)
+    found = _found(backend, offer)
     return found if isinstance(found, offer) else None
 
 
@@ -91,8 +82,6 @@ def _found(backend: str, offer: type[Any]) -> Any:
     entry = PROVIDERS.get(backend)
     if entry is None:
         return load_backend(backend)
-    for name, value in entry.environment.items():
-        os.environ.setdefault(name, value)
     if offer is not Debugs:
         return _attribute(entry.tasks)()
     if not entry.debugging:
@@ -105,25 +94,3 @@ def _found(backend: str, offer: type[Any]) -> Any:
 def _attribute(target: str) -> Any:
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
-
-
-@contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Hold back what native code writes while a framework starts; it is shown where the start fails."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as noise:
-        os.dup2(noise.fileno(), 2)
-        try:
-            yield
-        except ZigguratError:
-            raise
-        except BaseException:
-            sys.stderr.flush()
-            noise.seek(0)
-            os.write(kept, noise.read())
-            raise
-        finally:
-            sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)

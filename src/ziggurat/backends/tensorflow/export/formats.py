@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow.export.serving import ServingModel, new_session
+from ziggurat.backends.tensorflow.native_log import native_log_held_to
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.errors import MissingDependencyError, UnknownNameError
 
@@ -162,7 +163,8 @@ class LiteRtFormat(ExportFormat):
         with model.graph.as_default():
             converter = tf.lite.TFLiteConverter.from_session(model.session, [model.input], list(model.outputs.values()))
             converter.target_spec.supported_ops = [tf2.lite.OpsSet.TFLITE_BUILTINS, tf2.lite.OpsSet.SELECT_TF_OPS]
-            content = converter.convert()
+            with native_log_held_to("3"):  # it looks for initializers, which a frozen graph has no more
+                content = converter.convert()
         path = folder / "model.tflite"
         path.write_bytes(content)
         return path

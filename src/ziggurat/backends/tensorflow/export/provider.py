@@ -53,7 +53,13 @@ class TensorFlowTasks:
         chosen = format_named(order.format)
         # Exports compute in float32, whatever the training did.
         network = TrainedTower(replace(request, precision="float32"), arrays)
-        with serving_model(tower_input(request), arrays, order.preprocessing, inside=order.inside) as model:
+        with serving_model(
+            tower_input(request),
+            arrays,
+            order.preprocessing,
+            scores=network.gives_class_scores,
+            inside=order.inside,
+        ) as model:
             path = chosen.write(model, order.folder)
             outputs = {name: _shape(tensor) for name, tensor in model.outputs.items()}
             parameters = _parameters(model)

@@ -45,7 +45,12 @@ class ServingModel:
 
 @contextmanager
 def serving_model(
-    shared: TowerInput, weights: Mapping[str, np.ndarray], preprocessing: Preprocessing, *, inside: bool = True
+    shared: TowerInput,
+    weights: Mapping[str, np.ndarray],
+    preprocessing: Preprocessing,
+    *,
+    scores: bool,
+    inside: bool = True,
 ) -> Iterator[ServingModel]:
     """Build the inference graph in a graph of its own and give it its weights.
 
@@ -53,6 +58,7 @@ def serving_model(
         shared: network, input shape and classes.
         weights: name → array of a checkpoint; more names than the graph has do no harm.
         preprocessing: what the network was trained with.
+        scores: whether the network's first output holds class scores.
         inside: whether the graph crops, takes the mean off and whitens by itself.
 
     Raises:
@@ -64,7 +70,7 @@ def serving_model(
         pictures = tf.placeholder(tf.float32, shape, name="input")
         x = _finished(pictures, preprocessing) if inside else pictures
         tower = build_tower(shared, x, None, stage="inf")
-        outputs = named_outputs(tower, shared.classes)
+        outputs = named_outputs(tower, shared.classes, scores=scores)
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         session = new_session(graph)
     try:
@@ -100,17 +106,20 @@ def new_session(graph: Any) -> Any:
     return tf.Session(graph=graph, config=config)
 
 
-def named_outputs(tower: BuiltTower, classes: int | None) -> dict[str, Any]:
+def named_outputs(tower: BuiltTower, classes: int | None, *, scores: bool) -> dict[str, Any]:
     """Return name → tensor of a tower: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
 
-    A network is a classifier where its output has one number a class.
+    Args:
+        tower: of any stage.
+        classes: of the data; None where it has none.
+        scores: whether the first output holds class scores. A network is a classifier where they are one a class.
     """
     outputs = {}
     for number, tensor in enumerate(tower.outputs):
         name = f"output_{number}" if number else "output"
         outputs[name] = tf.identity(tensor, name)
     logits = outputs["output"]
-    if classes is not None and logits.shape.rank == 2 and logits.shape[-1] == classes:
+    if scores and classes is not None and logits.shape[-1] == classes:
         outputs["probabilities"] = tf.nn.softmax(logits, name="probabilities")
     return outputs
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.backend import session_config
+from ziggurat.backends.tensorflow.classifiers import gives_class_scores
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
 from ziggurat.backends.tensorflow.export.class_gradients import ClassGradients
 from ziggurat.backends.tensorflow.export.layers import layers_behind
@@ -29,6 +30,9 @@ class TrainedTower:
         request: the network, its input shape, classes and class weights; whether it started from a pretrained model.
         arrays: name → array of a checkpoint.
 
+    Attributes:
+        gives_class_scores: whether the first output holds class scores.
+
     Raises:
         CheckpointError: where the arrays are of another network.
         NetworkCodeError: where the user's network fails.
@@ -47,10 +51,12 @@ class TrainedTower:
             validation = build_tower(shared, self._x, self._y, stage="val")
             inference = build_tower(shared, self._x, None, stage="inf")
             self._layers = layers_behind(inference.outputs, "inf/model/")
-            self._outputs = named_outputs(inference, request.classes)
+            self.gives_class_scores = request.labels == "class" and gives_class_scores(validation)
+            self._outputs = named_outputs(inference, request.classes, scores=self.gives_class_scores)
             self._gradients = ClassGradients(self._layers, self._outputs)
             cost = tf.add_n([loss.value for loss in validation.losses])
-            self._values = {**named_outputs(validation, request.classes), **validation.scalars, "cost": cost}
+            outputs = named_outputs(validation, request.classes, scores=self.gives_class_scores)
+            self._values = {**outputs, **validation.scalars, "cost": cost}
             variables = {variable.op.name: variable for variable in tf.global_variables()}
         self._session = tf.Session(graph=graph, config=session_config(request))
         give_weights(self._session, variables, arrays)

@@ -1,7 +1,8 @@
-"""Owns ``tf.contrib`` for users' files: what their networks used of it, on tf-slim and TensorFlow of today."""
+"""``tf.contrib`` for users' files: what their networks used of it, on tf-slim and TensorFlow of today."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from types import ModuleType
 from typing import Any, Final
@@ -25,13 +26,37 @@ _LAYERS_GONE: Final = {
     "real_valued_column": "Feed the numbers through `self.x`.",
     "sparse_column_with_hash_bucket": "Feed the numbers through `self.x`.",
 }
+_INSIDE: Final = ("layers", "losses", "metrics", "ops", "slim", "training")
 
 
 def slim_module() -> ModuleType:
-    """Return ``slim``: tf-slim, repaired, with a dropout that resumes exactly."""
+    """Return ``slim``: tf-slim, repaired, with a dropout that resumes exactly, in its ready networks (``nets``) too."""
     slim = repair_slim()
-    own = {"dropout": slim_dropout, "layers": StandInModule("slim.layers", slim.layers, names=_layer_names(slim))}
-    return StandInModule("slim", slim, names=own)
+    layers = importlib.import_module("tf_slim.layers")  # `slim.layers` is a module in it
+    for module in (slim, layers, slim.layers):
+        module.__dict__["dropout"] = slim_dropout
+    _take_older_arg_scope(slim)
+    own = {"layers": StandInModule("slim.layers", layers, names=_layer_names(slim))}
+    return _with_inside(StandInModule("slim", slim, names=own))
+
+
+def _take_older_arg_scope(slim: Any) -> None:
+    """Let ``resnet_arg_scope`` take ``is_training``, which TensorFlow before 1.3 had as its first argument."""
+    homes = [importlib.import_module(f"tf_slim.nets.{name}") for name in ("resnet_utils", "resnet_v1", "resnet_v2")]
+    newer = homes[0].resnet_arg_scope
+
+    @functools.wraps(newer)
+    def resnet_arg_scope(*arguments: Any, is_training: Any = None, **options: Any) -> Any:
+        if arguments and isinstance(arguments[0], bool):
+            is_training, arguments = arguments[0], arguments[1:]
+        scope = newer(*arguments, **options)
+        if is_training is None:
+            return scope
+        with slim.arg_scope(scope), slim.arg_scope([slim.batch_norm], is_training=is_training) as narrower:
+            return narrower
+
+    for module in homes:
+        module.__dict__["resnet_arg_scope"] = resnet_arg_scope
 
 
 def contrib_module(slim: ModuleType) -> ModuleType:
@@ -41,26 +66,33 @@ def contrib_module(slim: ModuleType) -> ModuleType:
         slim: what ``slim_module`` gave.
     """
     real = repair_slim()
+    layers, ops = (importlib.import_module(f"tf_slim.{name}") for name in ("layers", "ops"))
+    framework = StandInModule("tf.contrib.framework", real, ops, names=_framework_names(real))
     parts = {
         "slim": slim,
-        "layers": StandInModule("tf.contrib.layers", real.layers, names=_layer_names(real), gone=_LAYERS_GONE),
-        "framework": StandInModule("tf.contrib.framework", real, names=_framework_names(real)),
-        "losses": StandInModule("tf.contrib.losses", real.losses),
-        "metrics": StandInModule("tf.contrib.metrics", real.metrics),
-        "training": StandInModule("tf.contrib.training", real.training),
-        "rnn": _rnn_module(),
+        "layers": _with_inside(StandInModule("tf.contrib.layers", layers, names=_layer_names(real), gone=_LAYERS_GONE)),
+        "framework": _with_inside(framework),
+        "losses": _with_inside(StandInModule("tf.contrib.losses", real.losses)),
+        "metrics": _with_inside(StandInModule("tf.contrib.metrics", real.metrics)),
+        "training": _with_inside(StandInModule("tf.contrib.training", real.training)),
+        "rnn": _with_inside(_rnn_module()),
+        "distributions": StandInModule("tf.contrib.distributions", tf.distributions),
         "eager": StandInModule("tf.contrib.eager", tf, names={"enable_eager_execution": tf.enable_eager_execution}),
         "tensorboard": _tensorboard_module(),
         "opt": StandInModule("tf.contrib.opt", tf.train),
     }
-    return StandInModule("tf.contrib", None, names=parts, gone=_GONE)
+    return StandInModule("tf.contrib", names=parts, gone=_GONE)
+
+
+def _with_inside(module: ModuleType) -> ModuleType:
+    """Give a part of ``contrib`` the longer path that it had too, such as ``slim.python.slim`` for ``slim``."""
+    module.__dict__["python"] = StandInModule(f"{module.__name__}.python", names=dict.fromkeys(_INSIDE, module))
+    return module
 
 
 def _layer_names(slim: Any) -> dict[str, Any]:
     names = {name: getattr(slim, name) for name in dir(slim) if not name.startswith("_")}
-    wanted = {name: value for name, value in names.items() if callable(value)}
-    wanted["dropout"] = slim_dropout
-    return wanted
+    return {name: value for name, value in names.items() if callable(value)}
 
 
 def _framework_names(slim: Any) -> dict[str, Any]:
@@ -87,6 +119,9 @@ def _rnn_module() -> ModuleType:
         "LSTMStateTuple": cells.LSTMStateTuple,
         "MultiRNNCell": cells.MultiRNNCell,
         "RNNCell": cells.RNNCell,
+        "core_rnn": tf.nn,
+        "core_rnn_cell": cells,
+        "rnn_cell": cells,
         "static_bidirectional_rnn": tf.nn.static_bidirectional_rnn,
         "static_rnn": tf.nn.static_rnn,
         "static_state_saving_rnn": tf.nn.static_state_saving_rnn,
@@ -99,5 +134,5 @@ def _tensorboard_module() -> ModuleType:
         def __getattr__(self, name: str) -> Any:
             return getattr(importlib.import_module("tensorboard.plugins.projector"), name)
 
-    plugins = StandInModule("tf.contrib.tensorboard.plugins", None, names={"projector": Projector("projector")})
-    return StandInModule("tf.contrib.tensorboard", None, names={"plugins": plugins})
+    plugins = StandInModule("tf.contrib.tensorboard.plugins", names={"projector": Projector("projector")})
+    return StandInModule("tf.contrib.tensorboard", names={"plugins": plugins})

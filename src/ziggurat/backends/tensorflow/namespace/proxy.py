@@ -1,14 +1,15 @@
-"""Owns stand-in modules: some names of their own, the rest from the module behind, hints for what is lost."""
+"""Stand-in modules: some names of their own, the rest from the module behind, hints for what is lost."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from ziggurat.errors import nearest_names
 
-__all__ = ["StandInModule"]
+__all__ = ["StandInModule", "part_of"]
 
 
 class StandInModule(ModuleType):
@@ -16,7 +17,7 @@ class StandInModule(ModuleType):
 
     Args:
         name: the module's name, as the user wrote it.
-        behind: module that has everything else; None where nothing else exists.
+        behind: modules that have everything else, the first one first; none where nothing else exists.
         names: name → value that goes first.
         gone: name → sentence that says why it does not exist any more and what to use.
     """
@@ -24,8 +25,7 @@ class StandInModule(ModuleType):
     def __init__(
         self,
         name: str,
-        behind: Any = None,
-        *,
+        *behind: Any,
         names: Mapping[str, Any] | None = None,
         gone: Mapping[str, str] | None = None,
     ) -> None:
@@ -36,17 +36,17 @@ class StandInModule(ModuleType):
         self.__path__ = []  # so that `import a.b` finds it to be a package
 
     def __getattr__(self, name: str) -> Any:
-        behind = self.__dict__["_behind"]
-        try:
-            if behind is not None and (not name.startswith("__") or name == "__version__"):
-                return getattr(behind, name)
-        except AttributeError:
-            pass
+        if not name.startswith("__") or name == "__version__":
+            for module in self.__dict__["_behind"]:
+                try:
+                    return part_of(module, name)
+                except AttributeError:
+                    continue
         raise AttributeError(self._explain(name), name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         own = [name for name in self.__dict__ if not name.startswith("_")]
-        return sorted({*own, *dir(self.__dict__["_behind"])})
+        return sorted({*own, *(name for module in self.__dict__["_behind"] for name in dir(module))})
 
     def _explain(self, name: str) -> str:
         module = self.__name__
@@ -55,3 +55,20 @@ class StandInModule(ModuleType):
         nearest = nearest_names(name, [each for each in dir(self) if not each.startswith("_")])
         hint = f" Did you mean {' or '.join(f'`{module}.{each}`' for each in nearest)}?" if nearest else ""
         return f"`{module}` has no `{name}`.{hint}"
+
+
+def part_of(module: Any, name: str) -> Any:
+    """Return an attribute of a module, or a module in it, which is imported where nothing has done so yet.
+
+    Raises:
+        AttributeError: where it has neither.
+    """
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        if getattr(module, "__spec__", None) is None:  # a stand-in: it has looked already
+            raise
+    try:
+        return importlib.import_module(f"{module.__name__}.{name}")
+    except ImportError as error:
+        raise AttributeError(f"`{module.__name__}` has no `{name}`.", name=name, obj=module) from error

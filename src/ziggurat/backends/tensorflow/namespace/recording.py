@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.namespace.proxy import part_of
 from ziggurat.backends.tensorflow.runtime import tf
 
 __all__ = ["Listener", "recorded_module", "silent_summaries"]
 
 _SUMMARIES: Final = ("audio", "histogram", "image", "merge", "merge_all", "scalar", "tensor_summary", "text")
-_OLD_SUMMARIES: Final = ("histogram_summary", "image_summary", "scalar_summary")
+_OLD_SUMMARIES: Final = (
+    *("audio_summary", "histogram_summary", "image_summary", "merge_all_summaries", "merge_summary", "scalar_summary"),
+)
 # These call what they are given, layer by layer: the layers are listed, not the whole.
 _TRANSPARENT: Final = ("slim.repeat", "slim.stack", "layers.repeat", "layers.stack")
 # They make no layer of a tensor, but show, check or write it.
@@ -116,7 +119,7 @@ class _Recorded(ModuleType):
         own = self.__dict__
         whole = f"{self.__name__}.{name}"
         found = own["_names"].get(whole)
-        own[name] = value = self._recorded(whole, getattr(own["_module"], name)) if found is None else found
+        own[name] = value = self._recorded(whole, part_of(own["_module"], name)) if found is None else found
         return value
 
     def __dir__(self) -> list[str]:

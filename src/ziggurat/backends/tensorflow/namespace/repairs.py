@@ -1,4 +1,4 @@
-"""Owns the repairs that let tf-slim 1.1.0 work on TensorFlow 2.21, and the self-test that finds the next ones.
+"""Repairs that let tf-slim 1.1.0 work on TensorFlow 2.21, and a self-test that finds the next ones.
 
 tf-slim uses ten names that TensorFlow and tf_keras have moved since. Each repair puts one back where tf-slim looks.
 """
@@ -9,10 +9,13 @@ import ast
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+
+from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
 
 __all__ = ["lost_names", "repair_slim"]
 
@@ -28,6 +31,12 @@ _MOVED: Final = (
     ("tensorflow.python.ops.control_flow_ops", "while_loop", "tensorflow.python.ops.while_loop"),
     ("tensorflow.python.ops.variable_scope", "variable", "tensorflow.python.ops.variable_v1:VariableV1"),
 )
+_KERAS: Final = ("tf_keras.src", "tensorflow.python.keras")
+_WARNING: Final = (
+    *(f"legacy_tf_layers.{name}" for name in ("base", "convolutional", "core", "pooling")),
+    *("engine.base_layer", "engine.base_layer_v1"),
+)
+_WARNING_TOO: Final = ("tf_keras.src.legacy_tf_layers.normalization", "tf_keras.src.layers.rnn.legacy_cells")
 _LEGACY_LAYERS: Final = ("base", "convolutional", "core", "normalization", "pooling")
 
 
@@ -43,7 +52,22 @@ def repair_slim() -> ModuleType:
         sys.modules["tf_keras.legacy_tf_layers"] = importlib.import_module(moved)
         for part in _LEGACY_LAYERS:
             sys.modules[f"tf_keras.legacy_tf_layers.{part}"] = importlib.import_module(f"{moved}.{part}")
+    _let_contract_warn_of_nothing()
     return importlib.import_module("tf_slim")
+
+
+def _let_contract_warn_of_nothing() -> None:
+    """Take the deprecations out of what a network file may use: each layer of ``tf.layers`` and slim has one."""
+    quiet = StandInModule("warnings", warnings, names={"warn": _warn})
+    modules = [f"{keras}.{name}" for keras in _KERAS for name in _WARNING]
+    for name in (*modules, *_WARNING_TOO):
+        module: Any = importlib.import_module(name)
+        module.warnings = quiet
+
+
+def _warn(message: Any, category: Any = None, stacklevel: int = 1, **options: Any) -> None:
+    if "removed in a future version" not in str(message):
+        warnings.warn(message, category, stacklevel + 1, **options)
 
 
 def lost_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Owns ``tf`` for users' files: TensorFlow with the meaning of version 1, ``contrib`` included."""
+"""``tf`` for users' files: TensorFlow with the meaning of version 1, ``contrib`` included."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from ziggurat.backends.tensorflow.namespace.contrib import contrib_module, slim_module
 from ziggurat.backends.tensorflow.namespace.dropout import layers_dropout, nn_dropout
+from ziggurat.backends.tensorflow.namespace.inside import inside_module
+from ziggurat.backends.tensorflow.namespace.older import older_image_names, older_names, older_nn_names
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
 from ziggurat.backends.tensorflow.namespace.sums import exact_sum
 from ziggurat.backends.tensorflow.runtime import tf
@@ -15,17 +17,6 @@ __all__ = ["user_slim", "user_tensorflow"]
 
 _GONE: Final = {
     "estimator": "TensorFlow dropped estimators: a `UserModel` with `inference` and `loss` does their work.",
-}
-# Courtesy to files older than TensorFlow 1.0.
-_OLDER: Final = {
-    "pack": "stack",
-    "unpack": "unstack",
-    "mul": "multiply",
-    "sub": "subtract",
-    "neg": "negative",
-    "select": "where",
-    "initialize_all_variables": "global_variables_initializer",
-    "all_variables": "global_variables",
 }
 
 
@@ -40,26 +31,20 @@ def user_tensorflow() -> ModuleType:
 
 
 def _make() -> ModuleType:
-    names: dict[str, Any] = {old: getattr(tf, new) for old, new in _OLDER.items()}
-    names |= {
+    names = {
+        **older_names(),
         "contrib": contrib_module(_SLIM),
-        "nn": StandInModule("tf.nn", tf.nn, names={"dropout": nn_dropout}),
+        "image": StandInModule("tf.image", tf.image, names=older_image_names()),
+        "nn": StandInModule("tf.nn", tf.nn, names={**older_nn_names(), "dropout": nn_dropout}),
         "layers": StandInModule("tf.layers", tf.layers, names={"dropout": layers_dropout, "Dropout": _DropoutLayer}),
         "train": StandInModule("tf.train", tf.train, names={"SummaryWriter": tf.summary.FileWriter}),
         "add_n": exact_sum,
-        "image_summary": _image_summary,
-        "scalar_summary": tf.summary.scalar,
-        "histogram_summary": tf.summary.histogram,
         "compat": StandInModule("tf.compat", tf.compat, names={}),
     }
     module = StandInModule("tf", tf, names=names, gone=_GONE)
     names["compat"].v1 = module
+    module.__dict__["python"] = inside_module(module)
     return module
-
-
-def _image_summary(tag: str, tensor: Any, max_images: int = 3, collections: Any = None, name: str | None = None) -> Any:
-    """Stand in for ``tf.image_summary``, which had another word for ``max_outputs``."""
-    return tf.summary.image(tag, tensor, max_outputs=max_images, collections=collections)
 
 
 class _DropoutLayer:

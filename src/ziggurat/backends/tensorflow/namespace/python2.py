@@ -1,0 +1,251 @@
+"""Network files in Python 2: their statements in today's words, their builtins, and their division of whole numbers."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import itertools
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.namespace.notices import notify
+from ziggurat.backends.tensorflow.runtime import tf
+
+__all__ = ["OLD_ITERTOOLS", "NetworkCode", "compile_network"]
+
+OLD_ITERTOOLS: Final = {
+    "ifilter": filter,
+    "ifilterfalse": itertools.filterfalse,
+    "imap": map,
+    "izip": zip,
+    "izip_longest": itertools.zip_longest,
+}
+"""Name in the ``itertools`` of Python 2 → what stands for it."""
+
+_GONE: Final[dict[str, Any]] = {
+    "basestring": str,
+    "long": int,
+    "reduce": functools.reduce,
+    "unichr": chr,
+    "unicode": str,
+    "xrange": range,
+}
+_LISTS: Final[dict[str, Any]] = {
+    "filter": lambda *given: list(filter(*given)),
+    "map": lambda *given: list(map(*given)),
+    "range": lambda *given: list(range(*given)),
+    "zip": lambda *given: list(zip(*given)),
+}
+_METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "has_key": lambda found, key: key in found,
+    "iteritems": lambda found: found.items(),
+    "iterkeys": lambda found: found.keys(),
+    "itervalues": lambda found: found.values(),
+}
+_CALL: Final = "__python_2_method__"
+_DIVIDE: Final = "__python_2_divide__"
+_DEPTHS: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_NO_CODE: Final = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
+
+Edit = tuple[tuple[int, int], int, str]
+"""Place (line from 1, column), how many characters are taken out there, and what is put in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkCode:
+    """A network file, ready to be executed.
+
+    Args:
+        code: of the whole file.
+        builtins: name → value that it needs beside Python's own.
+        notices: for its author: the first line, and a sentence.
+    """
+
+    code: CodeType
+    builtins: dict[str, Any]
+    notices: list[tuple[int, str]]
+
+
+def compile_network(text: str, path: str) -> NetworkCode:
+    """Compile a network file, also one in Python 2.
+
+    A file is in Python 2 where Python 3 cannot read it and it can be rewritten, or where it uses what is gone. Then
+    ``/`` of whole numbers has no remainder, and ``map``, ``zip``, ``filter`` and ``range`` give lists.
+
+    Args:
+        text: the source.
+        path: its name, for errors.
+
+    Raises:
+        SyntaxError: where it is neither.
+    """
+    tree, notices = _parsed(text, path)
+    notices += _old_uses(tree)
+    builtins: dict[str, Any] = {}
+    if notices:
+        tree = _Methods().visit(tree)
+        if not any(isinstance(node, ast.ImportFrom) and _imports_division(node) for node in tree.body):
+            tree = _Divisions().visit(tree)
+        builtins = {**_GONE, **_LISTS, _CALL: _call, _DIVIDE: _divide}
+    code = compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+    first = {sentence: line for line, sentence in sorted(notices, reverse=True)}
+    told = sorted((line, sentence) for sentence, line in first.items())
+    return NetworkCode(code=code, builtins=builtins, notices=told)
+
+
+# ---- statements
+
+
+def _parsed(text: str, path: str) -> tuple[ast.Module, list[tuple[int, str]]]:
+    try:
+        return ast.parse(text, path), []
+    except SyntaxError:
+        rewritten, notices = _rewritten(text)
+        if not notices:
+            raise
+        return ast.parse(rewritten, path), notices
+
+
+def _rewritten(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """Return a file in today's words, and what was rewritten; nothing was where it is beyond that."""
+    lines = [_with_blanks(line) for line in text.splitlines(keepends=True)]
+    notices = []
+    if lines != text.splitlines(keepends=True):
+        notices.append((1, "Tabs are read as Python 2 did: up to the next eighth column."))
+    edits: list[Edit] = []
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO("".join(lines)).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return text, []
+    for first, rest in _statements(tokens):
+        if first.string == "print" and _is_print_statement(rest):
+            notices.append((first.start[0], "`print x` is Python 2; it is read as `print(x)`."))
+            edits += [(rest[0].start, 0, "("), (rest[-1].end, 0, ' end=" ")' if rest[-1].string == "," else ")")]
+        elif first.string == "except" and rest[-1].type == tokenize.NAME and rest[-2].string == ",":
+            notices.append((first.start[0], "`except Error, name` is Python 2; it is read as `except Error as name`."))
+            edits.append((rest[-2].start, 1, " as"))
+    for (line, column), length, new in sorted(edits, reverse=True):
+        old = lines[line - 1]
+        lines[line - 1] = old[:column] + new + old[column + length :]
+    return "".join(lines), notices
+
+
+def _with_blanks(line: str) -> str:
+    code = line.lstrip(" \t")
+    return line[: len(line) - len(code)].expandtabs(8) + code
+
+
+def _statements(
+    tokens: Sequence[tokenize.TokenInfo],
+) -> Iterator[tuple[tokenize.TokenInfo, list[tokenize.TokenInfo]]]:
+    """Yield the first token of each statement of more than one, or of a compound one's head, and the others."""
+    current: list[tokenize.TokenInfo] = []
+    depth = 0
+    for token in tokens:
+        depth += _DEPTHS.get(token.string, 0)
+        if token.type in (tokenize.NEWLINE, tokenize.ENDMARKER) or (depth == 0 and token.string in (";", ":")):
+            if len(current) > 1:
+                yield current[0], current[1:]
+            current = []
+        elif token.type not in _NO_CODE:
+            current.append(token)
+
+
+def _is_print_statement(rest: Sequence[tokenize.TokenInfo]) -> bool:
+    """Return whether what stands behind ``print`` is what it prints, and not a call's arguments."""
+    if rest[0].string != "(":
+        return rest[0].type != tokenize.OP or rest[0].string in ("[", "{", "-")
+    depth = 0
+    for number, token in enumerate(rest):
+        depth += _DEPTHS.get(token.string, 0)
+        if depth == 0:
+            return number < len(rest) - 1
+    return False
+
+
+# ---- names
+
+
+def _old_uses(tree: ast.Module) -> list[tuple[int, str]]:
+    """Return what a file uses that only Python 2 has, with its first line; not what the file defines itself."""
+    own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    own |= {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        for alias in getattr(node, "names", [])
+        if isinstance(alias, ast.alias)
+    }
+    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    found: dict[str, tuple[int, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _GONE and node.id not in own:
+            text = f"`{node.id}` is Python 2; `{_GONE[node.id].__name__}` stands for it."
+            found[node.id] = min(found.get(node.id, (node.lineno, text)), (node.lineno, text))
+        elif isinstance(node, ast.Call) and (name := _old_method(node)):
+            text = f"`.{name}()` is Python 2; a dictionary does without it today."
+            found[name] = min(found.get(name, (node.lineno, text)), (node.lineno, text))
+    return list(found.values())
+
+
+def _old_method(call: ast.Call) -> str:
+    """Return the name of a method that dictionaries have no more, or an empty text."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return name if name in _METHODS and len(call.args) == (name == "has_key") else ""
+
+
+def _imports_division(node: ast.ImportFrom) -> bool:
+    return node.module == "__future__" and any(alias.name == "division" for alias in node.names)
+
+
+class _Methods(ast.NodeTransformer):
+    """Lets the methods of dictionaries that are gone be called through a function."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = _old_method(node)
+        if not name or not isinstance(node.func, ast.Attribute):
+            return node
+        arguments = [node.func.value, ast.Constant(name), *node.args]
+        return ast.copy_location(ast.Call(ast.Name(_CALL, ast.Load()), arguments, []), node)
+
+
+class _Divisions(ast.NodeTransformer):
+    """Lets ``/`` and ``/=`` of a name be a call of a function."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        return ast.copy_location(ast.Call(ast.Name(_DIVIDE, ast.Load()), [node.left, node.right], []), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or not isinstance(node.target, ast.Name):
+            return node
+        quotient = ast.Call(ast.Name(_DIVIDE, ast.Load()), [ast.Name(node.target.id, ast.Load()), node.value], [])
+        return ast.copy_location(ast.Assign([node.target], quotient), node)
+
+
+def _call(found: Any, name: str, *arguments: Any) -> Any:
+    own = getattr(found, name, None)  # some other classes have it still
+    return _METHODS[name](found, *arguments) if own is None else own(*arguments)
+
+
+def _divide(left: Any, right: Any) -> Any:
+    if not (_is_whole(left) and _is_whole(right)):
+        return left / right
+    notify("Python 2 divided whole numbers without a remainder, and so it is done here; write `//` to say so.")
+    return tf.div(left, right) if isinstance(left, tf.Tensor) or isinstance(right, tf.Tensor) else left // right
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, tf.Tensor):
+        return value.dtype.is_integer
+    return isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.dtype.kind in "iu")
