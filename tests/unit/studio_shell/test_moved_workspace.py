@@ -49,7 +49,7 @@ def template(tmp_path_factory):
     """A workspace with the data set ``pets`` and a training ``tiny`` on it."""
     place = tmp_path_factory.mktemp("template")
     with opened(place / "workspace") as studio:
-        pets = add_pets(studio, place / "source")
+        pets = add_pets(studio, place / "pets")
         studio.training.create(JobRequest(spec=TRAINING, dataset=pets), owner="anna")
     return place / "workspace"
 
