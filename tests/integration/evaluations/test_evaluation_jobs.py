@@ -183,7 +183,7 @@ def test_a_split_that_the_data_set_does_not_have(client, source):
 def test_evaluating_waits_for_its_place_and_not_for_the_end_of_the_training(client, studio, made):
     spec = {"network": "mlp", "epochs": 100_000, "batch_size": 6, "checkpoints": {"every_steps": 3}}
     (training,) = client.train(spec, dataset=made["dataset"])
-    (waiting,) = client.train({"network": "mlp", "devices": ["gpu:7"]}, dataset=made["dataset"])
+    (waiting,) = client.train({"network": "mlp", "batch_size": 6, "devices": ["gpu:7"]}, dataset=made["dataset"])
     try:
         with pytest.raises(CheckpointError, match=r"has a checkpoint.*queued and has none.*Let it train first"):
             client.evaluations.create(waiting["id"])
