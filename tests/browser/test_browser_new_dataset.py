@@ -150,6 +150,7 @@ def test_without_a_script_it_is_a_plain_form(browser: Any, server: Any, source: 
     page.get_by_role("button", name="Look at the source").click()
     expect(page.locator("#preview")).to_contain_text("2 classes")
     page.get_by_label("Files or an archive").set_input_files(next(source.rglob("*.png")))
+    page.locator("#format-class_folders").check()  # one picture without a label: its format is not clear
     page.get_by_label("Priority").fill("5")
     page.get_by_role("button", name="Create the data set").click()
     page.wait_for_url("**/datasets/2*")
