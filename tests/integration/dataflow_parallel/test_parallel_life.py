@@ -155,11 +155,19 @@ def test_team_after_team_leaks_nothing():
     assert (psutil.Process().num_fds(), threading.active_count(), own_descriptors()) == before
 
 
+def mapped_files(pid):
+    return {row.path for row in psutil.Process(pid).memory_maps(grouped=False)}
+
+
 def test_nothing_lies_in_shared_memory_under_a_name():
-    before = set(os.listdir("/dev/shm"))
+    before = mapped_files(os.getpid())
     with MultiProcessMapData(numbers(20), 2, double) as flow:
-        next(iter(flow))
-        assert set(os.listdir("/dev/shm")) == before
+        iterator = iter(flow)
+        next(iterator)
+        ours = mapped_files(os.getpid()) - before
+        for mapped in (ours, *map(mapped_files, flow.worker_pids())):
+            assert any("ziggurat-dataflow" in path for path in mapped)
+            assert not any(path.startswith("/dev/shm") for path in mapped)
 
 
 PARENT = """
