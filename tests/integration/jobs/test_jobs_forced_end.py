@@ -30,9 +30,9 @@ def test_a_hung_worker_is_ended_and_its_job_resumed(new_studio, undisturbed, how
     studio = new_studio(places=1, grace=SHORT)
     folder = studio.train("job", callbacks=[*paced(0.0), *deaf(how)])
     studio.submit("next", studio.job("job").spec | {"callbacks": paced(0.0)})
-    pid = studio.wait_for_step(folder, 4)
     checkpoints = JobFolder(folder).checkpoints
     wait_for((checkpoints / "step-00000004").is_dir, "its first checkpoint")
+    pid = wait_for(lambda: studio.job("job").pid, "its process")
     studio.supervisor.stop("job", "stopped by ann")
     job = studio.wait_for("job", "stopped")
     assert (job.reason, job.exit_code) == (
