@@ -80,7 +80,10 @@ def test_predict_for_people_names_bad_files(ziggurat: Callable[..., Answer], ima
     first, second = answer.out.splitlines()
     assert first.startswith(f"{images[0]}: {digit_pictures()[1][0]} ")
     assert len(second.removeprefix(f"{images[1]}: ").split("  ")) == 2
-    assert answer.err == "Error: Datapoint 'gone.png' cannot be used: it cannot be read (No such file or directory).\n"
+    assert answer.err.splitlines() == [
+        "Predicted by step-00000156: step 156, epoch 4.",
+        "Error: Datapoint 'gone.png' cannot be used: it cannot be read (No such file or directory).",
+    ]
 
 
 def test_errors_have_their_exit_codes(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
