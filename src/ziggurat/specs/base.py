@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from ziggurat.errors import nearest_names
 
-__all__ = ["Options", "SpecModel", "bare_text", "spec_field"]
+__all__ = ["STORED", "Options", "SpecModel", "bare_text", "is_stored", "spec_field"]
+
+STORED: Final = {"is_stored": True}
+"""Validation context of a spec that is read back from a job."""
 
 
 def spec_field(
@@ -39,6 +51,11 @@ def spec_field(
     extra: dict[str, Any] = {"group": group, "unit": unit, "short_form": short_form}
     start = {"default_factory": factory} if factory is not None else {"default": default}
     return Field(title=title, description=help, json_schema_extra=extra, **start, **bounds)
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Return whether a spec is read back from a job: rules that are newer than the job do not refuse it then."""
+    return bool(info.context and info.context.get("is_stored"))
 
 
 class SpecModel(BaseModel):

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ziggurat.errors import SpecError, StorageError
 from ziggurat.layout import present_paths, workspace_of
+from ziggurat.specs.base import STORED
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
@@ -37,7 +38,8 @@ def load_spec(path: Path) -> Spec:
         SpecError: where the file is not there, is no JSON, or is not valid; it names the field.
     """
     content, workspace = read_content(path), workspace_of(path.parent)
-    return parse_spec(content if workspace is None else _moved_along(content, workspace), source=str(path))
+    present = content if workspace is None else _moved_along(content, workspace)
+    return parse_spec(present, source=str(path), is_stored=True)
 
 
 def _moved_along(content: dict[str, Any], workspace: Path) -> dict[str, Any]:
@@ -60,12 +62,13 @@ def load_train_spec(path: Path) -> TrainSpec:
     return spec
 
 
-def parse_spec(content: Any, *, source: str = "") -> Spec:
+def parse_spec(content: Any, *, source: str = "", is_stored: bool = False) -> Spec:
     """Return the spec of decoded JSON of any version.
 
     Args:
         content: what ``json.loads`` gave.
         source: where it came from, for the error.
+        is_stored: whether it is read back from a job, which rules that are newer than the job do not refuse.
 
     Raises:
         SpecError: where it is not valid; it names the field.
@@ -75,7 +78,7 @@ def parse_spec(content: Any, *, source: str = "") -> Spec:
     current = upgrade(content)
     model: Any = SPEC_KINDS[current["kind"]]
     try:
-        return model.model_validate(current)
+        return model.model_validate(current, context=STORED if is_stored else None)
     except ValidationError as error:
         raise spec_error(error, current, source, describe_fields(model)) from None
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from ziggurat.specs.base import bare_text, spec_field
+from ziggurat.specs.base import bare_text, is_stored, spec_field
 from ziggurat.specs.policies import (
     ExpSchedule,
     FixedSchedule,
@@ -61,7 +61,7 @@ class PiecewiseSchedule(WarmUpFields):
     """Lines between points (progress in %, factor of base)."""
 
     policy: Literal["piecewise"] = "piecewise"
-    points: Annotated[list[_Point], AfterValidator(lambda points: _rising(points))] = spec_field(
+    points: Annotated[list[_Point], AfterValidator(lambda points, info: _rising(points, info))] = spec_field(
         title="Points",
         help="Pairs of progress in % and factor of the base rate, such as [[0, 0.1], [10, 1], [100, 0]].",
         group=_GROUP,
@@ -108,10 +108,10 @@ Schedule = Annotated[
 """Any of the policies, told apart by ``policy``."""
 
 
-def _rising(points: list[list[float]]) -> list[list[float]]:
+def _rising(points: list[list[float]], info: ValidationInfo) -> list[list[float]]:
     percents = [percent for percent, _ in points]
     if percents[-1] > 100 or any(one >= other for one, other in itertools.pairwise(percents)):
         raise PydanticCustomError("wrong", "must have rising percentages up to 100")
-    if not any(factor for _, factor in points):
+    if not any(factor for _, factor in points) and not is_stored(info):
         raise PydanticCustomError("wrong", "must have a factor above 0, or nothing is learned")
     return points

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
+from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
 from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
 from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Network, PluginUse, PluginUses, Validation
 from ziggurat.specs.pictures import Augmentation, Preprocessing
@@ -200,7 +200,7 @@ class TrainSpec(SpecModel):
         title="Learning rate",
         help="Base rate that the schedule starts from; usually 0.0001 to 0.1.",
         group="Learning rate",
-        gt=0,
+        ge=0,  # `_check_learning_rate` refuses 0 in new specs
     )
     schedule: Schedule = spec_field(
         factory=StepSchedule,
@@ -236,6 +236,13 @@ class TrainSpec(SpecModel):
         help="One tower on each, such as `cpu:0`; empty, the backend chooses.",
         group="Devices",
     )
+
+    @field_validator("learning_rate")
+    @classmethod
+    def _check_learning_rate(cls, value: float, info: ValidationInfo) -> float:
+        if value == 0 and not is_stored(info):  # 0.1 took it, often for a decimal comma
+            raise PydanticKnownError("greater_than", {"gt": 0})
+        return value
 
     @model_validator(mode="after")
     def _batches_divide(self) -> TrainSpec:

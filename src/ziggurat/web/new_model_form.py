@@ -149,7 +149,9 @@ def _parent(studio: Studio, job_id: str) -> ModelForm | None:
 def _form_of(request: JobRequest) -> ModelForm:
     form = first_form()
     content = {**request.spec, "data": _data(request)}
-    spec = parse_spec({"kind": "train", "version": 1, **content}, source="the job").model_dump(mode="json")
+    spec = parse_spec({"kind": "train", "version": 1, **content}, source="the job", is_stored=True).model_dump(
+        mode="json"
+    )
     form.values.update(_spec_values(spec), **_network_values(spec), **_job_values(request, spec))
     form.devices = tuple(spec["devices"])
     if request.model:

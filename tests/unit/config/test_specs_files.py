@@ -62,3 +62,12 @@ def test_a_spec_does_not_change():
     spec = parse_spec(CONTENT)
     with pytest.raises(ValueError, match="frozen"):
         spec.epochs = 3  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_stored_spec_keeps_a_rate_that_is_refused_now(tmp_path):
+    path = tmp_path / "spec.json"
+    path.write_text('{"kind": "train", "version": 1, "network": "lenet", "data": "digits", "learning_rate": 0}')
+    spec = load_spec(path)
+    assert spec.learning_rate == 0
+    with pytest.raises(SpecError, match="`learning_rate` must be more than 0"):
+        parse_spec(spec.model_dump(mode="json"))
