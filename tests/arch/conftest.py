@@ -1,4 +1,4 @@
-"""Owns small planted trees: each test writes a package that breaks one rule, and runs the tool that must see it."""
+"""Planted source trees: each test writes a package that breaks one rule, and runs the tool that must report it."""
 
 from __future__ import annotations
 
