@@ -24,7 +24,9 @@ def check(files: Sequence[SourceFile]) -> Iterator[Finding]:
         if not text:
             yield file.finding(1, f"a module has a docstring that says what is in it. Received: none in {file.module}.")
         elif text.startswith("Owns "):
-            yield file.finding(1, f"a module's docstring begins with a noun phrase. Received: {text.splitlines()[0]!r}.")
+            yield file.finding(
+                1, f"a module's docstring begins with a noun phrase. Received: {text.splitlines()[0]!r}."
+            )
         definitions = list(public_definitions(file))
         if definitions and not _has_all(file.tree):
             yield file.finding(1, f"a module lists its public names in `__all__`. Received: none in {file.module}.")
