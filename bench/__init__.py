@@ -1,1 +1,1 @@
-"""Owns the benchmarks: each module here with a function ``run`` is one, and ``python -m bench`` runs them."""
+"""Benchmarks: each module with a function ``run`` is one, and ``python -m bench`` runs them."""

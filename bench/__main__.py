@@ -1,4 +1,4 @@
-"""Owns the command: ``python -m bench [names] [--rounds N] [--detail …] [--json FILE]``."""
+"""Benchmark command: ``python -m bench [names] [--rounds N] [--detail …] [--json FILE]``."""
 
 from __future__ import annotations
 

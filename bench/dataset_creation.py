@@ -1,4 +1,4 @@
-"""Owns the benchmark of making data sets: photographs in class folders to records, beside decoder and encoder alone."""
+"""Benchmark of dataset creation: photographs in class folders to records, against the decoder and encoder alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the benchmark of size: a million pictures referenced in place, and pages of a hundred thousand records."""
+"""Benchmark of large datasets: a million images referenced in place, and pages of a hundred thousand records."""
 
 from __future__ import annotations
 

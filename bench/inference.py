@@ -1,6 +1,6 @@
-"""Owns the benchmark of single predictions: a warm process beside a process for each picture.
+"""Benchmark of single predictions: a warm process against one process per image.
 
-The two sides take turns, picture by picture, so that whatever else the machine does falls on both.
+The two sides alternate image by image, so that any other load on the machine affects both.
 """
 
 from __future__ import annotations

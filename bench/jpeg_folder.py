@@ -1,4 +1,4 @@
-"""Owns the benchmark of JPEG files in folders: to batches of 64 random crops of 224 px."""
+"""Benchmark of JPEG files in folders, read into batches of 64 random crops of 224 px."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the benchmark of photographs in record stores: to batches of 64 random crops of 224 px."""
+"""Benchmark of photographs in record stores, read into batches of 64 random crops of 224 px."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Owns the benchmark of the loop: what the trainer with ten callbacks costs a step, beside a bare loop.
+"""Benchmark of loop overhead: the cost per step of the trainer with ten callbacks, against a bare loop.
 
-Everything happens in one process and one thread, in turns: after each epoch of the trainer, the bare loop takes as many
+Both run in one process and one thread and alternate: after each epoch of the trainer, the bare loop takes as many
 steps with a program and batches of the same kind. The work at the end of an epoch (saving, logging) is not measured.
 """
 

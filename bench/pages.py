@@ -1,4 +1,4 @@
-"""Owns the benchmark of pages: a real browser before a studio with 10,000 jobs, until a page can be used."""
+"""Benchmark of web pages: time until a page is usable, in a real browser, for a studio with 10,000 jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns the benchmark of number formats: training steps in bf16 beside float32, LeNet and ResNet-18, on this CPU.
+"""Benchmark of number formats: training steps in bf16 and in float32, LeNet and ResNet-18, on this CPU.
 
-Each side is a TensorFlow program as a job has it, in a process of its own; a step is one batch that lies in memory. A
-CPU without instructions for bf16 is imitated by one that may not use them, and so must convert back and forth.
+Each side is a TensorFlow program as in a job, in its own process; a step is one batch in memory. To imitate a CPU
+without bf16 instructions, the benchmark disables them, so that the CPU must convert back and forth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the benchmark of reading records back in random order: data set, LMDB, WebDataset, TFRecord and single files."""
+"""Benchmark of reading records in random order: dataset, LMDB, WebDataset, TFRecord and single files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the benchmark of small arrays in memory: 28x28 uint8, shuffled, to batches of 128."""
+"""Benchmark of small arrays in memory: 28x28 uint8, shuffled, to batches of 128."""
 
 from __future__ import annotations
 

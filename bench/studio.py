@@ -1,4 +1,4 @@
-"""Owns the benchmark of the studio: a server with 10,000 jobs and a million points, asked while 100 pages listen."""
+"""Benchmark of the studio: requests to a server with 10,000 jobs and a million points, while 100 pages listen."""
 
 from __future__ import annotations
 

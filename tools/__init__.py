@@ -1,1 +1,1 @@
-"""Owns the checks of `make check` and the generator of the reference pages: `python -m tools.NAME`."""
+"""Checks of `make check` and the generator of the reference pages: `python -m tools.NAME`."""

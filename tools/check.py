@@ -1,4 +1,4 @@
-"""Owns the steps of ``make check``: it runs every one, prints name and time, and shows what the failing ones said."""
+"""Steps of ``make check``: runs each, prints name and time, and shows the output of failed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the rule that whatever users may touch explains itself: modules, public classes, functions and methods.
+"""Check that modules and public classes, functions and methods have docstrings.
 
 A method may go without a docstring where it overrides a documented method of one of the package's own classes. A module
 that defines something public lists it in ``__all__``.
@@ -20,8 +20,13 @@ def check(files: Sequence[SourceFile]) -> Iterator[Finding]:
     bases = _bases(files)
     documented = _documented_methods(files)
     for file in files:
-        if not ast.get_docstring(file.tree):
-            yield file.finding(1, f"a module's docstring says what it owns. Received: none in {file.module}. Write it.")
+        text = ast.get_docstring(file.tree)
+        if not text:
+            yield file.finding(1, f"a module has a docstring that says what is in it. Received: none in {file.module}.")
+        elif text.startswith("Owns "):
+            yield file.finding(
+                1, f"a module's docstring begins with a noun phrase. Received: {text.splitlines()[0]!r}."
+            )
         definitions = list(public_definitions(file))
         if definitions and not _has_all(file.tree):
             yield file.finding(1, f"a module lists its public names in `__all__`. Received: none in {file.module}.")

@@ -1,4 +1,4 @@
-"""Owns the import rules that import-linter leaves open: no own import inside a function, and no cycle of modules.
+"""Import rules that import-linter leaves open: no own import inside a function, and no cycle of modules.
 
 Both hold for folders with an ``__init__.py`` only, which import-linter needs as well, so every folder has one.
 What stands under ``if TYPE_CHECKING:`` is for the type checker and counts for neither rule.

@@ -1,4 +1,4 @@
-"""Owns the glossary: each thing has one word in public names, and a quantity carries its unit.
+"""Glossary check: each thing has one word in public names, and a quantity carries its unit.
 
 Public names are those of modules, classes, functions, methods, arguments and fields. They are split at underscores and
 capitals, and whole parts are compared: ``lmdb`` has no part ``db``. ``tools/words.py`` holds the words.

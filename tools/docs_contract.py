@@ -1,4 +1,4 @@
-"""Owns the page on what a TensorFlow network file may rely on, read from the source: no framework is imported.
+"""Reference page of the TensorFlow network contract, read from the source: no framework is imported.
 
 The members of ``Tower``, the functions of ``digits`` and the tables of older names come from the code. What tf-slim and
 TensorFlow bring is named here, and ``tests/tensorflow`` looks each name up.

@@ -1,4 +1,4 @@
-"""Owns the reference pages: which there are, and that each is what the code says.
+"""Reference pages: their list, and the check that each matches the code.
 
 ``python -m tools.docs_reference`` writes them to ``docs/reference``; with ``--check`` it compares and fails instead.
 """

@@ -1,4 +1,4 @@
-"""Owns the reference page of the REST API, made of the application's own OpenAPI document."""
+"""Reference page of the REST API, generated from the application's OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns two kinds of contract for import-linter, so that ``.importlinter`` may name packages that are still to come."""
+"""Two contract types for import-linter, so that ``.importlinter`` may name packages that do not exist yet."""
 
 from __future__ import annotations
 

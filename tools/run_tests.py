@@ -1,4 +1,4 @@
-"""Owns how ``make test`` runs pytest: one session without a framework, one for each framework, one in a real browser.
+"""Test sessions of ``make test``: one without a framework, one for each framework, one in a real browser.
 
 A process holds one framework, never two, so TensorFlow's and PyTorch's tests never share one. Arguments are passed on
 to every session: ``python -m tools.run_tests -k resume``.

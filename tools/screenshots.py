@@ -1,4 +1,4 @@
-"""Owns the pictures of the documentation: the browser's test of every page makes them, and they are made small here.
+"""Images of the documentation: taken by the browser test of every page, and scaled down here.
 
 ``python -m tools.screenshots`` writes docs/images; it needs Chromium and takes some minutes.
 ``python -m tools.screenshots FOLDER`` writes every page in every width, light and dark, to be looked at.

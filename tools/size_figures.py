@@ -1,4 +1,4 @@
-"""Owns the size figures of the source: it prints them and fails where one is over its limit.
+"""Size figures of the source: printed, and checked against limits.
 
 Every line counts, docstrings and comments too. Arguments are counted without ``self``, ``cls``, ``*args`` and
 ``**kwargs``.

@@ -1,4 +1,4 @@
-"""Owns how the tools read the package's source: its files, their syntax trees, and what is wrong with them."""
+"""Access of the tools to the package's source: files, syntax trees, and findings."""
 
 from __future__ import annotations
 

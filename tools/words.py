@@ -1,4 +1,4 @@
-"""Owns the words: which ones public names do not use, what to say instead, and which names may stay all the same."""
+"""Glossary words: what public names must not use, the replacements, and the allowed exceptions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns what the benchmarks are made of: rounds, reports, data, and the loaders that are compared."""
+"""Building blocks of the benchmarks: rounds, reports, data, and the loaders that are compared."""

@@ -1,4 +1,4 @@
-"""Owns the loaders of small arrays: 60,000 pictures of 28x28 and labels, to shuffled batches of 128, for ever."""
+"""Loaders of small arrays: 60,000 images of 28x28 with labels, as endless shuffled batches of 128."""
 
 from __future__ import annotations
 

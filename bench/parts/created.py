@@ -1,4 +1,4 @@
-"""Owns what the benchmarks of data sets are made from: many photographs as class folders, and a data set of them."""
+"""Input of the dataset benchmarks: many photographs in class folders, and a dataset created from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the sides of the benchmark of creation: whole creations, and nothing but decoder, resize and encoder."""
+"""Sides of the creation benchmark: complete creations, and the decoder, resize and encoder alone."""
 
 from __future__ import annotations
 

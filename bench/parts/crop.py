@@ -1,4 +1,4 @@
-"""Owns the augmentation as users write it with OpenCV or Pillow: one image at a time."""
+"""Random-crop augmentation as users write it with OpenCV or Pillow, one image at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the limits: the decoder alone, in one thread, on files that lie in memory, and nothing else."""
+"""Upper limits of decoding: the decoder alone, in one thread, on files in memory."""
 
 from __future__ import annotations
 

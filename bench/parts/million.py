@@ -1,4 +1,4 @@
-"""Owns a million tiny pictures in a thousand class folders, and measuring what a creation with them takes."""
+"""A million tiny images in a thousand class folders, and the measured cost of creating a dataset from them."""
 
 from __future__ import annotations
 

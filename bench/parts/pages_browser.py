@@ -1,4 +1,4 @@
-"""Owns Chromium for the benchmark of pages: how long a page takes until it can be used, and what it transfers."""
+"""Chromium for the page benchmark: time until a page is usable, and bytes transferred."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the floor that pages are compared with: a process that serves files as the studio serves its static ones."""
+"""Baseline server of the page benchmark: a process that serves files as the studio serves its static files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the benchmark of pages says: one row a page, beside the floor."""
+"""Report of the page benchmark: one row per page, next to the baseline."""
 
 from __future__ import annotations
 

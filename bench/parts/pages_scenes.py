@@ -1,4 +1,4 @@
-"""Owns what the benchmark of pages looks at, and the figures of it beside those of the floor."""
+"""Pages and actions that the page benchmark measures, and their figures next to those of the baseline."""
 
 from __future__ import annotations
 

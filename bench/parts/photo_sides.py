@@ -1,7 +1,7 @@
-"""Owns the loaders of photographs: each yields batches of 64 crops of 224 px, uint8, for ever, in a new order a pass.
+"""Loaders of photographs: endless batches of 64 uint8 crops of 224 px, in a new order each pass.
 
-All do the same: a box of 8 to 100 % of the area and a ratio of 3:4 to 4:3, bilinear, mirrored by chance. Each library
-is used the way that its documentation recommends; every one has two workers.
+All do the same work: a box of 8 to 100 % of the area with an aspect ratio of 3:4 to 4:3, bilinear resize, random
+mirror. Each library is used as its documentation recommends, with two workers.
 """
 
 from __future__ import annotations

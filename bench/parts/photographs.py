@@ -1,8 +1,8 @@
-"""Owns photographs that nobody has to download: noise as in nature, with shapes, always the same ones.
+"""Synthetic photographs that need no download: noise as in nature with shapes, identical on every run.
 
-The amplitude of noise in natural pictures falls with its frequency: Field, "Relations between the statistics of natural
-images and the response properties of cortical cells" (JOSA A, 1987). Here octaves of noise are added up, each so much
-weaker than the last; how much decides how many bits a pixel takes.
+The amplitude of noise in natural images falls with its frequency: Field, "Relations between the statistics of natural
+images and the response properties of cortical cells" (JOSA A, 1987). The generator adds octaves of noise, each weaker
+than the last; the rate of decay determines the bits per pixel.
 """
 
 from __future__ import annotations

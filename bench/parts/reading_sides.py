@@ -1,6 +1,6 @@
-"""Owns the readers of records in random order: each yields after every 256 records, for ever.
+"""Readers of records in random order: each yields after every 256 records, endlessly.
 
-All read one record after the other in one thread, from the page cache; pictures are decoded to (H, W, 3) uint8.
+All read one record after the other in one thread, from the page cache, and decode images to (H, W, 3) uint8.
 """
 
 from __future__ import annotations

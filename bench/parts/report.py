@@ -1,4 +1,4 @@
-"""Owns what a benchmark says: one row a side, with the median and range of its rounds, and its ratio to a baseline."""
+"""Report of a benchmark: one row per side, with median and range of its rounds and its ratio to a baseline."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns interleaved rounds: each side lives in a process of its own, and they take turns.
+"""Interleaved rounds: each side runs in its own process, and the sides alternate.
 
-A round goes from rest to rest: a side that reads ahead has its buffers full before and after, so that the CPU time of
-its process tree between the two belongs to the batches of the round.
+A round starts and ends idle: a side that prefetches has full buffers before and after, so that the CPU time of its
+process tree in between belongs to the batches of the round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the process of one side: it makes a loader, and takes as many batches from it as each line of its input says."""
+"""Process of one side: it makes a loader and takes as many batches from it as each input line says."""
 
 from __future__ import annotations
 

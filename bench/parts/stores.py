@@ -1,4 +1,4 @@
-"""Owns the stores that the benchmark of record stores reads: made from the photographs once, and kept beside them."""
+"""Stores for the record-store benchmark, created once from the photographs and kept next to them."""
 
 from __future__ import annotations
 

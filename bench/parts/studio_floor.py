@@ -1,4 +1,4 @@
-"""Owns the floor that answers are compared with: an application of one route, which returns bytes that it was given."""
+"""Baseline server of the studio benchmark: an application with one route, which returns the bytes it was given."""
 
 from __future__ import annotations
 

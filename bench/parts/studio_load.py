@@ -1,4 +1,4 @@
-"""Owns the load: a process with so many open event streams, and so many changes a second that make notices."""
+"""Load generator: a process with a given number of open event streams and of changes per second that cause events."""
 
 from __future__ import annotations
 

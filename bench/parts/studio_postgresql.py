@@ -1,4 +1,4 @@
-"""Owns a PostgreSQL server of its own for the studio's benchmark, where the programs of one are installed."""
+"""Private PostgreSQL server for the studio benchmark, where PostgreSQL's programs are installed."""
 
 from __future__ import annotations
 

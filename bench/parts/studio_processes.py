@@ -1,4 +1,4 @@
-"""Owns the processes of the studio's benchmark: the real server, the floor, the load, stand-ins for workers."""
+"""Processes of the studio benchmark: the real server, the baseline, the load generator, and stand-ins for workers."""
 
 from __future__ import annotations
 

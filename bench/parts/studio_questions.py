@@ -1,4 +1,4 @@
-"""Owns what the studio's benchmark asks, and how long each answer takes."""
+"""Requests of the studio benchmark and their response times."""
 
 from __future__ import annotations
 

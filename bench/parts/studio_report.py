@@ -1,4 +1,4 @@
-"""Owns what the studio's benchmark says: one table of answers for each database, and sentences about the server."""
+"""Report of the studio benchmark: one table of response times per database, and notes about the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns a stand-in for workers: one process whose pulse is in the folders of all jobs that run, as theirs would be."""
+"""Stand-in for workers: one process that writes the heartbeat into the folders of all running jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns a workspace of many jobs, made for measuring: folders with real files, and the store that is rebuilt from them.
+"""Workspace of many jobs for benchmarks: folders with real files, and the store rebuilt from them.
 
-The folders come first, as workers would have left them. The store reads them in the way that ``ziggurat reindex`` does,
-so that every row in it was written by the store itself.
+The folders are written first, as workers would leave them. The store reads them as ``ziggurat reindex`` does, so that
+the store itself writes every row in it.
 """
 
 from __future__ import annotations

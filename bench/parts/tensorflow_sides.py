@@ -1,4 +1,4 @@
-"""Owns the loaders of photographs made with ``tf.data``, which decodes and crops in one operation."""
+"""Loaders of photographs made with ``tf.data``, which decodes and crops in one operation."""
 
 from __future__ import annotations
 

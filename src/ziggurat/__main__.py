@@ -1,4 +1,4 @@
-"""Owns ``python -m ziggurat``, the same as the command ``ziggurat``."""
+"""Entry point of ``python -m ziggurat``, the same as the command ``ziggurat``."""
 
 import sys
 

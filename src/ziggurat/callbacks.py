@@ -1,4 +1,4 @@
-"""Owns the public door to training without a framework of one's own: trainer, callbacks, monitors, schedules."""
+"""Public API of the framework-independent parts of training: trainer, callbacks, monitors, schedules."""
 
 from ziggurat.engine.callback import Callback, ProxyCallback
 from ziggurat.engine.callbacks.averages import HasMovingSummaries, MovingAverageSummary, SimpleMovingAverage

@@ -1,14 +1,14 @@
-"""Owns the one tree of errors: every error that Ziggurat raises on purpose is a ``ZigguratError``.
+"""Exception hierarchy: every error that Ziggurat raises on purpose is a ``ZigguratError``.
 
-A message has three parts: the rule, what came, and what to do. The tree, with the exit code of each family::
+A message has three parts: the rule, what was received, and what to do. The tree, with the exit code of each family::
 
     ZigguratError 1
-    ├── UsageError 2              a command or a call was made wrongly
-    │   └── MissingEntryError     a user, token, project or upload is not there
+    ├── UsageError 2              wrong use of a command or a call
+    │   └── MissingEntryError     a user, token, project or upload does not exist
     ├── ConfigurationError 3
     │   ├── SpecError             a spec.json is not valid
     │   ├── SettingsError         a settings file, a ZIGGURAT_* variable or a flag is not valid
-    │   └── UnknownNameError      a name that nobody registered; lists the nearest and the known
+    │   └── UnknownNameError      an unregistered name; lists the nearest and the known names
     ├── DataError 4
     │   ├── DatapointError        one datapoint cannot be read or mapped (carries its key)
     │   └── DataWorkerError       a worker of the data pipeline died or raised (carries its traceback)
@@ -17,13 +17,13 @@ A message has three parts: the rule, what came, and what to do. The tree, with t
     │   ├── NonFiniteError        a watched value is NaN or infinite
     │   └── StateError            an object was used in the wrong order
     ├── CheckpointError 7         a checkpoint is missing, damaged, or of another network
-    │   └── MissingCheckpointError  it is not there
+    │   └── MissingCheckpointError  it does not exist
     ├── MissingDependencyError 8  an optional package is not installed
-    ├── PluginError 9             a plugin does not load or does not hold its contract
-    ├── JobError 10               a job folder is not there, in use, or of another version
-    │   └── MissingJobError       it is not there
+    ├── PluginError 9             a plugin does not load or violates its interface
+    ├── JobError 10               a job folder is missing, in use, or of another version
+    │   └── MissingJobError       it does not exist
     ├── StorageError 11           the disk is full or not writable
-    └── NotThereError             what was named is not there; each such error is of another family too
+    └── NotThereError             the named object does not exist; each such error is also of another family
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Owns what a worker says: the types of events, their one-line JSON form, and the file that holds them.
+"""Worker events: their types, their one-line JSON form, and the file that holds them.
 
-``events.jsonl`` is append-only. A reader remembers its byte offset and comes back for more; a line counts once its
-newline is there. A resumed attempt says in ``AttemptStarted.global_step`` where it goes on: whatever earlier attempts
-said of later steps no longer holds (``effective_scalars`` applies that rule).
+``events.jsonl`` is append-only. A reader remembers its byte offset and continues from there; a line counts once its
+newline is written. A resumed attempt gives its start in ``AttemptStarted.global_step``: values that earlier attempts
+logged for later steps are no longer valid (``effective_scalars`` applies that rule).
 """
 
 from __future__ import annotations

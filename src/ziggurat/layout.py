@@ -1,40 +1,40 @@
-"""Owns the names of files and folders in a job folder; nobody else spells one.
+"""Names of files and folders in a job folder; no other module spells one.
 
 A job folder::
 
     JOB/
-      spec.json          what was asked (written once, before the worker starts)
-      events.jsonl       what happened (append-only; one JSON object a line)
-      last_words.json    space for how the newest attempt ended, reserved for the case that the disk is full
-      heartbeat.json     the worker's pulse: process, time, step (replaced atomically)
-      worker.lock        held by the living worker, so that two never train in one folder
-      stop.json          a stop request, one plain sentence, written by whoever wants the worker to end; whoever starts
-                         a worker removes an old one, and a worker that ends removes it
+      spec.json          configuration (written once, before the worker starts)
+      events.jsonl       events (append-only; one JSON object per line)
+      last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
+      heartbeat.json     the worker's heartbeat: process, time, step (replaced atomically)
+      worker.lock        held by the running worker, so that two never train in one folder
+      stop.json          a stop request, one plain sentence, written by any process that wants the worker to end; the
+                         process that starts a worker removes an old one, and a worker that ends removes it
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
-      hyper.txt          hyperparameters that a person sets while it trains
-      stats.json         the scalars of each epoch, one JSON object a line
+      hyper.txt          hyperparameters that a user sets during training
+      stats.json         the scalars of each epoch, one JSON object per line
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
-      results/           of a job that used a model: what it said of every sample, whole or not there
+      results/           of a job that used a model: its prediction for every sample, complete or absent
 
-The folder of a data set is that of the job that makes it, and has besides (see ``ziggurat.records.manifest``)::
+The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
 
-      manifest.json      what the data set holds; there when it is finished, never changed
-      index.sqlite       its catalogue: every sample and problem, for exploring; training does not need it
+      manifest.json      content of the dataset; present once it is finished, never changed
+      index.sqlite       its catalog: every sample and problem, for exploring; training does not need it
       train.lmdb         the records of a split (``.hdf5``, ``.tfrecord``), likewise val and test
-      mean.npy           mean picture of the training split
-      test-openings.jsonl  when and what for somebody measured on the test split
-      work/              what is done so far, while it is made
+      mean.npy           mean image of the training split
+      test-openings.jsonl  log of evaluations on the test split: time and reason of each
+      work/              intermediate results while it is created
 
 A workspace::
 
     WORKSPACE/
       studio.db          the studio's database, unless it is on a server
-      jobs/ datasets/    a folder for each job and data set
-      uploads/           files that people sent
-      place.json         where the workspace is and was: paths that specs name below an earlier place are found here
+      jobs/ datasets/    a folder for each job and dataset
+      uploads/           files that users uploaded
+      place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
 from __future__ import annotations

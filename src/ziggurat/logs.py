@@ -1,6 +1,6 @@
-"""Owns logging: one line a message with its time, on a stream and in a job's log file; nothing happens on import.
+"""Logging setup: one line per message with its time, on a stream and in a job's log file; no effect on import.
 
-Only the loggers ``ziggurat`` and ``py.warnings`` are touched, never the root logger, so that a program that uses the
+Only the loggers ``ziggurat`` and ``py.warnings`` are changed, never the root logger, so that a program that uses the
 library keeps its own logging.
 """
 

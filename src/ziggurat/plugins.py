@@ -1,7 +1,7 @@
-"""Owns finding plugins: entry-point groups, listed without importing anything and loaded one by one.
+"""Plugin discovery: entry-point groups, listed without importing anything and loaded one by one.
 
-Built-ins stand in the same groups (in Ziggurat's own ``pyproject.toml``), so that nothing is special about them. Where
-a plugin of another distribution takes a built-in's name, the built-in stays.
+Built-ins are in the same groups (in Ziggurat's own ``pyproject.toml``), so they get no special treatment. When a
+plugin of another distribution takes the name of a built-in, the built-in wins.
 """
 
 from __future__ import annotations

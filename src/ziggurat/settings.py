@@ -1,6 +1,7 @@
-"""Owns settings: the only reader of the environment. File < ``ZIGGURAT_*`` variables < flags; origins are kept.
+"""Settings: the only reader of the environment. File < ``ZIGGURAT_*`` variables < flags; origins are kept.
 
-The file is ``$XDG_CONFIG_HOME/ziggurat/settings.toml``, or the one that ``--settings`` or ``ZIGGURAT_SETTINGS`` names.
+The file is ``$XDG_CONFIG_HOME/ziggurat/settings.toml``, or the one that ``--settings`` or ``ZIGGURAT_SETTINGS``
+names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Owns which addresses of the web may be fetched for others, and the words for what a server answers.
+"""SSRF protection: which web addresses the server may fetch for users; also texts for HTTP status codes.
 
-A server that fetches what others name can be turned against its own network. Whoever fetches resolves a name once,
-asks here about what it stands for, and connects to what was asked about; after a redirect, all of it again.
+A server that fetches URLs named by users can be turned against its own network. The caller resolves a name once,
+checks the resulting addresses here, and connects to exactly these addresses. After a redirect it repeats all of it.
 """
 
 from __future__ import annotations

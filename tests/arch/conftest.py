@@ -1,4 +1,4 @@
-"""Owns small planted trees: each test writes a package that breaks one rule, and runs the tool that must see it."""
+"""Planted source trees: each test writes a package that breaks one rule, and runs the tool that must report it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Planted:
         path.parent.mkdir(parents=True, exist_ok=True)
         for folder in (path.parent, *path.parent.parents):
             if folder.is_relative_to(package) and not (folder / "__init__.py").exists():
-                (folder / "__init__.py").write_text(f'"""Owns {folder.name}."""\n')
+                (folder / "__init__.py").write_text(f'"""Package {folder.name}."""\n')
         path.write_text(text)
 
     def tool(self, name: str, *options: str) -> tuple[int, str]:

@@ -40,7 +40,7 @@ def test_a_median_file_over_250_lines_is_named(planted):
 
 
 def test_the_figures_are_printed(planted):
-    planted.write("small.py", '"""Owns little."""\n\ndef act(first, second):\n    return first\n')
+    planted.write("small.py", '"""A little."""\n\ndef act(first, second):\n    return first\n')
     code, output = planted.tool("size_figures")
     assert code == 0
     assert "function                    1 of them, lines: median 2 (at most 25), most 2 (at most 80) in act" in output

@@ -1,4 +1,4 @@
-"""Owns going through pages by keys alone: to what has a name, with the focus seen at every step."""
+"""Keyboard navigation for browser tests: focus named elements, checking that the focus is visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reverse proxies for the tests: nginx as the guide sets it up, and a small one of our own."""
+"""Reverse proxies for the tests: nginx as the guide configures it, and a minimal one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns how pages of the reference are made from code; ``tools.docs_reference`` lists the pages."""
+"""Generator of reference pages from code; ``tools.docs_reference`` lists the pages."""

@@ -1,4 +1,4 @@
-"""Owns how a signature, a type, a default and a table of fields are written in the reference."""
+"""Rendering of signatures, types, defaults and field tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the way from a docstring to Markdown: sections, literal blocks, tables and escapes."""
+"""Conversion of docstrings to Markdown: sections, literal blocks, tables and escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns pages that list the public names of modules: signature, docstring, public methods."""
+"""Pages that list the public names of modules: signature, docstring, public methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages on what is no library name: errors, events, specs, settings, the job folder, commands."""
+"""Pages on topics other than library names: errors, events, specs, settings, the job folder, commands."""
 
 from __future__ import annotations
 

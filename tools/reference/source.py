@@ -1,4 +1,4 @@
-"""Owns reading names, docstrings and tables out of a module's source, without importing it."""
+"""Reader of names, docstrings and tables in a module's source, without importing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the studio's server: one application for the REST API, the event stream and the pages, and who may use it."""
+"""Studio server: one application for the REST API, the event stream and the pages, with permissions."""
 
 from ziggurat.errors import MissingDependencyError
 

@@ -1,4 +1,4 @@
-"""Owns the application: it puts routers, guard and middleware together, and refuses a route that says nothing."""
+"""Application factory: it assembles routers and middleware, and rejects routes that declare no permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what is read of a request: no more than was allowed, and only JSON that means one thing everywhere."""
+"""Request bodies with a size limit, and strict JSON that every parser reads the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the cookie that holds a session: its name, its attributes, and reading it back."""
+"""Session cookie: its name, its attributes, and how it is read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes that explain the API: the OpenAPI document, and a page of it without a byte from elsewhere."""
+"""API documentation routes: the OpenAPI document, and a page of it that loads nothing from other hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how errors leave the server: one JSON shape, and the way to the login for people in a browser."""
+"""Error responses: one JSON shape for programs, and a redirect to the login for people in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the event stream: one connection a page for all topics, which ends when its reader is logged out."""
+"""Event stream: one connection per page for all topics, which ends when its user is logged out."""
 
 from __future__ import annotations
 

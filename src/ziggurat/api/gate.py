@@ -1,4 +1,4 @@
-"""Owns who is asking: the one place that tells it, for pages, API and event stream alike."""
+"""Authentication of every request: the same code for pages, API and event stream."""
 
 from __future__ import annotations
 

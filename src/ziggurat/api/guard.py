@@ -1,4 +1,4 @@
-"""Owns what every route must say: who may use it and how much may be sent; it is checked before a byte is read."""
+"""Permissions that every route must declare: the role and the body size, checked before the body is read."""
 
 # No `from __future__ import annotations` here: FastAPI must find the types of a callable object.
 

@@ -1,4 +1,4 @@
-"""Owns what the names in a request tell: which host was asked for, and which site asked."""
+"""Checks of the names in a request: the requested host, and the site that sent the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what is done to every request and answer: the names that the studio answers to, and the headers that protect."""
+"""Middleware for every request and response: allowed host names and security headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the OpenAPI document: what FastAPI knows of the routes, with who may use them and what errors look like."""
+"""OpenAPI document: FastAPI's routes, extended with their permissions and the shape of errors."""
 
 from __future__ import annotations
 

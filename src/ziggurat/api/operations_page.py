@@ -1,4 +1,4 @@
-"""Owns the page of the API's operations, as HTML that needs no script."""
+"""HTML page of the API's operations, without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes for who may come in: login, logout, oneself, users and the record."""
+"""Routes for authentication and accounts: login, logout, the current user, users and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the studio's place below a prefix such as ``/ziggurat``, behind proxies that pass it on and that do not."""
+"""URL prefix such as ``/ziggurat``, behind proxies that forward it and proxies that strip it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the errors that only a server has, and the HTTP status of every error of the tree."""
+"""Errors that only a server raises, and the HTTP status of every error in the hierarchy."""
 
 from __future__ import annotations
 

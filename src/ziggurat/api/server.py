@@ -1,4 +1,4 @@
-"""Owns the one thing that uvicorn must be told for this application: event streams never end by themselves."""
+"""uvicorn server that closes the event streams at shutdown, because they never end by themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how the application is served on a port that was taken: the logs, and an orderly end within seconds."""
+"""Serving of the application on a port that is already bound: log files, and graceful shutdown within seconds."""
 
 from __future__ import annotations
 

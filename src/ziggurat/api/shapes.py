@@ -1,4 +1,4 @@
-"""Owns the JSON of the routes for people: what is sent, and what is answered."""
+"""JSON schemas of the account routes, for requests and responses."""
 
 from __future__ import annotations
 

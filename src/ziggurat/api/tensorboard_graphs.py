@@ -1,4 +1,4 @@
-"""Owns the addresses of the graphs of networks that nobody has trained: the way there, and their TensorBoards."""
+"""URLs for graphs of untrained networks: the redirect to a graph, and the proxy to its TensorBoard."""
 
 from __future__ import annotations
 

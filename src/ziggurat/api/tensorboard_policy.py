@@ -1,14 +1,14 @@
-"""Owns what a browser may do with what comes from a TensorBoard: it shows what users' networks wrote, at our address.
+"""Security headers for TensorBoard's responses, which show content of users' networks on the studio's origin.
 
-TensorBoard cannot be kept in an origin of its own (``sandbox`` without ``allow-same-origin``): it reads
-``localStorage`` when it starts, which fails there, and it shows "Data could not be loaded" (tried with TensorBoard 2.21
-and Chromium). So its pages are of our origin, and are kept from using that:
+TensorBoard cannot run in an origin of its own (``sandbox`` without ``allow-same-origin``): it reads
+``localStorage`` when it starts, which fails there, and it shows "Data could not be loaded" (tried with TensorBoard
+2.21 and Chromium). So its pages have the studio's origin, and these headers keep them from using it:
 
-- Nothing inline runs, except scripts whose hashes TensorBoard itself names; it needs ``eval`` in its own scripts.
-- Scripts, frames and requests reach only what stands below the address of this TensorBoard: not the API of the studio,
-  which would take the reader's cookie. There are no forms, no windows and no top frames to steer.
-- All that is no page (pictures, numbers, files of the user) is a ``sandbox`` without anything where it is opened by
-  itself: a picture in SVG that has a script runs nothing.
+- No inline code runs, except scripts whose hashes TensorBoard itself names; it needs ``eval`` in its own scripts.
+- Scripts, frames and requests reach only paths below the URL of this TensorBoard: not the API of the studio, which
+  would accept the reader's cookie. Forms, new windows and navigation of the top frame are blocked.
+- Every response that is not a page (images, numbers, files of the user) gets a ``sandbox`` without permissions when
+  it is opened by itself: an SVG image with a script runs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the way to the TensorBoards: the studio's address of one, behind which TensorBoard answers on loopback."""
+"""Reverse proxy to the TensorBoards: each has a URL of the studio and listens on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of ``/api/v1`` that say how a job's TensorBoard is, and start it."""
+"""Routes of ``/api/v1`` that return the state of a job's TensorBoard and start it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns waiting for a job's TensorBoard: it takes seconds to start, and no request waits for so long."""
+"""Asynchronous start of a job's TensorBoard: it takes seconds, longer than a request may wait."""
 
 from __future__ import annotations
 

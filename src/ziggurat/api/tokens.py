@@ -1,4 +1,4 @@
-"""Owns the routes for the tokens of programs."""
+"""Routes for API tokens."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns what each framework gives the loop: one module or package a backend, none of which knows another."""
+"""Backends of the training loop: one module or package per framework, independent of each other."""

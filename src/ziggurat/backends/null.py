@@ -1,4 +1,4 @@
-"""Owns the NumPy backend: a small classifier that trains for real, so that nine tests in ten need no framework."""
+"""NumPy backend: a small classifier that really trains, so that nine tests in ten need no framework."""
 
 from __future__ import annotations
 

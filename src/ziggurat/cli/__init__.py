@@ -1,1 +1,1 @@
-"""Owns the shell face: ``ziggurat VERB``; each verb is thin, what it does stands in ``ziggurat.workspace``."""
+"""Command line: ``ziggurat VERB``; the verbs are thin wrappers around ``ziggurat.workspace``."""

@@ -1,4 +1,4 @@
-"""Owns what all commands of one call share: settings, output, and how the workspace is reached."""
+"""Shared state of one command-line call: settings, output, and access to the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat checkpoint``: list, show, compare and remove the checkpoints of a job."""
+"""``ziggurat checkpoint``: list, show, compare and remove the checkpoints of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what all commands have in common: ``--json``, lazy loading of verbs, and help for a mistyped word."""
+"""Base classes of all commands: ``--json``, lazy loading of verbs, and suggestions for mistyped words."""
 
 from __future__ import annotations
 

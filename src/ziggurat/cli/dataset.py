@@ -1,4 +1,4 @@
-"""Owns ``ziggurat dataset``: the group of verbs about data sets."""
+"""``ziggurat dataset``: the group of verbs for datasets."""
 
 from __future__ import annotations
 

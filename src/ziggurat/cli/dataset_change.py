@@ -1,4 +1,4 @@
-"""Owns the verbs that make a new version of a data set: labels, samples, classes, splits, joining."""
+"""Verbs that create a new version of a dataset: labels, samples, classes, splits, merging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs that make data sets from sources: ``create``, ``guess``, ``formats``."""
+"""Verbs that create datasets from sources: ``create``, ``guess``, ``formats``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs that look at data sets, check them, and write them for others."""
+"""Verbs that show datasets, check them, and export them."""
 
 from __future__ import annotations
 

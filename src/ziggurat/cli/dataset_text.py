@@ -1,4 +1,4 @@
-"""Owns the sentences and tables in which people read of data sets."""
+"""Text output for datasets: sentences and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat demo``: a studio in a workspace of its own, which trains on handwritten digits."""
+"""``ziggurat demo``: a studio in a workspace of its own, which trains on handwritten digits."""
 
 from __future__ import annotations
 

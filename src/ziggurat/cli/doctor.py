@@ -1,4 +1,4 @@
-"""Owns ``ziggurat doctor``; it stands apart because it looks into the studio's store, which is slow to import."""
+"""``ziggurat doctor``; a module of its own because it reads the studio's store, which is slow to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs about this installation: ``settings``, ``plugins``, ``completion``, ``version``."""
+"""Verbs for this installation: ``settings``, ``plugins``, ``completion``, ``version``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat job``: what the studio's REST API does with jobs, by the same names, from any machine."""
+"""``ziggurat job``: the job operations of the studio's REST API, under the same names, from any machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs of ``ziggurat job`` that make jobs in a studio: ``dataset`` and ``train``."""
+"""Verbs of ``ziggurat job`` that create jobs in a studio: ``dataset`` and ``train``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat job predict``: what a model of the studio says of pictures of this machine, and where it looked."""
+"""``ziggurat job predict``: predictions of a studio's model for local images, and a Grad-CAM map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat job rate``: the learning rate of a running training, by hand or by its schedule again."""
+"""``ziggurat job rate``: the learning rate of a running training, set by hand or returned to its schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how ``ziggurat job`` reaches a studio: which one, with which token, and what a mistyped id is answered with."""
+"""Connection of ``ziggurat job`` to a studio: its URL, its token, and suggestions for a mistyped id."""
 
 from __future__ import annotations
 

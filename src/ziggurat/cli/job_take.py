@@ -1,4 +1,4 @@
-"""Owns the verbs of ``ziggurat job`` about what a job wrote: ``checkpoints`` and ``download``."""
+"""Verbs of ``ziggurat job`` for the files of a job: ``checkpoints`` and ``download``."""
 
 from __future__ import annotations
 

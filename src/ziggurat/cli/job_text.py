@@ -1,4 +1,4 @@
-"""Owns the sentences in which people read the state and the events of a job."""
+"""Text output for the state and the events of a job."""
 
 from __future__ import annotations
 

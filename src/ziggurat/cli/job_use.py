@@ -1,4 +1,4 @@
-"""Owns the verbs of ``ziggurat job`` that use a model in a job of its own: ``evaluate`` and ``infer``."""
+"""Commands of ``ziggurat job`` that use a model in a job of its own: ``evaluate`` and ``infer``."""
 
 from __future__ import annotations
 

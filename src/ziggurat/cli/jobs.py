@@ -1,4 +1,4 @@
-"""Owns the verbs that look at jobs: ``status`` and ``events``."""
+"""Commands that show jobs: ``status`` and ``events``."""
 
 from __future__ import annotations
 

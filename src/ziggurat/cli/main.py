@@ -1,4 +1,4 @@
-"""Owns the entry of ``ziggurat``: the table of verbs, the flags of all of them, and how errors are shown."""
+"""Entry point of ``ziggurat``: command table, global flags, and error output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs around a trained model: ``evaluate``, ``predict``, ``export``, and ``model`` for those of others."""
+"""Commands for trained models: ``evaluate``, ``predict``, ``export``, and ``model`` for third-party models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs that look at a network before it is trained: ``debug`` and ``graph``."""
+"""Commands that examine a network before training: ``debug`` and ``graph``."""
 
 from __future__ import annotations
 

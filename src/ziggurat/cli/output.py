@@ -1,4 +1,4 @@
-"""Owns how a command shows what it found: text for people, or JSON on standard output for programs."""
+"""Output of commands: text for people, or JSON on standard output for programs."""
 
 from __future__ import annotations
 

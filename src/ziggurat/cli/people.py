@@ -1,4 +1,4 @@
-"""Owns the verbs on the studio's own files: ``user``, ``token`` and ``reindex``; no server needs to run for them."""
+"""Commands on the studio's own files: ``user``, ``token`` and ``reindex``; they need no running server."""
 
 from __future__ import annotations
 

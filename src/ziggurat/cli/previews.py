@@ -1,4 +1,4 @@
-"""Owns the verbs that show something before a job is made: the learning rate of a spec, and what is in a source."""
+"""Preview commands before a job is created: the learning rate of a spec, and the content of a dataset source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the verbs of the studio's server: ``up``, ``down``, and ``status``, which also shows how single jobs are."""
+"""Commands for the studio server: ``up``, ``down``, and ``status``, which also shows the state of single jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat spec``: show, check and upgrade spec files, and list the fields."""
+"""The ``ziggurat spec`` commands: show, validate and upgrade spec files, and list the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the flags of ``train``: one for each field of the spec, made from the field's own declaration."""
+"""Flags of ``train`` and of dataset specs, one per spec field, generated from the field's declaration."""
 
 from __future__ import annotations
 

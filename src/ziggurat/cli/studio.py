@@ -1,4 +1,4 @@
-"""Owns how commands get the workspace; it stands apart so that the help of ``ziggurat`` need not import it."""
+"""Access of commands to the workspace; a separate module, so that the help of ``ziggurat`` need not import it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how commands reach the studio, which stands on packages of the extra ``studio``: without them, it says so."""
+"""Imports of studio modules for commands, with a clear error when the extra ``studio`` is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the sentences in which people read the state of the studio and of its machine."""
+"""Plain-text summary of the state of the studio and its machine."""
 
 from __future__ import annotations
 

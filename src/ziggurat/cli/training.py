@@ -1,4 +1,4 @@
-"""Owns the verbs that make jobs go and end: ``train``, ``resume``, ``stop``."""
+"""Commands that start and stop jobs: ``train``, ``resume``, ``stop``."""
 
 from __future__ import annotations
 

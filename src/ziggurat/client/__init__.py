@@ -1,4 +1,4 @@
-"""Owns asking a studio from a program: the words of its REST API as methods, and its errors as those of Ziggurat."""
+"""Python client of a studio: its REST API as methods, and its errors as Ziggurat errors."""
 
 from ziggurat.client.client import Client
 

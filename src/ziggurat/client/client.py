@@ -1,4 +1,4 @@
-"""Owns the client of a studio: what a person can do there, for programs."""
+"""Main client of a studio: its operations as methods for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the connection to a studio: requests, answers as values or errors, and files on their way."""
+"""HTTP connection to a studio: requests, responses as values or errors, uploads and downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the client's side of data sets, and of uploads for them."""
+"""Client methods for datasets and dataset uploads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how an error that a studio answered becomes the error of Ziggurat that it was there."""
+"""Conversion of a studio's error responses back to the Ziggurat errors that the server raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the client's side of jobs that use a model: evaluations of splits, predictions for many pictures."""
+"""Client methods for jobs that use a model: evaluation of a split, predictions for many images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the client's side of networks and trained models."""
+"""Client methods for networks and trained models."""
 
 from __future__ import annotations
 

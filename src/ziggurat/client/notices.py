@@ -1,4 +1,4 @@
-"""Owns listening to a studio: its notices, over connections that may break."""
+"""Subscription to a studio's event stream, with automatic reconnection."""
 
 from __future__ import annotations
 

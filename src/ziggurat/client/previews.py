@@ -1,4 +1,4 @@
-"""Owns the client's side of what is shown before a job is made."""
+"""Client methods for previews before a job is created."""
 
 from __future__ import annotations
 

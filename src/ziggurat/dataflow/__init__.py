@@ -1,6 +1,6 @@
-"""Owns the door of the data library: every public name, each imported when it is first used.
+"""Public names of the data library, each imported on first use.
 
-A data flow yields datapoints; stages stand on one another; the last one is iterated::
+A data flow yields datapoints. Stages wrap one another, and the last one is iterated::
 
     from ziggurat.dataflow import BatchData, ImageFolder, MultiProcessMapData
 
@@ -10,7 +10,7 @@ A data flow yields datapoints; stages stand on one another; the last one is iter
     for images, labels in ds:
         ...
 
-Importing this module imports nothing but itself: no framework, no OpenCV.
+Importing this module imports nothing else: no framework, no OpenCV.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Owns the stages that augment images in a pipeline, and the same as functions for a parallel map.
+"""Pipeline stages that augment images, and the same operations as functions for a parallel map.
 
-The numbers for a datapoint depend on seed, stage, pass and the datapoint's number only: the result is the same whether
-a stage augments, or any number of workers of a parallel map do::
+The random numbers for a datapoint depend only on the seed, the stage, the pass and the datapoint's number. The result
+is the same whether a stage augments or any number of workers of a parallel map do::
 
     ds = AugmentImageComponents(ds, policy, index=(0,), boxes_index=(1,))
     ds = MultiProcessMapData(ds, 4, augment_components(policy, index=(0,), boxes_index=(1,)))

@@ -1,4 +1,4 @@
-"""Owns the augmentation options of a job, in DIGITS's form, and the augmentors that they mean."""
+"""Augmentation options of a job, in the form that DIGITS uses, and the augmentors that they select."""
 
 from __future__ import annotations
 

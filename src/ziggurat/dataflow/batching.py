@@ -1,4 +1,4 @@
-"""Owns making batches of datapoints."""
+"""Batching of datapoints."""
 
 from __future__ import annotations
 

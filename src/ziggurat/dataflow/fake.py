@@ -1,4 +1,4 @@
-"""Owns made-up data: to measure a pipeline or a network without reading anything."""
+"""Synthetic data for benchmarks of a pipeline or a network, without any input files."""
 
 from __future__ import annotations
 

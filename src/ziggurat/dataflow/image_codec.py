@@ -1,15 +1,16 @@
-"""Owns the way from an encoded image to pixels and back: every usual kind of file is decoded right, or named as bad.
+"""Decoding and encoding of image files: every common kind of file is decoded correctly or reported as bad.
 
-OpenCV decodes the files that it gets right (nearly all JPEG and PNG files), Pillow the others, in one set of rules:
+OpenCV decodes the files that it handles correctly (nearly all JPEG and PNG files), Pillow the others, by one set of
+rules:
 
-- The result is (H, W, C) uint8, RGB. The orientation in EXIF is applied; colour profiles are not.
-- Samples of 16 bits keep their upper 8; those of a PPM file are scaled by its own maximum. Samples of 32 bits have no
-  known range and are refused.
-- CMYK and YCCK become RGB without a profile. Of an animation the first frame is taken.
-- Transparency is laid over a background, white unless another is asked for, as a page would show it. With
-  ``background=None`` alpha is dropped, which uncovers whatever colour transparent pixels have.
-- Grey from colour is the luma of ITU-R BT.601; of a JPEG file it is the luma that the file stores.
-- A file that is cut off is refused, also where a decoder would fill up with grey.
+- The result is (H, W, C) uint8, RGB. The EXIF orientation is applied; color profiles are not.
+- Channel values of 16 bits keep their upper 8; those of a PPM file are scaled by its own maximum. Values of 32 bits
+  have no known range and are refused.
+- CMYK and YCCK become RGB without a profile. Of an animation the first frame is used.
+- Transparency is composited over a background, white by default, as a web page would show it. With
+  ``background=None`` alpha is dropped, which uncovers whatever color transparent pixels have.
+- Gray from color is the luma of ITU-R BT.601; for a JPEG file it is the luma that the file stores.
+- A truncated file is refused, even where a decoder would fill the rest with gray.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns what the first bytes of an image file tell: its format, its size, and whether OpenCV decodes it right."""
+"""Image header parser: format, size, and whether OpenCV decodes the file correctly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Owns the sources of image files: lists of files, folders of classes, and lists of files with labels.
+"""Sources of image files: lists of files, class folders, and lists of files with labels.
 
-Each can give decoded images, the encoded bytes, or only the paths, so that decoding can be left to a parallel map::
+Each source yields decoded images, the encoded bytes, or only the paths, so that a parallel map can do the decoding::
 
     flow = ImageFolder("flowers/train", shuffle=True, content="path")
     flow = MultiThreadMapData(flow, 4, lambda dp: [read_image(dp[0]), dp[1]])

@@ -1,8 +1,8 @@
-"""Owns flows over data with numbers: any datapoint can be read by its index, in order or in a new random order a pass.
+"""Flows over indexed data: random access by index, in order or in a new random order in each pass.
 
-A reader of a data set subclasses ``IndexedFlow``: it defines ``__len__`` and ``datapoint(index)``, and also
-``gather(indices)`` where a whole batch can be read at once. Resuming costs nothing: the order of a pass follows from
-seed and pass.
+A dataset reader subclasses ``IndexedFlow``: it defines ``__len__`` and ``datapoint(index)``, and also
+``gather(indices)`` where it can read a whole batch at once. Resuming costs nothing: seed and pass determine the order
+of a pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns what a data flow knows of itself: where its pass stands, its seed and place, the time it took."""
+"""Internal state of a data flow: position in its pass, seed and path in the pipeline, and timing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns what happens to a datapoint that cannot be read or mapped: raise, skip, or log and skip; and counts them.
+"""Error policy for datapoints that cannot be read or mapped (raise, skip, or log and skip), with counts.
 
 One ``ErrorPolicy`` belongs to one stage. Serial stages call ``handle(error, key=…)`` in an ``except Exception``; a
-worker makes a ``Failure`` of the exception, and the parent gives it to ``take(failure)``. Both return only where
+worker converts the exception to a ``Failure``, and the parent passes it to ``take(failure)``. Both return only where
 the datapoint is to be dropped.
 """
 

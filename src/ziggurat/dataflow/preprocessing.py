@@ -1,7 +1,7 @@
-"""Owns what is done to every picture before a network sees it: one definition for training, validation and prediction.
+"""Preprocessing of every image before the network: one definition for training, validation and prediction.
 
-It is stored with the model and acts everywhere, in exports too. ``Augmentation`` (its own module) varies pictures in
-training only, before the mean is taken off.
+It is stored with the model and applies everywhere, in exports too. ``Augmentation`` (its own module) varies images in
+training only, before the mean is subtracted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Owns the data library's random numbers: one seed at the root decides every one of them.
+"""Random numbers of the data library: a single root seed determines all of them.
 
-A *stream* belongs to one stage of a pipeline. It is moved to a place, (pass, index), before it is drawn from, so that
-the numbers for a datapoint depend on the root seed, the stage, the pass and the index only, and never on which worker
-draws them or on what was drawn before. The generator is the counter-based Philox of Salmon et al., "Parallel random
-numbers: as easy as 1, 2, 3" (SC 2011): moving costs nothing that grows with the distance.
+A *stream* belongs to one stage of a pipeline. It is moved to a place, (pass, index), before each draw, so that the
+numbers for a datapoint depend only on the root seed, the stage, the pass and the index, and never on which worker
+draws them or on earlier draws. The generator is the counter-based Philox of Salmon et al., "Parallel random numbers:
+as easy as 1, 2, 3" (SC 2011): the cost of a move does not grow with the distance.
 """
 
 from __future__ import annotations

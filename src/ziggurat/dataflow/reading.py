@@ -1,7 +1,7 @@
-"""Owns reading a flow many datapoints at a time: the same datapoints as one by one, at a fraction of the cost.
+"""Bulk reading of a flow: the same datapoints as one by one, at a fraction of the cost.
 
-``flow.read()`` begins a pass as ``iter(flow)`` does and returns a ``Reader``. A stage that can make many datapoints at
-once says so by ``bulk()``; every other stage is read one by one behind the same interface.
+``flow.read()`` begins a pass as ``iter(flow)`` does and returns a ``Reader``. A stage that can produce many
+datapoints at once implements ``bulk()``; every other stage is read one by one behind the same interface.
 """
 
 from __future__ import annotations

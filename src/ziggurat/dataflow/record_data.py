@@ -1,4 +1,4 @@
-"""Owns the flow over a split of a data set that `ziggurat dataset create` made: exact resume at any size."""
+"""Flow over a split of a dataset that `ziggurat dataset create` wrote, with exact resume at any size."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns data flows between machines: a sender runs a flow anywhere, a receiver is a flow that yields what comes.
+"""Data flows between machines: a sender runs a flow, and a receiver is a flow that yields the received data.
 
-The transport is ZeroMQ, one way. A message is a signature (empty without a key), a header (what it is, and from whom),
+The transport is ZeroMQ, one way. A message is a signature (empty without a key), a header (message type and sender),
 and the datapoint as in ``parallel.message``. Nothing is unpickled, so a stranger who reaches the port can send wrong
-data, but cannot run code; with a key not even the former. Messages are signed, not encrypted.
+data, but cannot run code; with a key, a stranger cannot send data either. Messages are signed, not encrypted.
 """
 
 from __future__ import annotations

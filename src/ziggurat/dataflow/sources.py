@@ -1,4 +1,4 @@
-"""Owns the sources that need no file: lists, arrays, iterables, generators, queues, and made-up data."""
+"""Sources that need no file: lists, arrays, iterables, generators, queues, and synthetic data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns looking at a pipeline: how fast it is, which stage takes the time, and what its datapoints are."""
+"""Pipeline inspection: throughput, time per stage, and the content of datapoints."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Owns stacking the components of datapoints, and what is said when they do not fit.
+"""Stacking of datapoint components into batches, and errors for components that do not fit.
 
-Types: NumPy arrays and scalars keep theirs; Python's bool becomes bool, int int64, float float32; bytes, text and any
-other object stay as they are, in an array of objects. Different types of one component are promoted as NumPy does.
+NumPy arrays and scalars keep their types. Python's bool becomes bool, int becomes int64, float becomes float32.
+Bytes, text and any other object stay as they are, in an array of objects. Different types of one component are
+promoted as NumPy does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns a finished data set: samples by split and row, pictures, catalogue, and who opened its test split."""
+"""Finished dataset: samples by split and row, images, catalog, and a log of accesses to the test split."""
 
 from __future__ import annotations
 

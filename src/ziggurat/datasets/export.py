@@ -1,4 +1,4 @@
-"""Owns the table of formats that a data set can be written in."""
+"""Table of the export formats for datasets."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Owns perceptual hashes of pictures, and the search for pictures that are near duplicates by their hashes.
+"""Perceptual hashes of images, and the search for near-duplicate images by hash.
 
-The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010): 64 low
-frequencies of a small grey picture, each against the median of them. Hashes of pictures that were resized or compressed
-differ in few bits, hashes of different pictures in about 32. That holds for pictures with structure. A picture under
-64 px, or with little structure, gets the digest of its content instead, so that only its equal is near.
+The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010): 64
+low frequencies of a small grayscale image, each compared with their median. Hashes of resized or compressed copies of
+an image differ in few bits; hashes of different images differ in about 32. That holds for images with structure. An
+image under 64 px, or with little structure, gets the digest of its content instead, so that it matches only identical
+images.
 
-A dataset has one hash for each sample, of its first picture as it is decoded at its full size and before it is fitted:
-the split by clusters, the report on leaks and the checks compare the same numbers. Hashes of another decoding, such as
-a reduced one, differ from these in up to 4 of the 6 bits that near duplicates may differ in.
+A dataset has one hash for each sample: that of its first image, decoded at full size, before fitting. The split by
+clusters, the leak report and the checks compare the same hashes. A different decoding, such as one at reduced size,
+changes up to 4 bits; near duplicates may differ in up to 6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Owns what an importer is: it recognises a format, scans a source into samples, and reads their parts.
+"""Importer interface: recognition of a format, scan of a source into samples, and reading of their parts.
 
-An importer is found by its name in the entry-point group ``ziggurat.importers``. ``ziggurat.testing.importer`` holds
-any of them to this contract.
+An importer is registered by name in the entry-point group ``ziggurat.importers``. ``ziggurat.testing.importer`` tests
+any importer against this contract.
 """
 
 from __future__ import annotations

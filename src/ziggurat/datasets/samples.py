@@ -1,4 +1,4 @@
-"""Owns a sample: what an importer says of one thing that a network will learn from, before anything of it is read."""
+"""Sample as an importer describes it, before its content is read, and problems of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the names that folders and files of a source have where they stand for a split."""
+"""File and folder names that denote a split."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns the wire format of protocol buffers, and the messages of others that are read and written with it.
+"""Protocol-buffer wire format, and the third-party messages that are read and written with it.
 
-A message is a row of fields; each is a key (``number << 3 | kind``) and a value. The messages are TensorFlow's
-``Example`` (tensorflow/core/example/feature.proto) and Caffe's ``Datum`` and ``BlobProto`` (caffe.proto). A library for
-them would be a heavy dependency for a handful of fields.
+A message is a sequence of fields; each is a key (``number << 3 | kind``) and a value. The messages are TensorFlow's
+``Example`` (tensorflow/core/example/feature.proto) and Caffe's ``Datum`` and ``BlobProto`` (caffe.proto). A library
+for them would be a heavy dependency for a handful of fields.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Owns the training engine: the loop, callbacks, monitors, schedules and checkpoints, for every framework alike."""
+"""Training engine: the loop, callbacks, monitors, schedules and checkpoints, shared by every framework."""

@@ -1,4 +1,4 @@
-"""Owns how the arrays of a program name averaged weights, and which weights a trained network computes with."""
+"""Array names of averaged weights in a checkpoint, and their use as the weights of a trained network."""
 
 from __future__ import annotations
 

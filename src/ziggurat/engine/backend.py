@@ -1,4 +1,4 @@
-"""Owns the contract of a backend: how a worker gets a program of a framework, without either knowing the other."""
+"""Backend interface: how a worker gets a framework's program without either depending on the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the endless supply of batches for the loop: pass after pass over a data source, with its position."""
+"""Endless supply of batches for the loop: repeated passes over a data source, with a position to resume from."""
 
 from __future__ import annotations
 

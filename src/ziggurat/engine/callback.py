@@ -1,19 +1,19 @@
-"""Owns what a callback is: everything of a training but the step itself.
+"""Callback base classes: everything in training except the step itself.
 
-Hooks, in the order of their calls (``docs/how-to/write-a-callback.md`` shows each one at work)::
+Hooks, in call order (``docs/how-to/write-a-callback.md`` has an example of each)::
 
     setup_graph                    once, before anything is restored; then declares()
-    before_train                   once an attempt, after the state was restored
-      before_epoch                 once an epoch, not again when it is resumed in the middle
+    before_train                   once per attempt, after the state is restored
+      before_epoch                 once per epoch, not again when the epoch is resumed in the middle
         before_run, after_run      around each step: names to fetch, and their values
         trigger_step               after each step
-      after_epoch                  at once after the last step of an epoch: only very fast work
+      after_epoch                  directly after the last step of an epoch: only very fast work
       trigger_epoch                then the slow work; calls trigger() unless overridden
-    before_stop                    when somebody asked it to stop: the state is whole
-    after_train                    always, whatever happened, exactly once
+    before_stop                    when a stop was requested: the state is complete
+    after_train                    always, in every outcome, exactly once
 
 A subclass overrides the hooks it needs, under these names or with a leading underscore as in Tensorpack. Only
-overridden hooks cost anything. Order is list order; monitors come last.
+overridden hooks have a cost. Hooks run in list order; monitors come last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns checkpoints on disk: written so that a kill at any moment leaves every complete one loadable."""
+"""Checkpoints on disk: a kill at any moment leaves every complete checkpoint loadable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns where the numbers go: a monitor is a sink, ``Monitors`` hands every number to all of them."""
+"""Monitor interface: a monitor is a sink for metrics, and ``Monitors`` sends every value to all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the contract between the loop and a framework: all that a backend gives is a ``Program``."""
+"""Interface between the loop and a framework: a backend provides a ``Program`` and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the process-wide random generators that users' code may draw from: Python's and NumPy's."""
+"""Global random generators that user code may use: Python's and NumPy's."""
 
 from __future__ import annotations
 

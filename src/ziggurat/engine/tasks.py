@@ -1,6 +1,6 @@
-"""Owns what a backend may offer beside training: small protocols for trained networks, exports, graphs and debugging.
+"""Optional backend capabilities: protocols for trained networks, exports, graphs and debugging.
 
-Each is optional. A backend that offers none of them can still evaluate and predict: its program does. Two of them,
+Each is optional. A backend without any of them can still evaluate and predict, through its program. Two of them,
 ``HasGraph`` and ``Summarises``, are for programs.
 """
 

@@ -1,4 +1,4 @@
-"""Owns the loop: it exists once, fits on a screen (``Trainer._run_epoch`` and below), and every framework uses it."""
+"""Training loop: a single short loop (``Trainer._run_epoch`` and below) that every framework uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what exists beside specs and events, as plain values: heartbeats, jobs, users, devices."""
+"""Domain objects besides specs and events, as plain values: heartbeats, jobs, users, devices."""
 
 from ziggurat.entities.devices import Device, Needs, Resources
 from ziggurat.entities.divergence import Divergence

@@ -1,4 +1,4 @@
-"""Owns what a machine has and what a job needs of it."""
+"""Resources of a machine, and the resources that a job needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns a worker's heartbeat: its file, what it says of the worker, and the exit codes of workers."""
+"""Worker heartbeat: its file, the health that it indicates, and the exit codes of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns jobs as the studio knows them: what was asked, how it is, its attempts, checkpoints and curves."""
+"""Jobs as the studio stores them: configuration, state, attempts, checkpoints and curves."""
 
 from __future__ import annotations
 

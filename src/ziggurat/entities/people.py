@@ -1,4 +1,4 @@
-"""Owns who asks: users, roles, tokens and their scopes, projects, and the record of who did what."""
+"""Accounts and access: users, roles, tokens and their scopes, projects, and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the lock by which one process at a time works somewhere; it is free again however that process ends."""
+"""Lock that one process holds at a time; the system releases it however that process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing small files so that a reader, or a kill, sees the whole of one or none."""
+"""Atomic writing of small files: a reader, or a kill, leaves the complete file or none."""
 
 from __future__ import annotations
 

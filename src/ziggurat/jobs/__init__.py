@@ -1,4 +1,4 @@
-"""Owns jobs from submission to end: the table of their states, the plan, executors, and the supervisor."""
+"""Jobs from submission to end: state machine, scheduling plan, executors, and supervisor."""
 
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.escalation import StopGrace

@@ -1,4 +1,4 @@
-"""Owns attending to workers: finding them again, taking what they say, judging their pulse, noting how they ended."""
+"""Worker monitoring: re-adopts workers, ingests their events, checks heartbeats, records outcomes."""
 
 from __future__ import annotations
 

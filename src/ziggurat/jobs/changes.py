@@ -1,4 +1,4 @@
-"""Owns changing the state of a job: by the table, if it is still the state that was seen, and everybody is told."""
+"""Job state transitions: checked against the table, applied with compare-and-set, and published."""
 
 from __future__ import annotations
 

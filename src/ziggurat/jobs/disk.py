@@ -1,4 +1,4 @@
-"""Owns the space on the disk: how much is free, and which checkpoints and deleted jobs need not be kept."""
+"""Disk space: the free space, and the retention rules for checkpoints and deleted jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how an attempt ended: what the worker said last, and what is said where it ended without a word."""
+"""Outcome of an attempt: the end that the worker reported, or the message for an end without a report."""
 
 from __future__ import annotations
 

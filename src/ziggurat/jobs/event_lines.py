@@ -1,4 +1,4 @@
-"""Owns reading the lines of an events file that grows: in small pieces, whatever a line holds."""
+"""Reading of a growing events file: in small pieces, whatever a line contains."""
 
 from __future__ import annotations
 

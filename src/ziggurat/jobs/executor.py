@@ -1,6 +1,6 @@
-"""Owns the contract of executors: what starts workers, says whether they live, and ends them.
+"""Executor interface: starts workers, reports whether they are alive, and ends them.
 
-``ziggurat.testing.executor`` holds any implementation to it.
+``ziggurat.testing.executor`` is the conformance suite for any implementation.
 """
 
 from __future__ import annotations

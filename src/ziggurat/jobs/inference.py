@@ -1,4 +1,4 @@
-"""Owns the pool of warm processes: one for each job, checkpoint and device, so that a prediction takes milliseconds."""
+"""Inference process pool: one process per job, checkpoint and device, so that a prediction takes milliseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the errors of warm processes: those that they send, in their own family, and what is said where one is gone."""
+"""Errors of pooled processes: those that they send, in their own family, and those for a process that has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns sending messages to a warm process without ever waiting for it longer than was said."""
+"""Sending of messages to a pooled process, with a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns predicting for very many pictures by a warm process: in parts, with progress, until somebody ends it."""
+"""Prediction for large numbers of images in a pooled process: in parts, with progress, and cancelable."""
 
 from __future__ import annotations
 

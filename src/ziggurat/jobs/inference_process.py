@@ -1,4 +1,4 @@
-"""Owns one warm process from the studio's side: started, asked by many threads at once, and ended as a whole group."""
+"""Studio side of one pooled process: started, shared by many threads, and ended as a whole process group."""
 
 from __future__ import annotations
 

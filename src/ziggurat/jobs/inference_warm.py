@@ -1,4 +1,4 @@
-"""Owns keeping processes warm: one for each key, started on demand, shared by threads, freed when nobody needs it."""
+"""Process pool: one process per key, started on demand, shared by threads, closed when unused."""
 
 from __future__ import annotations
 

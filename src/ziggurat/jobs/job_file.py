@@ -1,4 +1,4 @@
-"""Owns ``job.json`` beside ``spec.json``: what people say of a job, so that its folder alone tells everything."""
+"""``job.json`` beside ``spec.json``: what users set on a job, so that its folder is self-contained."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns the hub of notices: "job 12 has news up to offset N", said once to everybody who listens.
+"""Event bus (pub-sub): a notice such as "job 12 has news up to offset N", sent once to every subscriber.
 
-A notice carries no data: who gets one asks for what is new. So a newer notice of the same thing replaces an older one
-that nobody took yet, and a listener that is slow costs neither memory nor time.
+A notice carries no data: its receiver fetches what is new. So a newer notice on the same subject replaces an older
+one that was not yet received, and a slow subscriber costs neither memory nor time.
 """
 
 from __future__ import annotations

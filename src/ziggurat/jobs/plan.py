@@ -1,9 +1,9 @@
-"""Owns what happens next in the queue: a pure function of the jobs and the machine, and the reason why each job waits.
+"""Scheduling policy for queued jobs: a pure function of jobs and machine, with a reason for each waiting job.
 
-The order is priority, then position. Jobs wait in three lines (for accelerators, for the processors, for making data
-sets), and the first that has to wait in each line has reserved what it needs: a job behind it is started only with what
-it does not need, or where it ends before the first one could start (Lifka, "The ANL/IBM SP scheduling system", 1995,
-calls this EASY backfilling). So a stream of small jobs never keeps a large one waiting for ever.
+The order is priority, then position. Jobs wait in three lines (accelerators, CPU, dataset creation), and the first
+waiting job of each line reserves the resources that it needs. A job behind it starts only with resources outside that
+reservation, or if it ends before the first one could start (Lifka, "The ANL/IBM SP scheduling system", 1995, calls
+this EASY backfilling). So a stream of small jobs never starves a large one.
 """
 
 from __future__ import annotations

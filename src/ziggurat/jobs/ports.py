@@ -1,4 +1,4 @@
-"""Owns what the jobs need of a store, as protocols: the store has it, and so has the double of the tests."""
+"""Store interface for jobs, as protocols: implemented by the store and by the test double."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the sentences that tell people why a job waits or cannot start."""
+"""Messages that tell users why a job waits or cannot start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a new supervisor finds in folders: workers that others started, and ends that nobody saw."""
+"""Reconciliation of a new supervisor with the job folders: running workers to adopt, and unrecorded ends."""
 
 from __future__ import annotations
 

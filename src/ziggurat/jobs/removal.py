@@ -1,4 +1,4 @@
-"""Owns what is removed: deleted jobs, what is left of them in the trash, checkpoints that need not be kept."""
+"""Cleanup: deleted jobs, their remains in the trash, and checkpoints outside the retention rules."""
 
 from __future__ import annotations
 

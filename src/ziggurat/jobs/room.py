@@ -1,4 +1,7 @@
-"""Owns the account of what is free while the queue is gone through, and of what the first in each line reserved."""
+"""Resource allocator for one pass over the queue: free resources, and the reservations of waiting jobs.
+
+The first waiting job of each line makes a reservation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns that one supervisor at a time works in a workspace."""
+"""Lock that limits a workspace to one supervisor at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what an event must be before it goes into a store: of the declared types, with text that every store takes."""
+"""Event validation before storage: declared field types, and text that every store accepts."""
 
 from __future__ import annotations
 

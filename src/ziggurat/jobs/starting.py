@@ -1,4 +1,4 @@
-"""Owns carrying out the plan: it starts workers, lets fail what can never start, and notes why the others wait."""
+"""Dispatcher for the plan: starts workers, fails jobs that can never start, and records why the others wait."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns the one thread that brings jobs forward, and what faces may ask of it.
+"""Supervisor: the one thread that advances jobs, and the operations that interfaces may call on it.
 
-The thread looks at the workers, plans, and starts; what people ask for is done in their own threads, at once, by a
-change of state in the store that only one of two can win. Everything can be killed at any moment: the next supervisor
-finds the state in the store and in the folders, and the folders are right.
+The thread checks the workers, plans, and starts jobs. User requests run at once in their own threads, as a state
+change in the store that only one of two concurrent requests can win. Any part can be killed at any moment: the next
+supervisor finds the state in the store and in the folders, and the folders are authoritative.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Owns following the event files of jobs into the store: nothing twice, nothing left out, whoever was killed.
+"""Ingestion of job event files into the store: no event twice, none lost, whatever process is killed.
 
-How far a job's file was read is in the store, in the same transaction as what was read. Each look reads the files in
-threads of their own and waits for them only so long: a file on a disk that does not answer stops nobody else.
+The store holds the read position of each job's file, updated in the same transaction as the events. Each pass reads
+the files in separate threads and waits for them only for a limited time: a file on an unresponsive disk blocks no
+other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the TensorBoards beside jobs: started on demand on a free loopback port, checked, freed when nobody looks."""
+"""TensorBoard processes for jobs: started on demand on a free loopback port, checked, ended when unused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Owns the process of a TensorBoard: ``python -m ziggurat.jobs.tensorboard_process``; it ends with its parent.
+"""TensorBoard process: ``python -m ziggurat.jobs.tensorboard_process``; it ends with its parent.
 
-TensorBoard itself neither says which port it took nor notices that whoever started it is gone.
+TensorBoard itself neither reports its port nor notices that its parent process has ended.
 """
 
 from __future__ import annotations

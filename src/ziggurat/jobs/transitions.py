@@ -1,4 +1,4 @@
-"""Owns the states of a job: which event leads from which state to which, and what is said where none does."""
+"""Job state machine: the transition for each event and state, and the message where there is none."""
 
 from __future__ import annotations
 

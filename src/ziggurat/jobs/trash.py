@@ -1,4 +1,4 @@
-"""Owns deleting job folders: out of sight at once by a rename, off the disk later, whoever is killed in between."""
+"""Deletion of job folders: hidden at once by a rename, removed from disk later, safe against a kill in between."""
 
 from __future__ import annotations
 

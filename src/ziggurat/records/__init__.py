@@ -1,4 +1,4 @@
-"""Owns encoded samples on disk: stores of records with an index and checksums, and the codec for values in them."""
+"""Encoded samples on disk: record stores with an index and checksums, and the codec for their values."""
 
 from ziggurat.records.base import RecordIndexError, RecordReader, RecordWriter
 from ziggurat.records.codec import DecodingError, EncodingError, pack, pack_parts, unpack

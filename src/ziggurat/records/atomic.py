@@ -1,4 +1,4 @@
-"""Owns how a store comes into being on disk: under another name first, and under its own name only when it is whole."""
+"""Atomic creation of files: written under a temporary name, renamed once complete."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns what every store of records is: a writer that finishes whole or not at all, and a reader by number.
+"""Record-store base classes: a writer that completes fully or not at all, and a reader by number.
 
-A store is a sequence of records, each with a key and a value: bytes that are encoded already (a JPEG file, or what
-``ziggurat.records.codec.pack`` made of a datapoint).
+A store is a sequence of records, each with a key and a value. The value is bytes that are already encoded (a JPEG
+file, or a datapoint packed by ``ziggurat.records.codec.pack``).
 """
 
 from __future__ import annotations

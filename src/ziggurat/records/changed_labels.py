@@ -1,4 +1,4 @@
-"""Owns the labels of a split that were changed after its creation: lines of JSON, of which memory holds the places."""
+"""Labels of a split that were changed after its creation: JSON lines, with only their offsets in memory."""
 
 from __future__ import annotations
 

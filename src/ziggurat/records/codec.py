@@ -1,4 +1,4 @@
-"""Owns how a value becomes bytes, in record stores and between machines: plain data only, and never a pickle.
+"""Codec between values and bytes, for record stores and between machines: plain data only, never a pickle.
 
 A packed value is one message::
 
@@ -6,12 +6,12 @@ A packed value is one message::
     bytes 4-7    CRC-32C of everything from byte 8 to the end of the header, uint32
     bytes 8-15   length of the header, uint64
     bytes 16-23  length of the whole message, uint64
-    header       MessagePack: the value, with an extension in place of each array, tuple, big integer and large `bytes`
+    header       MessagePack: the value, with an extension for each array, tuple, big integer and large `bytes`
     buffers      the content of arrays and large `bytes`, each padded to start at a multiple of 64 bytes
 
-All numbers are little-endian. Reading one runs no code of the sender's, costs memory in proportion to the message only,
-and has no limit below 2**63 bytes. Buffers stand in the order in which the header names them, so a message has exactly
-one reading.
+All numbers are little-endian. Reading a message runs no code of the sender's, costs memory in proportion to the
+message only, and has no limit below 2**63 bytes. Buffers are in the order in which the header names them, so a
+message has exactly one reading.
 """
 
 from __future__ import annotations

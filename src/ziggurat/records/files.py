@@ -1,4 +1,4 @@
-"""Owns plain data files: written once from front to back, and read at any place by any number of threads."""
+"""Plain data files: written once sequentially, and read at any offset by any number of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns messages over a pipe: a length (uint64, little-endian) and a packed value each, never a pickle."""
+"""Messages over a pipe: a length (uint64, little-endian) and a packed value each, never a pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns open HDF5 files: to read, opened anew in every process that uses them; to write, safe on a full disk."""
+"""Open HDF5 files: for reading, reopened in every process that uses them; for writing, safe on a full disk."""
 
 from __future__ import annotations
 

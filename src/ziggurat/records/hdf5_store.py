@@ -1,4 +1,4 @@
-"""Owns record stores in HDF5 (see ``ziggurat.records.sharded`` for the arrays); needs the extra ``hdf5``."""
+"""Record stores in HDF5 (see ``ziggurat.records.sharded`` for the arrays); needs the extra ``hdf5``."""
 
 from __future__ import annotations
 

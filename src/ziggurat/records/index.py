@@ -1,13 +1,15 @@
-"""Owns the index of a store: for each record its place, length, checksum and key, at 32 bytes a record.
+"""Index of a store: offset, length, checksum and key of each record, at 32 bytes per record.
 
 An index is one block of bytes::
 
     header   magic b"ZGI1", CRC-32C of the next 24 bytes (uint32), number of records, length of the keys,
              length of the data file that it belongs to (0: none) (uint64 each)
-    rows     offset, length, offset of the key (uint64 each), length of the key (2**32-1: no key), CRC-32C (uint32 each)
+    rows     offset, length, offset of the key (uint64 each),
+             length of the key (2**32-1: no key), CRC-32C (uint32 each)
     keys     UTF-8, one after the other
 
-All numbers are little-endian. A reader takes a row at a time, so that an open store costs the same memory at any size.
+All numbers are little-endian. A reader reads one row at a time, so that an open store costs the same memory at any
+size.
 """
 
 from __future__ import annotations

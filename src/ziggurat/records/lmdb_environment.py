@@ -1,7 +1,7 @@
-"""Owns the open LMDB files of a process: each is open once, for all its readers, and opened anew after a fork.
+"""Open LMDB files of a process: each is open once, shared by all its readers, and reopened after a fork.
 
-LMDB forbids two things that data loading does every day: to open a file twice in one process, and to use an open file
-on both sides of a fork. A *lease* hides both.
+LMDB forbids two things that data loading does all the time: opening a file twice in one process, and using an open
+file on both sides of a fork. A *lease* hides both restrictions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Owns LMDB stores: one file, records under the keys ``00000000``, ``00000001``, …, and Tensorpack's list of keys.
+"""LMDB stores: one file, records under the keys ``00000000``, ``00000001``, …, and Tensorpack's list of keys.
 
-Tensorpack's ``LMDBData`` reads what is written here: the database holds the records and ``__keys__``, nothing else.
-``__keys__`` is the pickled list of keys that it expects, and behind the end of that pickle, where unpickling stops,
-stands our index (``ziggurat.records.index``), its length (uint64) and the magic ``b"ZGL1"``. The reader here uses the
-index and leaves the pickle alone. Stores of other programs are read too: by the list in their ``__keys__`` (which is
-read as plain data or not at all), or by walking through the database once.
+Tensorpack's ``LMDBData`` reads the files written here: the database holds the records and ``__keys__``, nothing else.
+``__keys__`` is the pickled list of keys that it expects. Behind the end of that pickle, where unpickling stops, are
+Ziggurat's index (``ziggurat.records.index``), its length (uint64) and the magic ``b"ZGL1"``. The reader here uses the
+index and ignores the pickle. Stores of other programs are readable too: through the list in their ``__keys__`` (which
+is read as plain data or not at all), or through one full scan of the database.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Owns ``manifest.json``: what a data set's folder holds, so that a reader needs nothing else to use it.
+"""``manifest.json``: the content of a dataset's folder; a reader needs nothing else to use the dataset.
 
-The manifest has no times and no absolute places but that of the source, so that the same creation gives the same bytes.
+The manifest has no times and no absolute paths except that of the source, so that the same creation gives the same
+bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns record stores in NumPy's ``.npz``: uncompressed, so that a record is read by its place in the file.
+"""Record stores in NumPy's ``.npz``: uncompressed, so that a record is read by its offset in the file.
 
 Any program with NumPy can open it (see ``ziggurat.records.sharded`` for the arrays); there is no pickle inside.
 """

@@ -1,4 +1,4 @@
-"""Owns the objects in a picture: a class, a box, and where there is one an outline or a mask; and their JSON form."""
+"""Objects in an image: a class, a box, and optionally an outline or a mask; and their JSON form."""
 
 from __future__ import annotations
 

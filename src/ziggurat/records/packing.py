@@ -1,4 +1,4 @@
-"""Owns the writing half of the codec: a value becomes a MessagePack header and a list of raw buffers."""
+"""Encoder of the codec: from a value to a MessagePack header and a list of raw buffers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns the reading of old files that are pickles, without trusting them: containers and plain values, never code.
+"""Safe reading of old pickle files: containers and plain values, never code.
 
-A pickle may name any function of any module and have it called. The reader here refuses every name that its caller did
-not list, before anything is imported or called.
+A pickle may name any function of any module and have it called. The reader here refuses every name that its caller
+did not list, before anything is imported or called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the form of one record of a data set: its parts and its label, as one message of the codec."""
+"""Form of one dataset record: its parts and its label, as one message of the codec."""
 
 from __future__ import annotations
 

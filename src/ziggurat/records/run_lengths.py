@@ -1,8 +1,8 @@
-"""Owns masks as COCO writes them: the lengths of runs of 0 and 1, column by column, as a list or as a short text.
+"""COCO run-length masks: the lengths of runs of 0 and 1, column by column, as a list or as a short text.
 
 The text holds each length in groups of five bits, the lowest first. A group is a character from ``0`` (48) on; bit 32
-says that another one follows, and bit 16 of the last one that the number is negative. From the fourth length on, what
-is written is the difference to the length before the last one.
+marks that another group follows, and bit 16 of the last group marks a negative number. From the fourth length on, the
+text holds the difference to the length two positions before.
 """
 
 from __future__ import annotations

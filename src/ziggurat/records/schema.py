@@ -1,7 +1,7 @@
-"""Owns what the records of a data set mean: its kind, the parts of a record, and the form of a label.
+"""Schema of a dataset's records: the kind of the dataset, the parts of a record, and the form of a label.
 
-A record has parts (encoded pictures, arrays, texts) and a label. The kind of the set says which, see ``KINDS``. Labels
-are plain JSON values, in these forms:
+A record has parts (encoded images, arrays, texts) and a label. The kind of the dataset defines them, see ``KINDS``.
+Labels are plain JSON values, in these forms:
 
 =================== ==============================================================================================
 kind                label
@@ -10,9 +10,9 @@ image-classification number of the class, from 0
 text-classification  number of the class, from 0
 image-regression     list of numbers (also several classes at once: one 0 or 1 for each)
 detection            list of objects, see ``ziggurat.records.objects``
-segmentation         None: the second part is a picture of class numbers, (H, W) uint8 or uint16
-image-to-image       None: the second part is the picture that is wanted; without one, the first is
-image-pairs          1 where both pictures show the same, else 0
+segmentation         None: the second part is an image of class numbers, (H, W) uint8 or uint16
+image-to-image       None: the second part is the target image; without one, the first is
+image-pairs          1 if both images show the same, else 0
 table                the target: a number, or the number of the class; None where it is missing
 generic              None, a number, or a list of numbers
 =================== ==============================================================================================

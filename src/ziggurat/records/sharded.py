@@ -1,6 +1,6 @@
-"""Owns stores that are a few large arrays of bytes and an index: what the npz and HDF5 formats share.
+"""Stores that consist of a few large byte arrays and an index: the common part of the npz and HDF5 formats.
 
-The arrays (*shards*) are ``values_00000``, ``values_00001``, …: records one after the other, up to 32 MiB a shard
+The arrays (*shards*) are ``values_00000``, ``values_00001``, …: records one after the other, up to 32 MiB per shard
 unless one record is larger. The array ``index`` is the block of ``ziggurat.records.index``; its offsets count through
 all shards.
 """

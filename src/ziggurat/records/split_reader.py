@@ -1,4 +1,4 @@
-"""Owns reading one split of a data set: any sample by its row, whatever files its records are in."""
+"""Reader of one dataset split: any sample by its row, whatever files hold the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the choice of a record format: by name when a store is written, by its first bytes when it is read."""
+"""Choice of record format: by name for writing, by the first bytes of the file for reading."""
 
 from __future__ import annotations
 

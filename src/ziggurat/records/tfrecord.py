@@ -1,9 +1,9 @@
-"""Owns TFRecord files: TensorFlow's framing, with a side file that gives random access and keys.
+"""TFRecord files: TensorFlow's framing, with a side file for random access and keys.
 
 A record is framed as its length (uint64, little-endian), the masked CRC-32C of these 8 bytes, the content, and the
-masked CRC-32C of the content. The mask is ``rotate_right(crc, 15) + 0xa282ead8`` modulo 2**32. TensorFlow reads what is
-written here, and what it writes is read here. The side file is ``NAME.index`` (see ``ziggurat.records.index``); a file
-without one is scanned once when it is opened.
+masked CRC-32C of the content. The mask is ``rotate_right(crc, 15) + 0xa282ead8`` modulo 2**32. TensorFlow reads the
+files written here, and its files are readable here. The side file is ``NAME.index`` (see ``ziggurat.records.index``);
+a file without one is scanned once when it is opened.
 """
 
 from __future__ import annotations

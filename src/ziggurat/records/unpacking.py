@@ -1,4 +1,4 @@
-"""Owns the reading half of the codec: a MessagePack header and raw buffers become a value again, or a clear error."""
+"""Decoder of the codec: from a MessagePack header and raw buffers to a value, or a clear error."""
 
 from __future__ import annotations
 

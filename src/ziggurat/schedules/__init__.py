@@ -1,1 +1,1 @@
-"""Owns schedules: how a rate goes from the first step of a training to the last, as pure functions of the progress."""
+"""Hyperparameter schedules: a rate over the steps of a training run, as pure functions of the progress."""

@@ -1,7 +1,7 @@
-"""Owns what a schedule is: a function from progress in [0, 1] to a factor of the base rate.
+"""Schedule interface: a function from progress in [0, 1] to a factor of the base rate.
 
-Progress is ``global_step / total_steps``: 0 for the first step, and 1 only after the last. A schedule has no state, so
-that a resumed training gets the same rates bit for bit.
+Progress is ``global_step / total_steps``: 0 for the first step, and 1 only after the last. A schedule has no state,
+so that a resumed run gets the same rates bit for bit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the schedules of today: cosine with restarts, one cycle, a line, points, and the warm-up that wraps any."""
+"""Modern schedules: cosine with restarts, one cycle, linear, piecewise linear, and a warm-up that wraps any."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns the seven policies that DIGITS's users know, with its defaults.
+"""Seven learning-rate policies of DIGITS, with its defaults.
 
-All sizes are percentages of the training. They are *not* rounded to whole steps, as DIGITS rounded them: a change takes
+All sizes are percentages of the training. Unlike in DIGITS, they are *not* rounded to whole steps: a change takes
 effect with the first step whose progress has reached it. So the curve is the same for any number of steps, and a
-policy never turns into another one where there are few steps.
+policy never turns into another one when there are few steps.
 """
 
 from __future__ import annotations

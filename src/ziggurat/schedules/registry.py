@@ -1,4 +1,4 @@
-"""Owns the table of schedules by name, and what a schedule looks like before it is used."""
+"""Registry of schedules by name, and a preview of a schedule's curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what was asked: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
+"""Job configuration: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
 
 from ziggurat.specs.assigning import assign
 from ziggurat.specs.commas import comma_question

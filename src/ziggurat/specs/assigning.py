@@ -1,4 +1,4 @@
-"""Owns how a part of a field is set in a spec that names the field in its short form, or leaves it out."""
+"""Assignment to part of a spec field, also where the spec uses the field's short form or omits the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a spec declares a field once: ``spec_field`` writes it down, ``SpecModel`` holds the rules of all specs."""
+"""Single declaration of a spec field: ``spec_field`` declares it, ``SpecModel`` holds the rules of all specs."""
 
 from __future__ import annotations
 

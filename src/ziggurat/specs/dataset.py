@@ -1,4 +1,4 @@
-"""Owns the spec of a data set, version 1: where its samples come from, how they are split, stored and fitted."""
+"""Dataset spec, version 1: the source of the samples, and how they are split, stored and resized."""
 
 from __future__ import annotations
 

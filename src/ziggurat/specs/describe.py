@@ -1,4 +1,4 @@
-"""Owns the list of a spec's fields as data, from which the CLI, the web form, the API and the docs are made."""
+"""List of a spec's fields as data, the source of the CLI, the web form, the API and the docs."""
 
 from __future__ import annotations
 

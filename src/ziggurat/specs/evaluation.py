@@ -1,4 +1,4 @@
-"""Owns the specs of jobs that use a trained model, version 1: evaluating a split, predicting for many pictures."""
+"""Specs of jobs that use a trained model, version 1: evaluation of a split, and prediction for many images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns specs as files: reading with upgrade and check, canonical JSON, atomic writing."""
+"""Spec files: reading with upgrade and validation, canonical JSON, atomic writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how text on a command line becomes a spec: one flag for each field, ``PATH=VALUE`` for parts of a field."""
+"""Conversion of command-line text to a spec: one flag per field, ``PATH=VALUE`` for parts of a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a spec says which optimizer trains: one model for each, with its own parameters."""
+"""Optimizer specs: one pydantic model for each optimizer, with its own parameters."""
 
 from __future__ import annotations
 

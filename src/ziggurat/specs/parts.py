@@ -1,4 +1,4 @@
-"""Owns the compound fields of a spec that more than one kind of job needs: network, data, checkpoints, plugins."""
+"""Compound spec fields that several kinds of job share: network, data, checkpoints, plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a spec says what is done to pictures: preprocessing everywhere, augmentation in training only."""
+"""Specs of image preprocessing (applied everywhere) and image augmentation (training only)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the specs of the seven learning-rate policies that DIGITS's users know, with its defaults.
+"""Specs of the seven learning-rate policies of DIGITS, with the defaults of DIGITS.
 
 Progress runs from 0 % at the first step to 100 % at the last; ``base`` is the spec's ``learning_rate``.
 """

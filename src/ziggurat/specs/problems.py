@@ -1,4 +1,4 @@
-"""Owns the wording of what is wrong with a spec: pydantic's errors become one ``SpecError`` with field and rule."""
+"""Error messages for invalid specs: pydantic's errors become one ``SpecError`` with field and rule."""
 
 from __future__ import annotations
 

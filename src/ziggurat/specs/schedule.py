@@ -1,4 +1,4 @@
-"""Owns how a spec says the course of the learning rate: today's curves, and the choice among all policies.
+"""Learning-rate schedule specs: cosine, linear, piecewise and one-cycle, and the union of all policies.
 
 Progress runs from 0 % at the first step to 100 % at the last; ``base`` is the spec's ``learning_rate``.
 """

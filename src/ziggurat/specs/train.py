@@ -1,4 +1,4 @@
-"""Owns the spec of a training job, version 1: every field that a person can set, declared once for all faces."""
+"""Spec of a training job, version 1: every user-settable field, declared once for all interfaces."""
 
 from __future__ import annotations
 

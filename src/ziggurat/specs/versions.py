@@ -1,4 +1,4 @@
-"""Owns how older specs become today's: one function for each step from a version to the next."""
+"""Upgrades of older specs to the present version: one function for each step between two versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the studio remembers: jobs, curves, people, projects, in SQLite or PostgreSQL."""
+"""Persistent store of the studio: jobs, curves, accounts and projects, in SQLite or PostgreSQL."""
 
 try:
     import alembic as _alembic  # noqa: F401 - looked for, so that its absence is said in words

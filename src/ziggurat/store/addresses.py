@@ -1,4 +1,4 @@
-"""Owns what names a store: a path of an SQLite file, or the URL of an SQLite or PostgreSQL database."""
+"""Store addresses: the path of an SQLite file, or the URL of an SQLite or PostgreSQL database."""
 
 from __future__ import annotations
 

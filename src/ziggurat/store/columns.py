@@ -1,4 +1,4 @@
-"""Owns the types of columns: text that every database takes, JSON values, large whole numbers, keys."""
+"""Portable column types: text that every database accepts, JSON values, 64-bit integers, keys."""
 
 from __future__ import annotations
 

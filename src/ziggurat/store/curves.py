@@ -1,4 +1,4 @@
-"""Owns how what jobs came to is read: curves, attempts, checkpoints, messages."""
+"""Read queries for job results: curves, attempts, checkpoints, messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the connections: one writer at a time, readers beside it, and every failure of the database as StorageError."""
+"""Database connections: one writer at a time, concurrent readers, every failure raised as StorageError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what lists need of finished data sets: kind of data, counts, classes, beside the job that made each."""
+"""Facts about finished datasets for lists: kind of data, counts and classes, next to the job that created each."""
 
 from __future__ import annotations
 

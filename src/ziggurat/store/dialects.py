@@ -1,4 +1,4 @@
-"""Owns the few expressions that SQLite and PostgreSQL write differently, and how many rows go in or out at once."""
+"""SQL expressions that differ between SQLite and PostgreSQL, and bulk reads and writes of rows."""
 
 from __future__ import annotations
 

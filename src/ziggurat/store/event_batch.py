@@ -1,7 +1,7 @@
-"""Owns what a batch of events adds up to, before any of it is written.
+"""Aggregation of a batch of events before anything is written.
 
-Events come from a file that anybody may have written: one whose values are not of the type that they must be of is
-passed over, as a damaged line is.
+Events come from a file that anyone may have written. An event with a value of the wrong type is skipped, like a
+damaged line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns how what a worker said gets into the store: batch by batch, each once, each with its place in the file."""
+"""Ingestion of worker events into the store: in batches, each exactly once, with its offset in the file."""
 
 from __future__ import annotations
 

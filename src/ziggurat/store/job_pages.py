@@ -1,4 +1,4 @@
-"""Owns how a filter becomes a query: which jobs it leaves, and in which order."""
+"""Translation of a job filter into a query: which jobs match, and in which order."""
 
 from __future__ import annotations
 

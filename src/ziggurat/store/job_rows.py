@@ -1,4 +1,4 @@
-"""Owns how a job becomes rows and rows become jobs again."""
+"""Conversion between jobs and their database rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the jobs of the store: what was asked, how each is, and the order in which they wait."""
+"""Repository of jobs: their configuration, their state, and their order in the queue."""
 
 from __future__ import annotations
 

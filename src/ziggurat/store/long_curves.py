@@ -1,4 +1,4 @@
-"""Owns how a curve of very many points is thinned inside the database, so that they need not all be loaded."""
+"""Downsampling of very long curves inside the database, so that not all points need to be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns looking at a database on a server without changing it: what it is, and which schema it has."""
+"""Read-only inspection of a database on a server: what it is, and which schema it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the people of the store: who has an account, and by which sessions and tokens they are known."""
+"""User accounts of the store, with the sessions and tokens that identify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how points of curves are written: those that hold no longer go, new ones come, and summaries stay true."""
+"""Writes of curve points: obsolete points are deleted, new ones inserted, and curve summaries updated."""
 
 from __future__ import annotations
 

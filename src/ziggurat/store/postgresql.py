@@ -1,4 +1,4 @@
-"""Owns how a connection to PostgreSQL is made: what its address may say, the socket, TLS, and the password."""
+"""PostgreSQL connections: permitted URL parameters, socket, TLS and password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the projects: names under which jobs and data sets are kept together."""
+"""Repository of projects: names that group jobs and datasets."""
 
 from __future__ import annotations
 

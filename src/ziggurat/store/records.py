@@ -1,4 +1,4 @@
-"""Owns the studio's own records: who did what, and the few values that it keeps for itself."""
+"""The studio's own records: the audit log, and the few settings that it stores for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Owns how the store is rebuilt from the folders alone: they say what happened, the store only indexes it."""
+"""Rebuild of the store from the job folders alone.
+
+The folders are the source of truth; the store is only an index of them.
+"""
 
 from __future__ import annotations
 

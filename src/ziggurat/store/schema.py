@@ -1,4 +1,4 @@
-"""Owns the state of the schema: made where there is none, migrated where it is older, refused where it is newer."""
+"""Schema state: created where there is none, migrated where it is older, refused where it is newer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Owns the sessions of browsers: only the SHA-256 of a secret is stored, so that a stolen store opens no door."""
+"""Repository of browser sessions.
+
+Only the SHA-256 of a secret is stored, so that a stolen store gives no access.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the flat form of a spec: the names by which jobs are filtered and sorted, and the value of each."""
+"""Flat form of a spec: the names by which jobs are filtered and sorted, and the value of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the store as a whole: opened from a path or a URL, with one repository for each kind of thing in it."""
+"""Entry point of the store: opened from a path or a URL, with one repository for each kind of record."""
 
 from __future__ import annotations
 

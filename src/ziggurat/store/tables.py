@@ -1,7 +1,8 @@
-"""Owns the tables of the store, as the newest migration leaves them.
+"""Tables of the store, as the newest migration leaves them.
 
-What a list of 10,000 jobs is filtered and sorted by stands in narrow tables; what only a shown job needs (its spec, its
-error) stands apart in ``job_contents``. Tables of many rows point at a job by the number ``jobs.key``, not by its id.
+Narrow tables hold the columns by which a list of 10,000 jobs is filtered and sorted. What only a single displayed job
+needs (its spec, its error) is separate, in ``job_contents``. Tables with many rows refer to a job by the integer
+``jobs.key``, not by its id.
 """
 
 from __future__ import annotations

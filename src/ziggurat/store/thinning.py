@@ -1,4 +1,4 @@
-"""Owns how a long curve becomes a short one that looks the same: ends, extremes and gaps stay."""
+"""Downsampling of a long curve that preserves its appearance: ends, extremes and gaps stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the bearer tokens of programs: only the SHA-256 of a secret is stored."""
+"""Repository of API bearer tokens; only the SHA-256 of a secret is stored."""
 
 from __future__ import annotations
 

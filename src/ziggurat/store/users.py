@@ -1,4 +1,7 @@
-"""Owns the accounts: names, roles and the hashes of passwords, which this module never makes or checks."""
+"""Repository of user accounts: names, roles and password hashes.
+
+This module never creates or checks a password hash.
+"""
 
 from __future__ import annotations
 

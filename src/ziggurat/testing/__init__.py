@@ -1,4 +1,4 @@
-"""Owns the conformance suites that hold any implementation, built in or plugged in, to its contract."""
+"""Conformance suites that check any implementation, built in or plugged in, against its contract."""
 
 from ziggurat.testing.backend import BackendConformance
 

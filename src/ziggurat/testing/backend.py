@@ -1,4 +1,4 @@
-"""Owns the conformance suite of backends: a program that passes it can be trained, stopped and resumed exactly."""
+"""Conformance suite for backends: a program that passes can be trained, stopped and resumed exactly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Owns the conformance suite of executors: one that passes it starts workers, finds them again, and leaves none behind.
+"""Conformance suite for executors: one that passes starts workers, finds them again, and leaves no orphans.
 
-A small stand-in takes the place of ``python -m ziggurat.worker``: it does what its ``spec.json`` says, and speaks by
+A small stand-in replaces ``python -m ziggurat.worker``. It does what its ``spec.json`` says and communicates through
 the same files, so that the suite takes seconds.
 """
 

@@ -1,4 +1,4 @@
-"""Owns the conformance suite of importers: one that passes it can be offered, scanned and created from safely."""
+"""Conformance suite for importers: one that passes is safe to offer, to scan with, and to create datasets from."""
 
 from __future__ import annotations
 

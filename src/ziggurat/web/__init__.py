@@ -1,1 +1,1 @@
-"""Owns the studio's pages: HTML from the server that works as links and forms, made livelier by a little script."""
+"""Web pages of the studio: server-rendered HTML that works as links and forms, enhanced by a little script."""

@@ -1,4 +1,4 @@
-"""Owns the addresses of the pages: below the studio's prefix, with their query, and static files by their content."""
+"""URLs of the pages: below the studio's prefix, with their query; static files carry a content hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the application that people see: the API with the pages, their static files and their error pages."""
+"""The complete web application: the API with the pages, their static files and their error pages."""
 
 from __future__ import annotations
 

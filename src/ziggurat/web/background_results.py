@@ -1,4 +1,4 @@
-"""Owns what takes longer than a page may: it is found in the background, kept, and shown when it is there."""
+"""Results that take longer than a page request: computed in the background, cached, shown when ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pictures of how well one class is told: precision over recall, and the true over the false positive rate."""
+"""Per-class plots: precision-recall curve and ROC curve (true over false positive rate)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page that compares runs shows: where they differ, what they came to, and how both go together."""
+"""View model of the run comparison page: differences, metrics summary, and parallel coordinates of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page shows of a confusion matrix: cells with their shade, the pairs confused most, a picture of it."""
+"""View model of a confusion matrix: shaded cells, most confused classes, and a PNG of the matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the charts of a data set: from its statistics to what the page draws, and to the tables beside it."""
+"""Charts of a dataset: from its statistics to the drawn chart and the table next to it."""
 
 from __future__ import annotations
 

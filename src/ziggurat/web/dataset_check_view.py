@@ -1,4 +1,4 @@
-"""Owns how the findings of a check are shown: their names, their samples, and what mends them."""
+"""View model of dataset check findings: their names, their samples, and their fixes."""
 
 from __future__ import annotations
 

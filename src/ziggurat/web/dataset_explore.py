@@ -1,4 +1,4 @@
-"""Owns what the explorer shows: the samples that a filter leaves, and the place of one sample among them."""
+"""View model of the dataset explorer: the samples that match a filter, and the position of one sample among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the formats that a data set can be taken away in, their options, and reading what was typed for them."""
+"""Export formats of a dataset, their options, and parsing of the submitted option values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the filter of the explorer as it stands in an address: which samples, and which of them are on the page."""
+"""Filter of the dataset explorer as a URL query: which samples, and which of them are on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pictures of a data set as a browser gets them: made smaller, masks in colours, the mean picture."""
+"""Images of a dataset for browsers: downscaled samples, colored masks, the mean image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a sample is shown: its label in words, its boxes as shapes, the values of its row, its text or array."""
+"""View model of a sample: its label as text, its boxes as shapes, the values of its row, its text or array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page of versions shows: the chain, its counts side by side, and what differs between two."""
+"""View model of the dataset versions page: version chain, counts side by side, differences between two versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page of a data set shows besides its charts: what it is, where it came from, and who uses it."""
+"""View model of a dataset page without its charts: description, source, and the jobs that use it."""
 
 from __future__ import annotations
 

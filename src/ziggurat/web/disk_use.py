@@ -1,4 +1,4 @@
-"""Owns how much of the disk each part of the workspace takes, found within a few seconds."""
+"""Disk usage of each part of the workspace, measured within a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns one look at everything that may not work, which takes longer than a request should."""
+"""Background run of the installation diagnostics, which take longer than a request should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how errors are shown to people: a page, or a part of one where htmx asked for a part."""
+"""Error pages, or error fragments where htmx requested a fragment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns where the samples of an evaluation are shown: their pictures, and the page of each in its data set."""
+"""Links from the samples of an evaluation to their images and to their pages in the dataset."""
 
 from __future__ import annotations
 

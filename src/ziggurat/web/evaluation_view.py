@@ -1,4 +1,4 @@
-"""Owns what the page of an evaluation shows: the job, and what it found as far as a threshold lets it count."""
+"""View model of an evaluation page: the job, and its results at a score threshold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page shows of Grad-CAM: the picture with its heat, the legend, and what else may be looked at."""
+"""View model of Grad-CAM: the image with its heat map, the legend, and the other choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns doing something with the jobs that a person chose on the first page, and what is said afterwards."""
+"""Bulk actions on the jobs selected on the home page, and the message shown afterwards."""
 
 from __future__ import annotations
 

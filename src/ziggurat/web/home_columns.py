@@ -1,4 +1,4 @@
-"""Owns the columns of the tables of jobs: the usual ones of each tab, those that people choose, and their values."""
+"""Columns of the job tables: the default columns of each tab, user-selected columns, and their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the form in which a job gets another name, notes, tags, project or priority."""
+"""Edit form for the name, notes, tags, project or priority of a job."""
 
 from __future__ import annotations
 

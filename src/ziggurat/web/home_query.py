@@ -1,4 +1,4 @@
-"""Owns what the address of the first page asks for: tab, filter, order, columns, page; and the addresses of others."""
+"""URL query of the home page: tab, filter, order, columns and page, and the URLs of the other states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the first page shows of running and waiting jobs, and where a job is put in the queue."""
+"""Running and queued jobs on the home page, and moves of a job within the queue."""
 
 from __future__ import annotations
 

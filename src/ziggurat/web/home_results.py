@@ -1,4 +1,4 @@
-"""Owns what the table of jobs on the first page shows: rows, headings of groups, a sweep and its best job."""
+"""View model of the job table on the home page: rows, group headings, a sweep and its best job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a person can do with a job in its state, and why the rest is not possible now."""
+"""Actions that a job permits in its present state, and the reason why another is unavailable."""
 
 from __future__ import annotations
 

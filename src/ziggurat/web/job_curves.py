@@ -1,4 +1,4 @@
-"""Owns the curves of a job as a table that people take away."""
+"""Export of the curves of a job as a CSV table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what people see of an error that ended a job: the cause, the lines of their own code, and the whole trace."""
+"""View model of the error that ended a job: the cause, the lines of the user's own code, the full traceback."""
 
 from __future__ import annotations
 

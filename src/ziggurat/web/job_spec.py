@@ -1,4 +1,4 @@
-"""Owns what the page of a job shows of what was asked: what differs from the usual, and the whole."""
+"""Configuration on a job page: the differences from the defaults, and the whole spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page of a job shows: all that is found about it at one moment."""
+"""View model of a job page: everything known about the job at one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Owns what is said on the next page after a form was taken: a browser without scripts is sent there first."""
+"""Flash messages: outcomes shown on the next page after a form was accepted.
+
+A browser without scripts is redirected to that page first.
+"""
 
 from __future__ import annotations
 

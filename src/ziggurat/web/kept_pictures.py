@@ -1,4 +1,7 @@
-"""Owns pictures that were made for a page and are asked for a moment later: a page may not hold them itself."""
+"""Short-lived cache of images rendered for a page and requested a moment later.
+
+A page may not embed the images itself.
+"""
 
 from __future__ import annotations
 

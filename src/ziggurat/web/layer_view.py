@@ -1,4 +1,4 @@
-"""Owns what the page shows of a layer: its figures, its histogram as bars, and which picture is its own."""
+"""View model of a layer: its statistics, its histogram as bars, and the number of its image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the licences of what Ziggurat is made with: the Python packages that it needs, and what its pages need."""
+"""Licenses of Ziggurat's dependencies: the Python packages, and the packages used by its pages."""
 
 from __future__ import annotations
 

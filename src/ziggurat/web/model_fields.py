@@ -1,4 +1,4 @@
-"""Owns the fields of the form for a new model: those of the spec of a training, each with the text in it."""
+"""Fields of the new-model form: the fields of the training spec, each with its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the form for a new model shows of what stands in it: rates, pictures, network, check, the job in words."""
+"""Previews in the new-model form: learning rate, images, network, pre-flight check, job as command or code."""
 
 from __future__ import annotations
 

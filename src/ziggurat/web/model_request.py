@@ -1,4 +1,4 @@
-"""Owns how the form for a new model becomes a request, and how what is wrong with it gets to its fields."""
+"""Conversion of the new-model form into a request, and assignment of errors to form fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what is shown of a network that was looked at: its layers, its graph, what is wrong and at which line."""
+"""View model of an inspected network: its layers, its graph, and errors with their line numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the same data set as a command, as JSON and as Python, to be taken away from the form."""
+"""The dataset of the form as a shell command, as JSON and as Python, for copying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns files that come with the form itself, from a browser without a script: they become an upload."""
+"""Files submitted with the form by a browser without scripts; they become an upload."""
 
 from __future__ import annotations
 

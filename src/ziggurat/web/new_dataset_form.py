@@ -1,4 +1,4 @@
-"""Owns the form for a data set: what was typed, what is wrong with it, the format that was guessed, and its options."""
+"""The dataset form: submitted texts, errors, the detected format, and the options of the format."""
 
 from __future__ import annotations
 

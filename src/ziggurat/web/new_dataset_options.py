@@ -1,4 +1,4 @@
-"""Owns the options of a format as fields of a form: their texts, and the values that the texts mean."""
+"""Format options as form fields: their texts, and the values parsed from the texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the previews of sources that the form shows: the last few, their pictures, and not too many at a time."""
+"""Source previews of the dataset form: a cache of recent ones with their images, and a concurrency limit."""
 
 from __future__ import annotations
 

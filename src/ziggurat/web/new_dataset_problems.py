@@ -1,4 +1,4 @@
-"""Owns finding the field of the form that an error speaks of."""
+"""Assignment of an error to the dataset form field that it concerns."""
 
 from __future__ import annotations
 

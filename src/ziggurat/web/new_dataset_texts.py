@@ -1,4 +1,4 @@
-"""Owns how the spec of a data set becomes the texts of a form, and how they become the spec again."""
+"""Conversion of a dataset spec to form texts and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the words of the form for a data set: what each choice means, in one sentence."""
+"""Texts of the dataset form: the meaning of each choice in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what stands in the form for a new model: at first, in a clone, and as a person sent it."""
+"""State of the new-model form: initial, cloned from a job, or as submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what can be chosen in the form for a new model: data sets, networks, models, frameworks, devices."""
+"""Choices of the new-model form: datasets, networks, models, frameworks, devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how old a page may be: the newest notice from before it was made, from which on its event stream begins."""
+"""The last event id before a page is rendered, so that its event stream starts without a gap."""
 
 from __future__ import annotations
 

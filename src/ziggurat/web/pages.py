@@ -1,4 +1,4 @@
-"""Owns how a page is made: the template, what every page shows, and the answer to a browser or to htmx."""
+"""Page rendering: the template, the values common to every page, and the response to a browser or to htmx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the picture of the course of the learning rate: polylines in a box, with what its axes say."""
+"""Plot of the learning-rate schedule: polylines in a box, with axis labels."""
 
 from __future__ import annotations
 

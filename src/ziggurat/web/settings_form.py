@@ -1,4 +1,4 @@
-"""Owns the form of the studio's numbers and folders: what stands in it, and what was typed as values."""
+"""Form of the studio's numeric limits and folders: field contents, and parsing of the submitted values."""
 
 from __future__ import annotations
 

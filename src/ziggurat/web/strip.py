@@ -1,4 +1,4 @@
-"""Owns the strip that every page shows: devices, memory, disk, what runs and what waits."""
+"""Status bar of every page: devices, memory, disk, running and queued jobs."""
 
 from __future__ import annotations
 

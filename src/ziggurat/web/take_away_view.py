@@ -1,4 +1,4 @@
-"""Owns what the page shows on which a model is taken away: archive, exports with their proof, and publishing."""
+"""View model of the model export page: archive, exports with their parity check, and publishing."""
 
 from __future__ import annotations
 

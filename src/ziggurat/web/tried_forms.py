@@ -1,4 +1,4 @@
-"""Owns what the forms ask for on which a model is tried: what was typed, and which field is wrong."""
+"""Forms of the prediction page: parsing of the submitted values, and the field of an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a model says of pictures at once, as the page shows it: classes with bars, outputs, layers, pictures."""
+"""View model of immediate image predictions: classes with bars, outputs, layers, images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the page shows on which a model is tried: its checkpoints, devices, splits, and what was tried before."""
+"""View model of the prediction page: the model's checkpoints, devices, splits, and earlier predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how values are written on pages: sizes, times, counts, rates; the same everywhere."""
+"""Uniform formatting of values on pages: sizes, times, counts, rates."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns the worker: the process that turns a job folder's spec into a training, and says what happened."""
+"""The worker: the process that runs the spec of a job folder as a training and reports events."""

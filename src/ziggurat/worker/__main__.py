@@ -1,4 +1,4 @@
-"""Owns the command line of the worker: ``python -m ziggurat.worker FOLDER``."""
+"""Command line of the worker: ``python -m ziggurat.worker FOLDER``."""
 
 import sys
 

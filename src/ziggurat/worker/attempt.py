@@ -1,4 +1,4 @@
-"""Owns one attempt from start to end: build, go on from the newest checkpoint, train, say how it ended."""
+"""One attempt from start to end: build, resume from the newest checkpoint, train, report the outcome."""
 
 from __future__ import annotations
 

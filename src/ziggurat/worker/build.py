@@ -1,4 +1,4 @@
-"""Owns the only place where a spec becomes a trainer: data, program, callbacks and monitors, in their order."""
+"""The only place that builds a trainer from a spec: data, program, callbacks and monitors, in their order."""
 
 from __future__ import annotations
 

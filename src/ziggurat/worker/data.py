@@ -1,4 +1,4 @@
-"""Owns the batches of a job: its source, preprocessed the same way for training, validation and prediction."""
+"""Batches of a job: its source, preprocessed identically for training, validation and prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the execution of a job that makes a data set: spec to request, progress to events, a stop between chunks."""
+"""Execution of a dataset creation job: spec to request, progress to events, stop requests checked between chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a data set that Ziggurat made becomes the splits of a training job."""
+"""Conversion of a dataset created by Ziggurat into the splits of a training job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the execution of a job that evaluates a model: every sample of a split once, its results, a stop in between."""
+"""Execution of an evaluation job: every sample of a split once, its results, and stop requests in between."""
 
 from __future__ import annotations
 

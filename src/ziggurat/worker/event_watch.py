@@ -1,4 +1,4 @@
-"""Owns what a job that goes through samples in stages says meanwhile: its start, its progress, its end."""
+"""Events of a job that processes samples in stages: its start, its progress, its end."""
 
 from __future__ import annotations
 

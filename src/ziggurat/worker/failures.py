@@ -1,4 +1,4 @@
-"""Owns what a worker says of the error that ended its attempt: an event, a sentence, a traceback in the log."""
+"""Report of the error that ended an attempt: an event, a sentence, a traceback in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a data source gives a training job: splits of labelled pictures, not shuffled, not preprocessed."""
+"""Interface of a data source for training jobs: splits of labeled images, not shuffled, not preprocessed."""
 
 from __future__ import annotations
 

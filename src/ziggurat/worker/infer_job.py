@@ -1,4 +1,4 @@
-"""Owns the execution of a job that predicts for many pictures: batch by batch, its results, a stop in between."""
+"""Execution of a batch prediction job for many images: batch by batch, its results, and stop requests in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the lock of a job folder: two workers never train in one folder."""
+"""Lock of a job folder: two workers never train in one folder."""
 
 from __future__ import annotations
 

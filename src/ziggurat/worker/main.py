@@ -1,4 +1,4 @@
-"""Owns the worker as a command: it takes a job folder for itself, executes one attempt, and returns an exit code."""
+"""Command-line entry of the worker: locks a job folder, runs one attempt, returns an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns which pictures a job predicts for: those of a folder, or those that a text file lists, with their labels."""
+"""Input images of a prediction job: a folder, or a text file that lists images and their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading the weights that a job starts from: a job's checkpoint, or one of its framework's."""
+"""Weights that a job starts from: the checkpoint of another job, or one of its framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the worker's heartbeat thread: it writes the pulse, looks for requests to stop, and reports a hung step."""
+"""Heartbeat thread of the worker: writes heartbeats, checks for stop requests, reports a hung step."""
 
 from __future__ import annotations
 

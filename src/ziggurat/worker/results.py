@@ -1,4 +1,4 @@
-"""Owns the results of a job that used a model: what it said of every sample, as arrays, written whole at the end.
+"""Result files of evaluation and prediction jobs: one array entry per sample, written atomically at the end.
 
 A folder of results has ``summary.json``, ``keys.txt`` (what names each sample, one a line) and, of a network that
 classifies, arrays of N samples in the order of the source (``.npy``, no pickle):

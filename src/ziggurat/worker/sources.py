@@ -1,4 +1,4 @@
-"""Owns how a job's data source becomes splits of pictures: a data set, digits, idx files, class folders."""
+"""Data sources of a job as splits of images: a dataset, digits, idx files, or class folders."""
 
 from __future__ import annotations
 

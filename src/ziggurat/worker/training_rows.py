@@ -1,4 +1,4 @@
-"""Owns what a training makes of single pictures, epoch by epoch, without reading what comes before them.
+"""Single images as a training will see them, at any epoch, without reading the ones before.
 
 Every random number of a pipeline depends on the seed, the stage, the epoch and the place in it only. So the stages that
 a training runs are asked here for one place.

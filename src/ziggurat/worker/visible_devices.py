@@ -1,4 +1,4 @@
-"""Owns how the accelerators of a spec are numbered in a process that sees only some of the machine's."""
+"""Renumbering of accelerators in a process that sees only some of the machine's."""
 
 from __future__ import annotations
 

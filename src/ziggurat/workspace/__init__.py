@@ -1,4 +1,4 @@
-"""Owns the use cases that every face holds; ``Workspace`` is the one object."""
+"""Use cases shared by shell, REST and pages; ``Workspace`` is the entry point."""
 
 from ziggurat.workspace.job_status import JobStatus
 from ziggurat.workspace.workspace import Workspace

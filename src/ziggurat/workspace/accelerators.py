@@ -1,4 +1,4 @@
-"""Owns what the NVIDIA driver says of the accelerators: memory, load, temperature, and the processes on each.
+"""Accelerator readings from the NVIDIA driver: memory, load, temperature, and processes.
 
 Their indices are those of NVML, in the order of the PCI bus: a worker sees the same ones where its environment has
 ``CUDA_DEVICE_ORDER=PCI_BUS_ID``. Nothing here fails: without a driver there is no accelerator (DIGITS behaviour 7).

@@ -1,4 +1,4 @@
-"""Owns where the studio may listen: beyond this machine only where people must log in."""
+"""Rules for the address that the server binds to: beyond loopback only with accounts."""
 
 from __future__ import annotations
 

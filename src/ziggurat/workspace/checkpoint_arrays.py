@@ -1,4 +1,4 @@
-"""Owns the arrays of a checkpoint as seen from outside of a training: names, shapes, sizes, differences.
+"""Arrays of a checkpoint, read outside of a training: names, shapes, sizes, differences.
 
 Arrays are read one by one and never from a pickle; listing them reads their headers alone. NumPy is imported when an
 array is looked at, so that a command that looks at none starts at once.

@@ -1,4 +1,4 @@
-"""Owns looking at a job's checkpoints from outside of a training, and removing one."""
+"""Checkpoints of a job outside of a training: list, show, remove."""
 
 from __future__ import annotations
 

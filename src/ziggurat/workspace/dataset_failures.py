@@ -1,4 +1,4 @@
-"""Owns what a creation that failed left behind of its problems: which files were bad, and why."""
+"""Problems recorded by a failed dataset creation: which files were bad, and why."""
 
 from __future__ import annotations
 

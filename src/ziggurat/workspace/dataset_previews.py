@@ -1,4 +1,4 @@
-"""Owns looking at a source while the form of a data set is being filled in: in a process of its own, and in time."""
+"""Previews of a source for the new-dataset form, each in a process of its own with a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a person can change about a data set: every change makes a new one, and the old one stays."""
+"""Changes to a dataset: each one creates a new version and keeps the old one."""
 
 from __future__ import annotations
 

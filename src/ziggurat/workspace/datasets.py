@@ -1,4 +1,4 @@
-"""Owns what a person can do with data sets: recognise a source, look, check, export, and find versions."""
+"""Use cases of datasets: recognize a source, show, check, export, and find versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how much of the disk stays free: whoever trains or edits must still be able to write there."""
+"""Disk space that stays free, so that trainings and edits can still write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``ziggurat doctor``: what is installed and there, what does not work, and how to mend it."""
+"""Diagnostics for ``ziggurat doctor``: what is installed, what does not work, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what ``ziggurat doctor`` finds out about a database on a server; nothing is changed, no password is shown."""
+"""Database diagnostics for ``ziggurat doctor``; they change nothing and show no password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what one look at the installation gives."""
+"""Result of one diagnostic check."""
 
 from __future__ import annotations
 

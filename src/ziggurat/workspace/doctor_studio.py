@@ -1,4 +1,4 @@
-"""Owns what ``ziggurat doctor`` finds out about the studio: its server, its port, its database; nothing is changed."""
+"""Studio diagnostics for ``ziggurat doctor``: server, port, database; they change nothing."""
 
 from __future__ import annotations
 

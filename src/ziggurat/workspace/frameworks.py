@@ -1,4 +1,4 @@
-"""Owns which frameworks work on this machine and why not, found in short processes: this one never imports them."""
+"""Frameworks that work on this machine, and why others do not; checked in short processes, never imported here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the events of a job add up to: attempts, progress, latest scalars, checkpoints, how it ended."""
+"""Summary of the events of a job: attempts, progress, latest scalars, checkpoints, outcome."""
 
 from __future__ import annotations
 

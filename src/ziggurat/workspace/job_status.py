@@ -1,4 +1,4 @@
-"""Owns the state of a job, found from the files of its folder alone: nobody has to be asked."""
+"""State of a job, derived from the files of its folder alone."""
 
 from __future__ import annotations
 

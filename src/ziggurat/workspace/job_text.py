@@ -1,4 +1,4 @@
-"""Owns how a training is written down to be taken away: as lines for a shell, as JSON, and as a Python program."""
+"""A training as shell command, JSON, and Python program."""
 
 from __future__ import annotations
 

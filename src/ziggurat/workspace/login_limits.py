@@ -1,4 +1,4 @@
-"""Owns how often somebody may try to log in: who fails again and again waits longer and longer."""
+"""Rate limits for login attempts, with growing waits after failures."""
 
 from __future__ import annotations
 

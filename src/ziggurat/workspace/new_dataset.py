@@ -1,4 +1,4 @@
-"""Owns what is found out before a data set is made: nothing is written where it could not come to be."""
+"""Checks before a dataset is created, so that nothing is written that cannot succeed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns passwords: which are good enough, how they are hashed, and how many are hashed at a time."""
+"""Passwords: strength rules, hashing, and a limit on concurrent hashing."""
 
 from __future__ import annotations
 

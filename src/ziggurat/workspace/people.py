@@ -1,4 +1,4 @@
-"""Owns who may come in: accounts, sessions of browsers, tokens of programs, and the record of what was changed."""
+"""Accounts, browser sessions, API tokens, and the audit log."""
 
 from __future__ import annotations
 

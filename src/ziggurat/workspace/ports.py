@@ -1,4 +1,4 @@
-"""Owns the ports of this machine: taken, or refused with who has it and which one is free."""
+"""TCP ports of this machine: taken, or refused with the process that holds it and a free one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the rule that only square pictures are turned by quarters, told before a training is made."""
+"""Check that rotation by quarter turns is used with square images only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the course of the learning rate before a training: the rates that the engine will set, and a sentence."""
+"""Preview of the learning-rate schedule: the rates that the engine will set, and a summary."""
 
 from __future__ import annotations
 

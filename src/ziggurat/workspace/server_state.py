@@ -1,4 +1,4 @@
-"""Owns which process serves a workspace: ``server.json`` tells others where it is, ``studio.lock`` keeps it alone."""
+"""Server of a workspace: ``server.json`` holds its address, ``studio.lock`` allows only one."""
 
 from __future__ import annotations
 

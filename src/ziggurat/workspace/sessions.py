@@ -1,4 +1,4 @@
-"""Owns the sessions of browsers: how they begin, how long they are good, and how they end."""
+"""Browser sessions: creation, expiry, and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the list of standard networks as people see it, and their source, to be changed."""
+"""List of the standard networks and their source code."""
 
 from __future__ import annotations
 

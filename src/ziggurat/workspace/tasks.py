@@ -1,4 +1,4 @@
-"""Owns the studio's side of tasks: each runs in a process of its own, within a time limit, and answers in JSON.
+"""Client of the one-shot processes: each runs alone, within a time limit, and answers in JSON.
 
 A user's code runs there. Whatever it does, this process goes on: it gets a result or a ``ZigguratError``.
 """

@@ -1,4 +1,4 @@
-"""Owns TensorBoard as a process beside a job: on a free loopback port, ended with everything it started."""
+"""TensorBoard as a process beside a job: on a free loopback port, ended with all its children."""
 
 from __future__ import annotations
 

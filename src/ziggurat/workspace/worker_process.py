@@ -1,4 +1,4 @@
-"""Owns starting a worker as a process of its own, and attending it: signals go on to it, its end comes back.
+"""Worker started as a process and supervised: signals are forwarded, its exit code is returned.
 
 The worker gets a process group of its own, so that Ctrl-C in a terminal reaches it once, from here, as a request to
 save and end; and so that everything it started can be ended with it.

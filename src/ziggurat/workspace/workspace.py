@@ -1,4 +1,4 @@
-"""Owns the one object that every face holds: what a person can do with jobs, by the same names everywhere."""
+"""The object that every interface holds: operations on jobs, under the same names everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the standard networks: files such as a user writes, and the table that names them.
+"""Standard networks: files such as a user writes, and the table that names them.
 
 They are data, executed in a worker like any user's file, and never imported.
 """

@@ -1,4 +1,4 @@
-"""Owns a fork server that lives through all tests here: starting one for every flow would take most of the time."""
+"""Fork server shared by all tests here: one for every flow would take most of the time."""
 
 from collections.abc import Iterator
 

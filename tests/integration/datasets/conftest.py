@@ -1,4 +1,4 @@
-"""Owns the fixtures of the tests that make data sets by real workers."""
+"""Fixtures for tests that create datasets with real workers."""
 
 from __future__ import annotations
 

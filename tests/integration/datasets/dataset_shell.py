@@ -1,4 +1,4 @@
-"""Owns a call of ``ziggurat`` with real workers, and small sources to call it for."""
+"""Calls of ``ziggurat`` with real workers, and small sources for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the tests of warm processes share: a job that a worker trained, its pictures, a stand-in for a worker."""
+"""Shared parts of the inference tests: a trained job, its images, a fake worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns a stand-in for a warm process: it answers at once, or does what the name of the first picture says."""
+"""Fake inference process: answers at once, or does what the name of the first image says."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Owns the fixtures of these tests."""
+"""Fixtures of the job tests."""
 
 from __future__ import annotations
 

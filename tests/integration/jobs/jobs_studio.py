@@ -1,4 +1,4 @@
-"""Owns what these tests share: a studio over the real store and real workers, tiny jobs, and what must be equal.
+"""Shared parts of the job tests: a studio over the real store and real workers, tiny jobs, comparisons.
 
 ``python jobs_studio.py WORKSPACE`` works as a supervisor until it is killed.
 """

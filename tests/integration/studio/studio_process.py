@@ -1,4 +1,4 @@
-"""Owns a studio in a process of its own, as a person starts it with ``ziggurat up``."""
+"""Studio in a process of its own, started with ``ziggurat up``."""
 
 from __future__ import annotations
 

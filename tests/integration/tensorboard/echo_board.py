@@ -1,4 +1,4 @@
-"""Owns a stand-in for the process of a TensorBoard that says what it was asked, and answers what a test wants.
+"""Fake TensorBoard process that echoes requests and returns what a test wants.
 
 The folder of its event files tells it how to start: after a file ``go`` is there where there is a file ``waits``.
 """

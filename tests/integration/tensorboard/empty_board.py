@@ -1,4 +1,4 @@
-"""Owns a stand-in for a TensorBoard that has read nothing yet: it answers everything with an empty object."""
+"""Fake TensorBoard without data: answers everything with an empty object."""
 
 import http.server
 

@@ -1,4 +1,4 @@
-"""Owns a stand-in for the process of a TensorBoard: it answers at once, and can stop answering."""
+"""Fake TensorBoard process: answers at once, and can stop answering."""
 
 import argparse
 import ctypes

@@ -1,4 +1,4 @@
-"""Owns the fixtures of the worker's tests."""
+"""Fixtures of the worker tests."""
 
 from __future__ import annotations
 

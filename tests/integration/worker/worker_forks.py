@@ -1,4 +1,4 @@
-"""Owns a warm process that forks workers, so that their tests do not wait for the same imports again and again.
+"""Warm process that forks workers, so that tests do not repeat the same imports.
 
 It reads one JSON object a line and answers with one. A fork does what ``python -m ziggurat.worker`` does: signals
 first, then ``main``. It is a process of its own, in a process group of its own, that ends as Python ends. Where a

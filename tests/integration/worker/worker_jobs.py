@@ -1,4 +1,4 @@
-"""Owns what the worker's tests share: tiny jobs, and what of a job must be equal."""
+"""Shared parts of the worker tests: tiny jobs, and comparisons of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the plugins of the worker's tests, as a stranger's package would bring them; the environment says how they act.
+"""Plugins of the worker tests, as a third-party package would ship them; the environment configures them.
 
 ``TEST_STRIKE=<how>:<step>`` lets ``Strike`` end the attempt after that step (``train`` in its place: before the first):
 ``kill`` and ``term`` by a signal to its own process; ``ValueError``, ``DataError`` or ``TrainingError`` by raising it.

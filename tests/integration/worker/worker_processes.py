@@ -1,4 +1,4 @@
-"""Owns how the worker's tests start workers: as real processes, of which none is left behind."""
+"""Real worker processes for the tests; none outlives its test."""
 
 from __future__ import annotations
 

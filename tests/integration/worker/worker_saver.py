@@ -1,4 +1,4 @@
-"""Owns a writer of checkpoints that never stops: it saves, replaces, names and removes until somebody kills it."""
+"""Endless checkpoint writer: saves, replaces, names and removes until it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the tests of the server are made of: a studio with people, clients of its app, a clock that is set."""
+"""Parts of the server tests: a studio with accounts, clients of its app, a settable clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns routers that only tests include: good ones, and such as must be refused."""
+"""Routers for tests only: valid ones, and ones that must be refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the fixtures of the server's tests."""
+"""Fixtures of the server tests."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_only_files_that_are_meant_to_be_open_may_be_mounted(site, run):
             return await client.get("/planted/files/conftest.py"), await client.get("/planted/files/%2e%2e/x")
 
     found, outside = run(ask())
-    assert found.text.startswith('"""Owns the fixtures')
+    assert found.text.startswith('"""Fixtures of the server tests')
     assert outside.status_code == 404
 
 

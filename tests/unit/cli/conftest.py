@@ -1,4 +1,4 @@
-"""Owns what the tests of the shell share: a call of ``ziggurat`` in this process, and a tiny worker to start."""
+"""Fixtures of the shell tests: in-process calls of ``ziggurat``, and a tiny worker."""
 
 from __future__ import annotations
 

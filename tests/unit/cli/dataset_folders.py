@@ -1,4 +1,4 @@
-"""Owns the data sets that the tests of ``ziggurat dataset`` look at and change."""
+"""Datasets that the tests of ``ziggurat dataset`` show and change."""
 
 from __future__ import annotations
 

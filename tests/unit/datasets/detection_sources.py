@@ -1,4 +1,4 @@
-"""Owns what the tests of detection formats share: small pictures, a data set in memory, and scans as plain values."""
+"""Shared parts of the detection-format tests: small images, an in-memory dataset, scans as plain values."""
 
 import os
 from dataclasses import dataclass, field

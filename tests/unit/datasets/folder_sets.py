@@ -1,4 +1,4 @@
-"""Owns what the tests of folders and lists share: files of pictures, scans to their end, and a data set in memory."""
+"""Shared parts of the folder and list tests: image files, complete scans, an in-memory dataset."""
 
 from __future__ import annotations
 

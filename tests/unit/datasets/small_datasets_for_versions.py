@@ -1,4 +1,4 @@
-"""Owns small data sets, written through the documented classes, for the tests of versions, readers and flows."""
+"""Small datasets, written through the documented classes, for tests of versions, readers and flows."""
 
 from __future__ import annotations
 

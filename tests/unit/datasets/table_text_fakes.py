@@ -1,4 +1,4 @@
-"""Owns what the tests of tables and texts share: a data set in memory, and scanning a source to the end."""
+"""Shared parts of the table and text tests: an in-memory dataset, and complete scans."""
 
 from __future__ import annotations
 

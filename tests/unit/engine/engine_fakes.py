@@ -1,4 +1,4 @@
-"""Owns what the engine's tests train: a program of one weight, a monitor that remembers, a clock set by hand."""
+"""Fakes for the engine tests: a program with one weight, a recording monitor, a settable clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the doubles of the tests of jobs: a store in memory, and an executor whose workers are files and a word."""
+"""Fakes for the job tests: an in-memory store, and an executor whose workers are files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the stores that the tests of this folder use: each test runs on SQLite and on PostgreSQL."""
+"""Stores for the tests of this folder: each test runs on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

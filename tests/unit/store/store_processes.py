@@ -1,4 +1,4 @@
-"""Owns what other processes do to a store in the tests; each is started with spawn."""
+"""Functions that other processes run on a store; each is started with spawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns small jobs and events for the tests of the store."""
+"""Small jobs and events for the store tests."""
 
 from __future__ import annotations
 

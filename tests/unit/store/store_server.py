@@ -1,4 +1,4 @@
-"""Owns what the tests do to a PostgreSQL server beside the store, as its administrator would."""
+"""Administration of a PostgreSQL server for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the tests of the studio's shell share: a call of ``ziggurat`` in this process, with its own workspace."""
+"""Fixtures of the studio's shell tests: in-process calls of ``ziggurat`` with a workspace of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns DIGITS's routes in DIGITS's shapes, so that scripts that were written for it go on working."""
+"""DIGITS-compatible routes and JSON, so that scripts written for DIGITS keep working."""
 
 from typing import Final
 

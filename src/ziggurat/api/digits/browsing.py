@@ -1,4 +1,4 @@
-"""Owns DIGITS's routes for looking: lists, jobs, statuses, paths, downloads."""
+"""DIGITS routes for reading: lists, jobs, statuses, paths, downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns DIGITS's routes for changing jobs: names and notes, groups, ending and deleting."""
+"""DIGITS routes for changing jobs: names and notes, groups, abort and delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns DIGITS's routes for making classification data sets and models."""
+"""DIGITS routes for creating classification datasets and models."""
 
 from __future__ import annotations
 

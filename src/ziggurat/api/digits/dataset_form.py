@@ -1,4 +1,4 @@
-"""Owns how DIGITS's form of a classification data set becomes a spec."""
+"""Conversion of DIGITS's form for a classification dataset to a spec."""
 
 from __future__ import annotations
 

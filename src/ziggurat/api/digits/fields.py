@@ -1,4 +1,4 @@
-"""Owns reading the fields of DIGITS's forms: each a text, with DIGITS's default and limits; mistakes are collected."""
+"""Fields of DIGITS's forms: each is a text with DIGITS's default and limits; errors are collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how the forms of scripts come in: urlencoded or with files, some values in the address."""
+"""Parsing of the forms that scripts send: urlencoded or with files, some values in the URL."""
 
 from __future__ import annotations
 

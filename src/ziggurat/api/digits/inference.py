@@ -1,4 +1,4 @@
-"""Owns DIGITS's routes for predicting."""
+"""DIGITS routes for predictions."""
 
 from __future__ import annotations
 

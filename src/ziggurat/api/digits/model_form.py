@@ -1,4 +1,4 @@
-"""Owns how DIGITS's form of a classification model becomes the request of a training."""
+"""Conversion of DIGITS's form for a classification model to a training request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a job looks like in the JSON of DIGITS 6."""
+"""JSON of a job as in DIGITS 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of ``/api/v1`` over the studio: each does what a method of the studio does, by the same name."""
+"""Routes of ``/api/v1``: each calls the studio method of the same name."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Owns what every route asks for: the studio, and somebody who may use it."""
+"""Dependencies of every route: the studio, and a user with the required permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how values of the studio become JSON answers and downloads."""
+"""Conversion of the studio's values to JSON responses and downloads."""
 
 from __future__ import annotations
 

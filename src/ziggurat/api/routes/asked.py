@@ -1,4 +1,4 @@
-"""Owns what requests hold: filters in a query, and bodies."""
+"""Request models: filters in a query, and bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of a job's curves."""
+"""Routes for a job's curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of a data set's versions: every change makes a new one."""
+"""Routes for dataset versions: every change creates a new one."""
 
 from __future__ import annotations
 

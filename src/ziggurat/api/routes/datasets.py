@@ -1,4 +1,4 @@
-"""Owns the routes of data sets: recognise, make, look, check, and take away."""
+"""Routes for datasets: detect a format, create, browse, check, and export."""
 
 from __future__ import annotations
 

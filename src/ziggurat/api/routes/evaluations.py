@@ -1,4 +1,4 @@
-"""Owns the routes of jobs that use a model: evaluate a split, predict for many pictures, look at what they found."""
+"""Routes for jobs that use a model: evaluate a split, predict for many images, inspect the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of exports that are made while nobody waits: ask for one, look how it is, fetch it."""
+"""Routes for background exports: start one, get its state, download it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of what a job wrote: log, messages, attempts, checkpoints, and its files as an archive."""
+"""Routes for the files of a job: log, messages, attempts, checkpoints, and an archive of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of jobs: find, look, change, stop, pause, resume, delete, and the same with many."""
+"""Routes for jobs: list, get, change, stop, pause, resume and delete, for one job or in bulk."""
 
 from __future__ import annotations
 

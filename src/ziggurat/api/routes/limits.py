@@ -1,4 +1,4 @@
-"""Owns the routes of the numbers that an admin chooses: jobs at a time, memory, disk, and how long uploads wait."""
+"""Routes for the limits that an admin sets: concurrent jobs, memory, disk, and retention time of uploads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of trained models: predict, look inside, evaluate, export."""
+"""Routes for trained models: predict, inspect activations, evaluate, export."""
 
 from __future__ import annotations
 

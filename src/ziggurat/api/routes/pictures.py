@@ -1,4 +1,4 @@
-"""Owns pictures that come with a request: as parts of a form, as paths of this machine, or by an address of the web."""
+"""Images in a request: as parts of a form, as paths on this machine, or by URL."""
 
 from __future__ import annotations
 

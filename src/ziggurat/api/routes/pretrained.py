@@ -1,4 +1,4 @@
-"""Owns the routes of published models: those that others start from by a name."""
+"""Routes for published models, which other trainings start from by name."""
 
 from __future__ import annotations
 

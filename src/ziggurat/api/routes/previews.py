@@ -1,4 +1,4 @@
-"""Owns the routes of what is shown before a job is made: rates, pictures, findings, other words, and sources."""
+"""Routes for previews before a job is created: learning rates, augmented images, findings, spec texts, and sources."""
 
 from __future__ import annotations
 

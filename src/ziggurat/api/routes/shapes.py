@@ -1,4 +1,4 @@
-"""Owns the shapes of answers, for the OpenAPI document; the entities, with numbers that JSON has no word for."""
+"""Response schemas for the OpenAPI document: the entities, with numbers that JSON cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of the studio itself: projects, machine, paths, settings, version."""
+"""Routes for the studio itself: projects, machine, paths, settings, version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the routes of trainings and networks."""
+"""Routes for trainings and networks."""
 
 from __future__ import annotations
 

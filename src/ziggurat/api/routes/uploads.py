@@ -1,4 +1,4 @@
-"""Owns the routes of uploads: files that wait in the workspace to become a data set."""
+"""Routes for uploads: files that wait in the workspace to become a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns which operations of a graph stand behind others."""
+"""Ancestors of tensors in a graph: the operations that they are computed from."""
 
 from __future__ import annotations
 

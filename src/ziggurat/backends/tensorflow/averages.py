@@ -1,4 +1,4 @@
-"""Owns averaged weights: a shadow of each trained variable, moved after every update, and exchanged to predict."""
+"""Averaged weights: a shadow of each trained variable, moved after every update and swapped in for predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the TensorFlow backend as the worker sees it: a request in plain values becomes a program."""
+"""TensorFlow backend as the worker uses it: it builds a program from a request in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns running a user's network eagerly on one real batch: values can be printed, and an error stops at its line."""
+"""Eager run of a user's network on one real batch: values can be printed, and an error stops at its line."""
 
 from __future__ import annotations
 

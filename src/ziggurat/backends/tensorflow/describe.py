@@ -1,4 +1,4 @@
-"""Owns what is said of a network: operations with shapes, layers with their weights, cost, and TensorBoard's graph."""
+"""Network description: operations with shapes, layers with their weights, cost, and TensorBoard's graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the helper module ``digits`` of network files: losses, accuracies and layouts as the guides define them."""
+"""Helper module ``digits`` of network files: losses, accuracies and layouts as DIGITS's guides define them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the words for what fails while a graph runs: the user's line, or the memory that was too small."""
+"""Error messages for failures while a graph runs: the user's line, or the memory that was too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns models of somebody else's: a frozen graph, a checkpoint with its metagraph, or a SavedModel that predicts."""
+"""Imported models for predictions: a frozen graph, a checkpoint with its metagraph, or a SavedModel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the one graph of a job: inputs, training towers with averaged gradients, validation and inference towers."""
+"""Graph of a job: inputs, training towers with averaged gradients, validation and inference towers."""
 
 from __future__ import annotations
 

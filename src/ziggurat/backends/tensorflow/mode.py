@@ -1,4 +1,4 @@
-"""Owns the one switch of how TensorFlow starts in this process: in graph mode, or eagerly for debugging."""
+"""Process-wide choice of how TensorFlow starts: in graph mode, or eagerly for debugging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how a user's network file is executed: its names, its imports, and errors that name its own lines."""
+"""Execution of a user's network file: its names, its imports, and errors that name its own lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the optimizers by name, with their parameters; the learning rate and momentum are variables of the graph."""
+"""Optimizers by name, with their parameters; the learning rate and momentum are variables of the graph."""
 
 from __future__ import annotations
 

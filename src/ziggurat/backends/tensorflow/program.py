@@ -1,4 +1,4 @@
-"""Owns the TensorFlow program: a session over the job's graph, behind the nine verbs that the loop knows."""
+"""TensorFlow program: a session over the job's graph, behind the nine methods that the loop calls."""
 
 from __future__ import annotations
 

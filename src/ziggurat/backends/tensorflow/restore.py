@@ -1,4 +1,4 @@
-"""Owns the start from a pretrained model: which variables are restored, frozen, fresh, and left over."""
+"""Start from pretrained weights: which variables are restored, frozen, newly initialized, and left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the user's summaries: which tensors they are, the numbers among them, and the message that TensorBoard gets."""
+"""User's summaries: their tensors, the scalars among them, and the message that TensorBoard gets."""
 
 from __future__ import annotations
 

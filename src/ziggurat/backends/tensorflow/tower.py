@@ -1,4 +1,4 @@
-"""Owns ``Tower``: the class that a user's network inherits, one object a device and stage."""
+"""``Tower``: the base class of a user's network, with one object per device and stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the towers of a graph: the user's network built for each device and stage, over one set of variables."""
+"""Towers of a graph: the user's network built for each device and stage, over one set of variables."""
 
 from __future__ import annotations
 

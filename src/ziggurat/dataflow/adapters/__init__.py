@@ -1,4 +1,4 @@
-"""Owns the ways from and to other libraries' data sets; a library is imported when its function is called."""
+"""Conversions from and to other libraries' datasets; each function imports its library when it is called."""
 
 from ziggurat.dataflow.adapters.huggingface import from_huggingface, to_huggingface
 from ziggurat.dataflow.adapters.tf_data import dataflow_to_dataset, from_tf_dataset, to_tf_dataset

@@ -1,4 +1,4 @@
-"""Owns the ways between flows and the data sets of Hugging Face's ``datasets``."""
+"""Conversions between flows and datasets of Hugging Face's ``datasets``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns the ways between flows and ``tf.data``.
+"""Conversions between flows and ``tf.data``.
 
-TensorFlow carries an error of the flow over as one of its own (``tf.errors.UnknownError`` and the like), whose text has
-the type and the message of the flow's error; a data set never just ends because of one.
+TensorFlow replaces an error of the flow by one of its own (``tf.errors.UnknownError`` and the like), whose text has
+the type and the message of the flow's error. An error never ends a dataset silently.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Owns the ways between flows and ``torch.utils.data``.
+"""Conversions between flows and ``torch.utils.data``.
 
-A ``DataLoader`` without workers is the plain case: the flow itself runs in parallel where it has parallel stages, and
-its state is at hand. With workers each of them runs the whole flow and keeps its share, so that nothing comes twice;
-only ``map_func`` is then done once a datapoint.
+A ``DataLoader`` without workers is the simple case: the flow itself runs in parallel if it has parallel stages, and
+its state is accessible. With workers, each worker runs the whole flow and keeps its share, so that no datapoint comes
+twice; only ``map_func`` then runs once per datapoint.
 """
 
 from __future__ import annotations

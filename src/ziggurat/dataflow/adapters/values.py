@@ -1,4 +1,4 @@
-"""Owns how other libraries' values become components of datapoints, without importing these libraries."""
+"""Conversion of other libraries' values to datapoint components, without importing these libraries."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Owns the readers of well-known data sets, from a folder that is given; nothing is fetched unless it is asked for.
+"""Readers of well-known datasets from a given folder; nothing is downloaded unless requested.
 
-Each name is imported when it is first used: the sets of small images need neither OpenCV nor Pillow.
+Each name is imported on first use: the datasets of small images need neither OpenCV nor Pillow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns what data sets of small images share: all of it stands in memory, once, and batches are gathered by index."""
+"""Base of in-memory datasets of small images: loaded once, with batches gathered by index."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns CIFAR-10 and CIFAR-100 (A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009).
+"""CIFAR-10 and CIFAR-100 (A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009).
 
-Both published versions are read: the binary one, and the one in Python's pickles, which are read as plain arrays or not
-at all. Each may be unpacked or in its archive.
+The readers accept both published versions: the binary one, and the one in Python pickles, which they read as plain
+arrays or refuse. Each may be unpacked or in its archive.
 """
 
 from __future__ import annotations

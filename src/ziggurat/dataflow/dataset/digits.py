@@ -1,4 +1,4 @@
-"""Owns the handwritten digits that come with scikit-learn: a real data set that needs no download.
+"""The handwritten digits that scikit-learn includes: a real dataset that needs no download.
 
 E. Alpaydin, C. Kaynak, "Optical recognition of handwritten digits", UCI machine learning repository, 1998.
 """

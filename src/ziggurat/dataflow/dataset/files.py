@@ -1,6 +1,6 @@
-"""Owns where the files of a data set are found, what is said where they are not, and fetching them when that is asked.
+"""Location of dataset files, errors for missing files, and downloads on request.
 
-A fetched file is compared with its known SHA-256 before it gets its name, and only HTTPS is spoken.
+A download uses HTTPS only. Its SHA-256 is compared with the known one before the file gets its final name.
 """
 
 from __future__ import annotations

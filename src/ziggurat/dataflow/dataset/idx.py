@@ -1,6 +1,6 @@
-"""Owns the idx format of MNIST: a magic number, the sizes of the dimensions, and the values, possibly in gzip.
+"""The idx format of MNIST: a magic number, the sizes of the dimensions, and the values, optionally gzip-compressed.
 
-The magic number is two zero bytes, the code of the value type, and the number of dimensions; each size is an uint32.
+The magic number is two zero bytes, the code of the value type, and the number of dimensions; each size is a uint32.
 All numbers are big-endian (http://yann.lecun.com/exdb/mnist describes it).
 """
 

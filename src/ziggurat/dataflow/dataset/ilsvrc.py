@@ -1,4 +1,4 @@
-"""Owns the images of ILSVRC12 (ImageNet), which everybody gets for himself."""
+"""The images of ILSVRC12 (ImageNet), which users must obtain themselves."""
 
 from __future__ import annotations
 

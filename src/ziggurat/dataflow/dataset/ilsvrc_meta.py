@@ -1,4 +1,4 @@
-"""Owns the lists that come with ILSVRC12: the classes, which file has which class, and the mean image.
+"""Metadata of ILSVRC12: the classes, the class of each file, and the mean image.
 
 O. Russakovsky et al., "ImageNet large scale visual recognition challenge", IJCV 115, 2015. The lists are those that
 Caffe published (``caffe_ilsvrc12.tar.gz``).

@@ -1,4 +1,4 @@
-"""Owns MNIST and Fashion-MNIST.
+"""MNIST and Fashion-MNIST.
 
 Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition", Proceedings of
 the IEEE 86(11), 1998; H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST", arXiv:1708.07747, 2017.

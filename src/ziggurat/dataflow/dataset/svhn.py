@@ -1,5 +1,7 @@
-"""Owns the cropped digits of SVHN (Y. Netzer et al., "Reading digits in natural images with unsupervised feature
-learning", NIPS workshop, 2011); reading them needs SciPy."""
+"""The cropped digits of SVHN; reading them needs SciPy.
+
+Y. Netzer et al., "Reading digits in natural images with unsupervised feature learning", NIPS workshop, 2011.
+"""
 
 from __future__ import annotations
 

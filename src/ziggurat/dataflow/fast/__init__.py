@@ -1,4 +1,4 @@
-"""Owns the door to the fast path for photographs: batches of crops, prepared records, and which decoder is used."""
+"""Fast path for photographs: batches of crops, prepared records, and the choice of the JPEG decoder."""
 
 from ziggurat.dataflow.fast.batches import JpegCropBatches
 from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop

@@ -1,4 +1,4 @@
-"""Owns the fast path: JPEG files, or records of them, to batches of crops, by threads that write into the batch."""
+"""Batches of crops from JPEG files or records, decoded by threads directly into the batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns which part of an image is taken: boxes drawn from random numbers, for many images at once.
+"""Crop policies: boxes computed from random numbers, for many images at once.
 
-A policy is given rows of uniform random numbers, so that the boxes depend on these alone: not on the decoder, the
-number of threads, or what was drawn before.
+A policy receives rows of uniform random numbers. The boxes depend on these alone: not on the decoder, the number of
+threads, or earlier draws.
 """
 
 from __future__ import annotations

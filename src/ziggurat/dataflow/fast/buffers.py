@@ -1,4 +1,4 @@
-"""Owns the memory of batches: used again as soon as nobody can see it any more, and never before."""
+"""Memory pool for batches: a buffer is reused only once nothing references it."""
 
 from __future__ import annotations
 

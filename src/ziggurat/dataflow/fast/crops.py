@@ -1,4 +1,4 @@
-"""Owns the work on a few images of a batch: from files, bytes or pixels to their crops, each in its place."""
+"""Cropping of a few images of a batch: from files, bytes or pixels, each crop into its slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what an engine is: it decodes boxes of JPEG files, reduced, resized and mirrored, into a batch."""
+"""Interface of a decoding engine: decodes boxes of JPEG files, reduced, resized and mirrored, into a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the choice of an engine: the best that works here, or the one that is asked for."""
+"""Selection of the decoding engine: the best one that works here, or the one requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the header of a JPEG file tells the fast path: size, orientation, and where things lie."""
+"""JPEG header parser for the fast path: size, orientation, and byte offsets of segments and compressed data."""
 
 from __future__ import annotations
 

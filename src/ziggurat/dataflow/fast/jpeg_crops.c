@@ -1,4 +1,4 @@
-/* Owns the native engine of the fast JPEG path: decode a box of a JPEG at 1/1, 1/2, 1/4 or 1/8 of its size, resize it
+/* Native engine of the fast JPEG path: decode a box of a JPEG at 1/1, 1/2, 1/4 or 1/8 of its size, resize it
  * bilinearly to height x width, and write it into one slot of a batch (N, H, W, 3) uint8, RGB.
  *
  * A plain C interface without Python, called through ctypes, which releases the GIL. It needs libjpeg-turbo (1.5 or

@@ -1,4 +1,4 @@
-"""Owns the engine of our own: ``jpeg_crops.c`` on libjpeg-turbo, built where the package was installed."""
+"""The native engine: ``jpeg_crops.c`` on libjpeg-turbo, compiled when the package is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the engine that is always there: OpenCV decodes the whole file, reduced where it can be, and resizes the box."""
+"""The fallback engine: OpenCV decodes the whole file, at reduced size where possible, and resizes the box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the turning of pictures that EXIF calls for: of a box before it is decoded, and of the pixels afterwards."""
+"""EXIF orientation: transforms of a box before decoding and of the pixels afterwards."""
 
 from __future__ import annotations
 

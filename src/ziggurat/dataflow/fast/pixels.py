@@ -1,8 +1,12 @@
-"""Owns files of decoded pixels: written once, mapped into memory, and read without a copy.
+"""Files of decoded pixels: written once, memory-mapped, and read without a copy.
 
-A file is: a magic; the pixels of each image, (H, W, 3) uint8, RGB, each starting at a multiple of 64 bytes; one packed
-message (``ziggurat.records.codec``) with places and sizes of the images and with their other components; its length
-(uint64, little-endian); and the magic again.
+A file consists of:
+
+- a magic;
+- the pixels of each image, (H, W, 3) uint8, RGB, each starting at a multiple of 64 bytes;
+- one packed message (``ziggurat.records.codec``) with the offsets and sizes of the images and their other components;
+- the length of the message (uint64, little-endian);
+- the magic again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Owns making records that load fast: JPEG files cut into tiles, or pixels, once when a data set is made.
+"""Preparation of records that load fast: tiled JPEG files or decoded pixels, written once at dataset creation.
 
-What each costs and gains is in docs/explanation/performance.md.
+docs/explanation/performance.md lists the cost and gain of each.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Owns tiled JPEG files: complete JPEG files that list where their tiles lie, so that a part is cut out unread.
+"""Tiled JPEG files: complete JPEG files with an index of their tiles, so that a region is cut out without decoding.
 
 A tile is a stretch of a row of coding units between two restart markers (ITU-T T.81, F.2.1.3.1): it can be decoded
-without the ones before it. The first segment of a tiled file lists the length of every tile. ``cut()`` copies the
+without the tiles before it. The first segment of a tiled file lists the length of every tile. ``cut()`` copies the
 header and the tiles that a box touches into a new, smaller JPEG file, which any decoder reads.
 
-The segment (marker APP9) holds, all big-endian: a name, units in a tile (uint16), tiles in a row (uint16), rows of
-tiles (uint16), bytes of a length (uint16: 2 or 4), and the lengths in bytes, restart markers not counted.
+The segment (marker APP9) holds, all big-endian: a name, units per tile (uint16), tiles per row (uint16), rows of
+tiles (uint16), bytes per length (uint16: 2 or 4), and the lengths in bytes, excluding restart markers.
 """
 
 from __future__ import annotations

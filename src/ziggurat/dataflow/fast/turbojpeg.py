@@ -1,6 +1,6 @@
-"""Owns the engine on a TurboJPEG library (version 3 or newer) that somebody else installed, found without a compiler.
+"""The engine on a separately installed TurboJPEG library (version 3 or newer); it needs no compiler.
 
-It is looked for where the system's linker finds it, and in the wheel ``turbojpeg``, which carries one.
+The search covers the locations of the system's linker, and the wheel ``turbojpeg``, which contains the library.
 """
 
 from __future__ import annotations

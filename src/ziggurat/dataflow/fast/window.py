@@ -1,4 +1,4 @@
-"""Owns the batches of one pass that are being made at a time, and the threads that make them."""
+"""Batches of one pass in progress, and the thread pool that fills them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns flows from and to files of records: LMDB, HDF5, TFRecord and npz."""
+"""Readers and writers of flows as record files: LMDB, HDF5, TFRecord and npz."""
 
 from ziggurat.dataflow.formats.hdf5 import HDF5Data, HDF5Serializer
 from ziggurat.dataflow.formats.lmdb import LMDBData, LMDBDataDecoder, LMDBDataPoint

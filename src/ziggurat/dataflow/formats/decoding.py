@@ -1,4 +1,4 @@
-"""Owns how the value of a saved record becomes a datapoint again, and what is said where it does not."""
+"""Decoding of a saved record's value to a datapoint, and the errors when that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns flows from and to HDF5 files with a dataset for each component; needs the extra ``hdf5``."""
+"""Readers and writers of flows as HDF5 files with one HDF5 dataset per component; needs the extra ``hdf5``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing datapoints as an HDF5 file with a dataset for each component, in blocks of bounded size."""
+"""Writer of datapoints to an HDF5 file with one HDF5 dataset per component, in blocks of bounded size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns flows from LMDB stores, with the names that Tensorpack gave them."""
+"""Flows that read LMDB stores, under the names that Tensorpack uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what flows over record stores share: a reader that is opened when it is needed, and closed with the flow."""
+"""Base of flows over record stores: the reader opens on demand and closes with the flow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns saving a flow to a file and loading it: LMDB, TFRecord and npz (HDF5 is in ``hdf5.py``).
+"""Serializers that save a flow to a file and load it: LMDB, TFRecord and npz (HDF5 is in ``hdf5.py``).
 
-Datapoints are written by ``ziggurat.records.codec``: lists, tuples, dicts, numbers, text, bytes and arrays come back as
-they were. A file gets its name when all of it is written.
+``ziggurat.records.codec`` encodes the datapoints: lists, tuples, dicts, numbers, text, bytes and arrays are restored
+unchanged. A file gets its final name only when it is complete.
 """
 
 from __future__ import annotations

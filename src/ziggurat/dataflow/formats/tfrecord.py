@@ -1,4 +1,4 @@
-"""Owns flows from TFRecord files; TensorFlow is not needed."""
+"""Flows that read TFRecord files; TensorFlow is not needed."""
 
 from __future__ import annotations
 

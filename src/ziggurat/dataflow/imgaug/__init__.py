@@ -1,14 +1,14 @@
-"""Owns the door of image augmentation: random augmentors, and the transforms that they draw.
+"""Image augmentation: random augmentors, and the deterministic transforms that they draw.
 
-An augmentor holds a policy. ``get_transform(img)`` draws once; the ``Transform`` that it returns is deterministic and
-moves images, points, boxes, polygons, keypoints and masks alike::
+An augmentor holds a policy. ``get_transform(img)`` draws once. The ``Transform`` that it returns is deterministic and
+applies equally to images, points, boxes, polygons, keypoints and masks::
 
     policy = AugmentorList([Resize(256, mode="crop"), RandomCrop(224), Flip(horiz=True)])
     transform, image = policy.draw(image)
     boxes, kept = keep_boxes(transform.apply_boxes(boxes), image.shape)
 
-``ziggurat.dataflow.augment`` has the stages that do this in a pipeline. The pixel convention and the types of images
-are those of ``images.py``; where random numbers come from stands in ``base.py``.
+``ziggurat.dataflow.augment`` has the pipeline stages. ``images.py`` defines the pixel convention and the types of
+images; ``base.py`` describes the source of random numbers.
 """
 
 from ziggurat.dataflow.imgaug.affine import Affine, Rescale, Shear, Shift

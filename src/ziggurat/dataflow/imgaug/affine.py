@@ -1,4 +1,4 @@
-"""Owns shift, zoom, shear, and their mixture with a turn."""
+"""Shift, zoom, shear, and their combination with rotation."""
 
 from __future__ import annotations
 

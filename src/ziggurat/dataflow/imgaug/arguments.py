@@ -1,4 +1,4 @@
-"""Owns the checks of arguments that several augmentors share: sizes, ranges, fractions, probabilities."""
+"""Argument checks shared by augmentors: sizes, ranges, fractions, probabilities."""
 
 from __future__ import annotations
 

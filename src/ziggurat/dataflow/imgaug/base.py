@@ -1,11 +1,11 @@
-"""Owns what an augmentor is: a random policy that is drawn once and becomes a deterministic transform.
+"""Base classes of augmentors: a random policy, drawn once, becomes a deterministic transform.
 
-``get_transform(img)`` draws; the transform is then applied to the image, to further images, and to labels. An augmentor
-takes its random numbers from the pipeline's stage that uses it, so that they do not depend on the number of workers;
-alone, it makes a generator of its own when it first draws.
+``get_transform(img)`` draws; the transform is then applied to the image, to further images, and to labels. An
+augmentor takes its random numbers from the pipeline stage that uses it, so that they do not depend on the number of
+workers. Outside a pipeline, it creates its own generator when it first draws.
 
-OpenCV starts threads of its own for large images. A program that runs many workers may call ``cv2.setNumThreads(0)`` in
-each of them; this package never does, because it would change the rest of the program.
+OpenCV starts its own threads for large images. A program that runs many workers may call ``cv2.setNumThreads(0)`` in
+each of them; this package never does, because that would affect the rest of the program.
 """
 
 from __future__ import annotations

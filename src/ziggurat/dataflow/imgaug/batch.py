@@ -1,6 +1,6 @@
-"""Owns stages that mix the samples of a batch: ``MixUp`` and ``CutMix``. They come after ``BatchData``.
+"""Stages that mix the samples of a batch: ``MixUp`` and ``CutMix``, for use after ``BatchData``.
 
-A batch has images (N, H, W, C) of any type that images have, and labels: class numbers (N,), or probabilities (N, K).
+A batch has images (N, H, W, C) of any supported image type, and labels: class numbers (N,), or probabilities (N, K).
 The labels of the result are probabilities, (N, K) ``float32``.
 """
 

@@ -1,4 +1,4 @@
-"""Owns blurring."""
+"""Gaussian blur."""
 
 from __future__ import annotations
 

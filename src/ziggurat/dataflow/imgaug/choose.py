@@ -1,4 +1,4 @@
-"""Owns augmentors that apply others by chance: with a probability, or one of several."""
+"""Augmentors that apply others at random: with a probability, or one of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns changes of hue and saturation. A grey image has neither, and stays as it is."""
+"""Hue and saturation augmentors; a gray image has neither and stays unchanged."""
 
 from __future__ import annotations
 

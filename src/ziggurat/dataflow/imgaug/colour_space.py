@@ -1,5 +1,7 @@
-"""Owns conversions between colour spaces, and to grey. RGB is the order of channels unless an argument says
-otherwise."""
+"""Color space and grayscale conversions.
+
+RGB is the order of channels unless an argument says otherwise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the augmentation of one datapoint: its images and labels, by one transform, as a function for maps."""
+"""Map function that augments the images and labels of one datapoint by one shared transform."""
 
 from __future__ import annotations
 

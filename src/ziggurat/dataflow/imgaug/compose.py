@@ -1,4 +1,4 @@
-"""Owns augmentors made of augmentors: in turn, or in a random order; and of functions."""
+"""Composite augmentors: in sequence, in random order, and from plain functions."""
 
 from __future__ import annotations
 

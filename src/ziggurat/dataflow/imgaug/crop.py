@@ -1,4 +1,4 @@
-"""Owns cutting out a part of a fixed size, and covering one."""
+"""Crops of a fixed size, and cutout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns mirroring, swapping of axes and quarter turns: they move pixels and mix none."""
+"""Flips, transposition and 90-degree rotations, which move pixels without interpolation."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Owns the rules for arrays of pixels: which types are images, how OpenCV is called on them, how results are rounded.
+"""Rules for pixel arrays: supported image types, OpenCV calls on them, and rounding of results.
 
-An image is ``(H, W)``, ``(H, W, 1)``, ``(H, W, 3)`` in RGB order, or has any other number of channels. It is ``uint8``
-or ``uint16``, or ``float32`` or ``float64``. Augmentors keep type and number of axes unless they say otherwise. Those
-that compute with pixel values take ``uint8`` (white is 255) and floating point (white is 255 too, unless the augmentor
-is given another ``white_level``, such as 1.0).
+An image is ``(H, W)``, ``(H, W, 1)``, ``(H, W, 3)`` in RGB order, or has any other number of channels. It is
+``uint8`` or ``uint16``, or ``float32`` or ``float64``. Augmentors keep type and number of axes unless they say
+otherwise. Those that compute with pixel values take ``uint8`` (white is 255) and floating point (white is 255 too,
+unless the augmentor is given another ``white_level``, such as 1.0).
 
-The one pixel convention of this package: pixel number ``i`` covers the interval ``[i, i + 1)``, its centre is at
-``i + 0.5``, and a picture of width ``w`` reaches from 0 to ``w``. So a flip moves ``x`` to ``w - x``, and the box of
-the whole picture is ``(0, 0, w, h)``.
+This package has a single pixel convention: pixel number ``i`` covers the interval ``[i, i + 1)``, its center is at
+``i + 0.5``, and an image of width ``w`` extends from 0 to ``w``. So a flip moves ``x`` to ``w - x``, and the box of
+the whole image is ``(0, 0, w, h)``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Owns labels that have a place: boxes, polygons, points and keypoints; their checks, hulls and clipping.
+"""Labels with coordinates (boxes, polygons, points, keypoints): checks, bounding boxes and clipping.
 
-Coordinates are (x, y) in pixels from the top left corner of the picture, as ``images.py`` says: a box ``(x1, y1, x2,
-y2)`` covers whole pixels where its corners are whole numbers. Transforms only *move* labels. Clipping to the picture
-and dropping what left it are steps of their own, below, because data sets differ in what they count as still there.
+Coordinates are (x, y) in pixels from the top left corner of the image, as ``images.py`` says: a box ``(x1, y1, x2,
+y2)`` covers whole pixels where its corners are whole numbers. Transforms only *move* labels. Clipping to the image
+and dropping labels that left it are separate steps, in this module, because datasets differ in what they count as
+still visible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Owns the matrices of affine warps.
+"""Matrices of affine warps.
 
-A matrix here maps places of the picture before to places after, in the pixel convention of ``images.py``. OpenCV counts
-from pixel centres instead, so ``from_centres`` moves a matrix by half a pixel on both sides before OpenCV gets it.
+A matrix here maps source coordinates to destination coordinates, in the pixel convention of ``images.py``. OpenCV
+counts from pixel centers instead, so ``from_centres`` shifts a matrix by half a pixel on both sides for OpenCV.
 """
 
 from __future__ import annotations

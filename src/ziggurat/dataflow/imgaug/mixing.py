@@ -1,4 +1,4 @@
-"""Owns mixing the samples of a batch, as functions without random numbers."""
+"""Deterministic functions that mix the samples of a batch."""
 
 from __future__ import annotations
 

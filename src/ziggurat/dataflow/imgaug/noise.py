@@ -1,6 +1,6 @@
-"""Owns noise: normal, salt and pepper, and that of JPEG.
+"""Noise augmentors: Gaussian, salt and pepper, and JPEG compression.
 
-A transform keeps the seed of its noise, not the noise, so that it fits an image of any size.
+A transform stores the seed of its noise, not the noise, so that it fits an image of any size.
 """
 
 from __future__ import annotations

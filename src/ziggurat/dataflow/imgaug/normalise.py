@@ -1,4 +1,4 @@
-"""Owns clipping, normalisation and conversion of types: nothing is random here."""
+"""Clipping, normalization and type conversion, all deterministic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns putting a picture on a larger canvas, and what fills the rest of it."""
+"""Pasting of an image on a larger canvas, and fillers for its background."""
 
 from __future__ import annotations
 

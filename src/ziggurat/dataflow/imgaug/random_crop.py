@@ -1,4 +1,4 @@
-"""Owns cutting out parts of a random size: by sides, and by area and aspect ratio with scaling to a fixed size."""
+"""Crops of a random size: by side lengths, or by area and aspect ratio with resizing to a fixed size."""
 
 from __future__ import annotations
 

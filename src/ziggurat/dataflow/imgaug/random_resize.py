@@ -1,4 +1,4 @@
-"""Owns scaling to a random size."""
+"""Resizing to a random size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns where augmentors take their random numbers from: a pipeline's stream, a given generator, or one of their own."""
+"""Sources of random numbers for augmentors: a pipeline's stream, a given generator, or their own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns scaling to a size: squash, crop, fill, half-crop, by the shortest edge.
+"""Resizing to a fixed size (squash, crop, fill, half-crop) or by the shortest edge.
 
-OpenCV scales whole pictures, edge to edge, as this package's pixel convention says. ``interp`` is one of OpenCV's
-numbers: 1 (``cv2.INTER_LINEAR``) by default; ``cv2.INTER_AREA`` is the better one where pictures shrink to less than
-half (where a side grows, it is linear).
+OpenCV scales whole images, edge to edge, as this package's pixel convention says. ``interp`` is one of OpenCV's
+numbers: 1 (``cv2.INTER_LINEAR``) by default. ``cv2.INTER_AREA`` is better where images shrink to less than half
+(where a side grows, it is linear).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns turning by any angle, with or without cutting off what came from outside."""
+"""Rotation by any angle, with or without cropping to the valid region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns changes of brightness, contrast, gamma and lighting.
+"""Brightness, contrast, gamma and lighting augmentors.
 
 Bytes are rounded and clipped to 0 and 255. Floating-point images keep their type and are clipped to 0 and
 ``white_level`` where ``clip`` is set.

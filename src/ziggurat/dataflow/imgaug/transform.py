@@ -1,6 +1,6 @@
-"""Owns deterministic transforms: what was drawn once, to be applied to an image and to every label of it.
+"""Deterministic transforms, drawn once and applicable to an image and all its labels.
 
-A transform is never random: applied again, it gives the same result. It never writes into what it is given.
+A transform is never random: applied again, it gives the same result. It never writes into its input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns transforms made of transforms, and of plain functions."""
+"""Transforms composed of other transforms or of plain functions."""
 
 from __future__ import annotations
 

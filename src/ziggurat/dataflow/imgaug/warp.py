@@ -1,4 +1,4 @@
-"""Owns the affine warp of a picture and its labels by a matrix."""
+"""Affine warp of an image and its labels by a matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the stages that use several threads or processes."""
+"""Stages that use several threads or processes."""
 
 from ziggurat.dataflow.parallel.map_and_batch import MultiProcessMapAndBatchData, MultiProcessMapAndBatchDataZMQ
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiProcessMapDataZMQ, MultiThreadMapData

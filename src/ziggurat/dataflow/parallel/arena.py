@@ -1,9 +1,9 @@
-"""Owns the shared memory between a process and its workers: one anonymous file, cut into slots that are used again.
+"""Shared memory between a process and its workers: one anonymous file, divided into reusable slots.
 
 The file has no name, so nothing can be left behind in ``/dev/shm``: the kernel frees it with the last process that
-maps it. Only the parent hands out slots and takes them back; a worker reads and writes where it is told. Memory is
-taken from the system as slots are first written, lowest addresses first, and never more than the size that was asked
-for, unless a single message does not fit (see ``allocate``).
+maps it. Only the parent allocates and frees slots; a worker reads and writes at the offsets it receives. The system
+provides memory as slots are first written, lowest addresses first, and never more than the requested size, unless a
+single message does not fit (see ``allocate``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns how a value lies in shared memory: the memory of its arrays in rows aligned to 64 bytes, the rest pickled.
+"""Layout of a value in shared memory: array buffers aligned to 64 bytes, the rest pickled.
 
 Layout of a message in a slot: the number of buffers and the length of the pickled part (8 bytes each), the lengths of
 the buffers (8 bytes each), the pickled part, and each buffer at the next multiple of 64.

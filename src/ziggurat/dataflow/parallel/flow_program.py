@@ -1,4 +1,4 @@
-"""Owns what the workers of a runner run: a whole flow, of which each delivers its share."""
+"""Worker program of a runner: each worker runs the whole flow and delivers its share."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Owns how functions and classes travel to a worker process: by name where a module has them, else by value.
+"""Pickling of functions and classes for worker processes: by name where a module has them, otherwise by value.
 
-Lambdas, nested functions, and whatever a script or a notebook defines (module ``__main__``) have no address that
-another process could import. They go by value: code, closure, and those globals that they mention. So a worker never
-runs the user's script again, a script needs no ``if __name__ == "__main__"`` for our sake, and lambdas work.
+Lambdas, nested functions, and everything that a script or a notebook defines (module ``__main__``) have no name that
+another process could import. They are pickled by value: code, closure, and the globals that they mention. So a worker
+never runs the user's script again, a script needs no ``if __name__ == "__main__"`` for this library, and lambdas
+work.
 
-The bytes go through private file descriptors from a process to its own workers and back, and nowhere else.
+The bytes pass only through private file descriptors between a process and its own workers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Owns when the workers of a stage live: from the first pass on, over all passes, until nobody needs them.
+"""Lifetime of a stage's workers: from the first pass, across all passes, until they are no longer needed.
 
-They are freed by ``close()``, when the stage is garbage, when the interpreter ends, and a moment after a pass was
-broken off (unless the next begins at once: breaking off every pass, as ``zip`` does, costs no new start each time).
+They are freed by ``close()``, when the stage is garbage-collected, when the interpreter exits, and shortly after a
+pass is abandoned, unless the next one begins at once. So code that abandons every pass, as ``zip`` does, does not pay
+for a new start each time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns one pass of a runner on the consumer's side: what each worker has sent, and whose turn it is."""
+"""Consumer side of one pass of a runner: the data received from each worker, taken in round-robin order."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Owns how worker processes are started and ended: the three start methods, and which one is taken when none is named.
+"""Start and termination of worker processes: the three start methods, and the default choice.
 
 - ``"forkserver"`` (the default): a small clean process forks the workers, see ``server``.
 - ``"spawn"``: a fresh interpreter for each worker.
-- ``"fork"``: a copy of this process. Nothing needs to be pickled, but a copy of a process that has threads or has used
-  a framework may hang (TensorFlow and PyTorch do). It is chosen without being named only where the program cannot be
+- ``"fork"``: a copy of this process. Nothing needs to be pickled, but a copy of a process that has threads or has
+  used a framework may hang (TensorFlow and PyTorch do). It is chosen by default only where the program cannot be
   pickled, this process has one thread, and no framework is imported.
 """
 

@@ -1,9 +1,12 @@
-"""Owns the tie between a process and the one that started it: no process outlives its parent, however that ends.
+"""Termination of child processes with their parent: no process outlives its parent, however the parent ends.
 
-Two means. *The parent-death signal* of Linux works even while foreign code blocks the interpreter, but it follows the
-*thread* that started the process: a child of a thread that ends would be killed at once. It is set only where that
-thread lives as long as its process. *A handle of the parent process* becomes readable when the parent is gone, whatever
-thread started us; the fork server polls it, other processes leave that to a thread that sleeps until then.
+There are two mechanisms:
+
+- *The parent-death signal* of Linux works even while foreign code blocks the interpreter. But it follows the *thread*
+  that started the process: the kernel would kill a child at once when that thread ends. It is set only where that
+  thread lives as long as its process.
+- *A handle of the parent process* becomes readable when the parent has ended, whichever thread started the child. The
+  fork server polls it; in other processes a thread sleeps until then.
 """
 
 from __future__ import annotations

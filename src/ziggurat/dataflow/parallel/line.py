@@ -1,8 +1,8 @@
-"""Owns the inputs of one pass of a parallel map: how far they were read, which are finished, and how to get back there.
+"""Inputs of one pass of a parallel map: read position, finished inputs, and the position to resume from.
 
-Inputs are read ahead of what was delivered. So that the stage can be resumed, the child's state is kept at intervals:
-a *mark*. A position is the newest mark that is not ahead of the oldest unfinished input, and how many inputs to pass
-over from there, unmapped.
+The stage reads inputs ahead of what it has delivered. To be resumable, it records the child's state at intervals: a
+*mark*. A position consists of the newest mark that is not ahead of the oldest unfinished input, and the number of
+inputs to skip from there, unmapped.
 """
 
 from __future__ import annotations

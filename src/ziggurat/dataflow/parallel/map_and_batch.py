@@ -1,4 +1,4 @@
-"""Owns mapping and batching in the same worker: one message a batch, and no datapoint is stacked by the consumer."""
+"""Mapping and batching in the same worker: one message per batch, and no stacking in the consumer."""
 
 from __future__ import annotations
 

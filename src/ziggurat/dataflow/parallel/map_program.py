@@ -1,4 +1,4 @@
-"""Owns what the workers of a parallel map run: the user's function, on a chunk of datapoints."""
+"""Worker program of a parallel map: the user's function, applied to a chunk of datapoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns one pass of a parallel map: cuts inputs into chunks, keeps the workers supplied, puts results in order."""
+"""One pass of a parallel map: splits inputs into chunks, keeps the workers supplied, and orders results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the parallel maps as users know them: by threads, and by processes."""
+"""Public parallel maps: by threads, and by processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how often one who reads ahead notes where he is: seldom, for it costs; often, to resume soon."""
+"""Interval between resume points of a stage that reads ahead: long enough to be cheap, with a short replay."""
 
 from __future__ import annotations
 

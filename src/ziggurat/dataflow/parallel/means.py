@@ -1,4 +1,4 @@
-"""Owns what a team of processes holds of the system, processes, pipes, sockets, files; and gives all of it back."""
+"""System resources of a process pool (processes, pipes, sockets, files), and their release."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns how a datapoint looks between machines: MessagePack for its structure, the memory of its arrays as it is.
+"""Network format of a datapoint: MessagePack for its structure, and the raw memory of its arrays.
 
-It carries None, bool, int, float, str, bytes, list, tuple, dict, NumPy scalars, and arrays of any type but objects, and
-gives back the same types. Nothing is unpickled.
+It supports None, bool, int, float, str, bytes, list, tuple, dict, NumPy scalars, and arrays of any type except
+objects, and restores the same types. Nothing is unpickled.
 """
 
 from __future__ import annotations

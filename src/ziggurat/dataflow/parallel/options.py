@@ -1,4 +1,4 @@
-"""Owns the options that parallel stages share, and what they are when nobody gives them."""
+"""Options shared by the parallel stages, and their defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the parallel map without its workers: passes, order, errors, state and resume."""
+"""Base of parallel maps, independent of the kind of worker: passes, order, errors, state and resume."""
 
 from __future__ import annotations
 

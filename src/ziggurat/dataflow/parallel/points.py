@@ -1,6 +1,6 @@
-"""Owns how a list of datapoints is pickled: column by column where they are alike, because small arrays are many.
+"""Columnar pickling of lists of datapoints: column by column where they are alike, to handle many small arrays.
 
-Sixty small arrays cost sixty times the work of pickling one; stacked they cost little more than one.
+Pickling sixty small arrays costs sixty times as much as one; stacked, they cost little more than one.
 """
 
 from __future__ import annotations

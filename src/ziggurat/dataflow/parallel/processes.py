@@ -1,4 +1,4 @@
-"""Owns teams of processes: tasks and results lie in shared memory, small records on pipes say where."""
+"""Process pools: tasks and results lie in shared memory, and small records on pipes give their location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a worker runs, thread or process: the interface, and how an error travels to the consumer."""
+"""Interface of a worker program, for threads and processes, and transport of its errors to the consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the runner without its workers: a whole flow is run by several, and comes out as if one had run it."""
+"""Base of runners, independent of the kind of worker: several workers run a whole flow as one serial pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the runners as users know them: by processes, and by threads."""
+"""Public runners: by processes, and by threads."""
 
 from __future__ import annotations
 

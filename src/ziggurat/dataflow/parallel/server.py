@@ -1,13 +1,13 @@
-"""Owns the fork server: a small process that has imported nothing but this package, and starts workers by forking.
+"""Fork server: a small process that has imported nothing but this package, and starts workers by forking.
 
 A fork of the user's process would copy its threads' locks in whatever state they are, and frameworks that hang in the
-child. A fresh interpreter for every worker takes a quarter of a second each. So one fresh interpreter is started, and
-it forks: a few milliseconds a worker. It has one thread, which lives as long as it does; so the parent-death signal of
-its workers is safe whichever thread of the user's process asked for them.
+child. A fresh interpreter for every worker takes a quarter of a second each. So one fresh interpreter is started and
+then forks: a few milliseconds per worker. It has one thread, which lives as long as the process; so the parent-death
+signal of its workers is safe whichever thread of the user's process requested them.
 
-Messages are JSON, one a packet. The parent sends ``{"op": "start", "id": …, "settings": …}`` with the worker's
-descriptors, and ``{"op": "kill", "id": …}``; the answer to a start is ``{"pid": …}``. How a worker ended is written to
-its status pipe.
+Messages are JSON, one per packet. The parent sends ``{"op": "start", "id": …, "settings": …}`` with the worker's
+descriptors, and ``{"op": "kill", "id": …}``; the reply to a start is ``{"pid": …}``. A worker's exit status is
+written to its status pipe.
 """
 
 from __future__ import annotations

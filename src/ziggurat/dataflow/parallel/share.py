@@ -1,21 +1,21 @@
-"""Owns the division of one pass between several workers that all run the same flow.
+"""Division of one pass among several workers that all run the same flow.
 
-Every worker runs the whole flow, and computes only its own datapoints of the last stage: number ``k`` belongs to worker
-``k % workers``. While a datapoint is being made that is another's, a stage may yield ``share.NOT_MINE`` in place of
-what it would compute. A stage that can do so has one more method::
+Every worker runs the whole flow, and computes only its own datapoints of the last stage: number ``k`` belongs to
+worker ``k % workers``. For a datapoint of another worker, a stage may yield ``share.NOT_MINE`` in place of what it
+would compute. A stage that supports this has one more method::
 
     def take_share(self, share):
         self._share = share                 # iterate(): `if not share.mine: yield share.NOT_MINE`
         share.offer(self.ds)
 
-A stage that only hands datapoints on, or makes one of several, needs to do nothing but ``return share.offer(self.ds)``,
-and to withstand ``NOT_MINE`` where it looks into datapoints: ``BatchData`` yields it in place of a batch. False,
-returned, says that there is nothing to gain. ``bulk()`` returns None where the stage has a share.
+A stage that only passes datapoints on, or combines several into one, needs only ``return share.offer(self.ds)``, and
+must handle ``NOT_MINE`` where it looks into datapoints: ``BatchData`` yields it in place of a batch. A return value
+of False means that nothing can be skipped. ``bulk()`` returns None where the stage has a share.
 
-Places are kept, so positions, random numbers and states are those of a serial pass. Where a place would vanish (a map
-function returned None), the stage calls ``share.dropped()``: nobody knows any more whose the next ones are, and one
-worker runs the pass from there on. So it is from the start where the last stage has no such method. A stage that reads
-ahead of what it yields, such as a shuffle buffer, must not have it.
+Places in the pass are kept, so positions, random numbers and states are those of a serial pass. Where a place would
+vanish (a map function returned None), the stage calls ``share.dropped()``: the owner of each following datapoint is
+then unknown, and one worker runs the pass from there on. If the last stage has no such method, one worker runs the
+pass from the start. A stage that reads ahead of what it yields, such as a shuffle buffer, must not have the method.
 """
 
 from __future__ import annotations

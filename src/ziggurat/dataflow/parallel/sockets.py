@@ -1,4 +1,4 @@
-"""Owns the ZeroMQ sockets between machines: their options, and who is connected."""
+"""ZeroMQ sockets between machines: their options, and the tracking of connected peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns adding up what several workers, each with a copy of a flow, say of its stages."""
+"""Aggregation of stage statistics over several workers that each run a copy of a flow."""
 
 from __future__ import annotations
 

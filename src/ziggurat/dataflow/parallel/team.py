@@ -1,4 +1,4 @@
-"""Owns what a stage sees of its workers, be they threads, processes, or nobody (the consumer does it itself)."""
+"""Worker pool interface for stages: threads, processes, or inline execution in the consumer."""
 
 from __future__ import annotations
 

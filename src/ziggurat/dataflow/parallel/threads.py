@@ -1,4 +1,4 @@
-"""Owns teams of threads: for work that lets go of the interpreter's lock, as OpenCV's and NumPy's often does."""
+"""Thread pools, for work that releases the GIL, as OpenCV and NumPy often do."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns the records that cross the pipes between a process and its workers; the data itself lies in shared memory.
+"""Task and result records on the pipes between a process and its workers; the data lies in shared memory.
 
-A record is one write of 64 bytes to a pipe, which the kernel keeps whole: several workers read their tasks from one
-pipe, whoever is free takes the next, and all write their results to another. Nothing can be dropped: a pipe blocks or
-refuses when it is full.
+A record is one write of 64 bytes to a pipe, which the kernel keeps atomic: several workers read their tasks from one
+pipe, the first free worker takes the next task, and all write their results to another pipe. Nothing can be dropped:
+a pipe blocks or refuses when it is full.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns the life of a worker process: set itself up, take a task, do it, write the result, take the next."""
+"""Main loop of a worker process: setup, then read a task, run it and write the result, repeatedly."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns nothing itself: its modules are the serial stages; ``ziggurat.dataflow`` is the door to them."""
+"""Serial stages; import them from ``ziggurat.dataflow``."""

@@ -1,4 +1,4 @@
-"""Owns batches of datapoints whose components have one shape, from a flow with several shapes."""
+"""Batching by shape: batches of equally shaped datapoints from a flow with several shapes."""
 
 from __future__ import annotations
 

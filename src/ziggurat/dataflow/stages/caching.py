@@ -1,4 +1,4 @@
-"""Owns keeping a whole pass in memory."""
+"""In-memory cache of a whole pass."""
 
 from __future__ import annotations
 

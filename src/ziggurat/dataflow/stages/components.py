@@ -1,4 +1,4 @@
-"""Owns taking datapoints apart: components by number or name, and copies that are safe to change."""
+"""Access to components of datapoints by number or name, and copies that are safe to change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns datapoints that a stage keeps for later, and the way back to them: states never hold data.
+"""Base of stages that buffer datapoints, and their resume logic: states never contain data.
 
-A stage that buffers remembers, as its state, the state of its child at a *mark* before the oldest datapoint that it
-holds. When it is resumed, it reads the child again from there and keeps what it needs.
+A buffering stage records, as its state, the state of its child at a *mark* before the oldest datapoint in its buffer.
+On resume, it reads the child again from there and keeps what it needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns several flows in one: one after the other, side by side, and mixed at random."""
+"""Combination of several flows: concatenated, side by side, and mixed at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns applying a user's function to datapoints: with random numbers of its own, and a policy for errors."""
+"""Maps of a user's function over datapoints, with its own random numbers and an error policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns running a user's function before the data: once in a process, or once a pass."""
+"""Stage that runs a user's function before the data: once per process, or once per pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns passes of another length: repeated passes, repeated datapoints, and passes of a fixed size."""
+"""Passes of a different length: repeated passes, repeated datapoints, and passes of a fixed size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns shuffling within a buffer, for flows that can only be read in order."""
+"""Shuffling within a buffer, for dataflows that only support sequential reading."""
 
 from __future__ import annotations
 

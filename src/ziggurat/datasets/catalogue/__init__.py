@@ -1,6 +1,6 @@
-"""Owns the catalogue of a data set: one SQLite file that knows every sample and problem, and finds them by page.
+"""Dataset catalog: one SQLite file that indexes every sample and problem, with paged queries.
 
-It is the only home of SQL in the data set library. Training never opens it.
+All SQL of the dataset library lives here. Training never opens the catalog.
 """
 
 from ziggurat.datasets.catalogue.entries import Entry, SampleFilter

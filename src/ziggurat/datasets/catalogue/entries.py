@@ -1,4 +1,4 @@
-"""Owns what a catalogue knows of one sample, and how samples are chosen."""
+"""Catalog entries, one for each sample, and filters that select samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading a catalogue: pages of samples by filter and place, problems, counts, and columns as arrays."""
+"""Catalog reader: pages of samples by filter and position, problems, counts, and columns as arrays."""
 
 from __future__ import annotations
 

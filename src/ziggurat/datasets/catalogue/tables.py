@@ -1,4 +1,4 @@
-"""Owns the tables of a catalogue, and how a connection to it is opened."""
+"""Tables of the catalog, and its read and write connections."""
 
 from __future__ import annotations
 

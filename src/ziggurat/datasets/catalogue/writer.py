@@ -1,4 +1,4 @@
-"""Owns writing a catalogue: samples, problems and notes into a new file that is there whole or not at all."""
+"""Catalog writer: samples, problems and notes, written to a new file atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of a finished data set: what is wrong or doubtful in it, where, and what to do."""
+"""Checks of a finished dataset: what is wrong or doubtful, where, and how to fix it."""
 
 from ziggurat.datasets.checks.check import check_dataset
 from ziggurat.datasets.checks.predictions import Predictions, read_predictions

@@ -1,4 +1,4 @@
-"""Owns the checks of boxes: without size, beyond the picture, tiny, twice, of no class; and pictures without one."""
+"""Checks of boxes: zero-size, outside the image, tiny, duplicate, unknown class; and of images without boxes."""
 
 from __future__ import annotations
 

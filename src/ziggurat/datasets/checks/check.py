@@ -1,4 +1,4 @@
-"""Owns the order in which a data set is checked."""
+"""Dataset check: all checks in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of classes: too small, too unequal, missing in a split, unknown; and of labels that are not there."""
+"""Checks of classes (too small, imbalanced, missing in a split, unknown) and of missing labels."""
 
 from __future__ import annotations
 

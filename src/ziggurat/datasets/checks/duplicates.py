@@ -1,4 +1,4 @@
-"""Owns the checks for samples that are there twice, exactly or nearly, and for leaks between splits."""
+"""Checks for exact duplicates, near duplicates, and leaks between splits."""
 
 from __future__ import annotations
 

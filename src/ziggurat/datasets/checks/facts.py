@@ -1,4 +1,4 @@
-"""Owns what the checks know of all samples at once, some ninety bytes a sample, and how places become a finding."""
+"""Facts on all samples that the checks share, about 90 bytes per sample, and conversion of positions to findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the search for labels that are probably wrong, by what a trained network predicts."""
+"""Detection of probable label errors from the predictions of a trained network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the check of masks: values that no class has, other sizes than the picture, and masks of nothing."""
+"""Checks of masks: values without a class, sizes that differ from the image, and masks of ignored pixels only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns predictions that somebody made of a data set's samples, read from a file: class probabilities by sample."""
+"""External predictions for the samples of a dataset, read from a file: class probabilities by sample."""
 
 from __future__ import annotations
 

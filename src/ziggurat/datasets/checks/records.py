@@ -1,4 +1,4 @@
-"""Owns the checks of files: stores that are missing or changed, records that are damaged, references that changed."""
+"""Checks of files: missing or changed stores, corrupt records, and changed files that records refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a check says: findings by kind, each with count, cases, advice, and the rows to leave out."""
+"""Check report: findings by kind, each with count, cases, advice, and the rows to exclude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the check of picture sizes: pictures that are far from the others in size or form."""
+"""Check of image sizes: outliers in area or aspect ratio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns making a data set: scan, split, read and encode in parallel, put together; resumable at every point."""
+"""Dataset creation: scan, split, parallel reading and encoding, and assembly; resumable at every point."""
 
 from ziggurat.datasets.creation.create import create_dataset
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch

@@ -1,7 +1,7 @@
-"""Owns the last stage: chunks become the stores of the splits, the catalogue and the mean, in one undisturbed pass.
+"""Last stage of dataset creation: chunks become the stores of the splits, the catalog and the mean, in one pass.
 
-Everything is written in the order of the scan by one process, so the bytes do not depend on how often the creation was
-stopped before, or on the number of processes.
+One process writes everything in the order of the scan. The bytes therefore do not depend on the number of
+interruptions or processes.
 """
 
 from __future__ import annotations

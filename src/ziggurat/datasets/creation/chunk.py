@@ -1,7 +1,7 @@
-"""Owns what one process does: it reads some hundred samples, turns them into records, and writes them with facts.
+"""Work unit of one process: a few hundred samples, read, converted to records, and written with their facts.
 
-A chunk is two files in the work folder: ``00012.records`` and, written last, ``00012.facts``. A chunk whose facts are
-there is done, and is never done again.
+A chunk is two files in the work folder: ``00012.records`` and, written last, ``00012.facts``. A chunk whose facts
+file exists is complete and is never processed again.
 """
 
 from __future__ import annotations

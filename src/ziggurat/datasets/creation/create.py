@@ -1,14 +1,14 @@
-"""Owns the way of a data set from a source to a finished folder, stage by stage, each of them done once.
+"""Dataset creation from a source to a finished folder, stage by stage; each stage runs once.
 
-In the folder, until it is finished::
+The folder contains, until the dataset is finished::
 
-    work/source/          what was unpacked or fetched, where the source is no local folder or file
-    work/scan.sqlite      what the source has
-    work/picture-hashes/  perceptual hashes by chunk, where the split needs them
-    work/splits.npy       the split of each sample, and work/splits.json with what was found on the way
+    work/source/          unpacked or downloaded source, if the source is not a local folder or file
+    work/scan.sqlite      content of the source
+    work/picture-hashes/  perceptual hashes by chunk, if the split needs them
+    work/splits.npy       the split of each sample; work/splits.json has what the splitting found
     work/chunks/          records and facts by chunk
 
-A creation that was killed goes on with the first stage, or the first chunk, that is not there.
+A creation that was killed resumes with the first missing stage or chunk.
 """
 
 from __future__ import annotations

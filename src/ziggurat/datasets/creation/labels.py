@@ -1,4 +1,4 @@
-"""Owns how the objects of a picture follow when the picture is fitted: boxes, outlines and masks in its new pixels."""
+"""Adjustment of labels to a resized image: boxes, outlines and masks in its new pixel coordinates."""
 
 from __future__ import annotations
 

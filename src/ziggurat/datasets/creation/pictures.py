@@ -1,4 +1,4 @@
-"""Owns what becomes of one picture on its way into a record: decoded, checked, fitted, encoded; labels follow."""
+"""Conversion of one source image for its record: decode, check, fit, encode; labels follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the processes that a creation works with: none of them outlives the process that started it."""
+"""Process pool of a dataset creation; no process outlives its parent."""
 
 from __future__ import annotations
 

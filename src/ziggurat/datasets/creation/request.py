@@ -1,4 +1,4 @@
-"""Owns what a data set is asked to become, in plain values, and how whoever asked is told of the progress."""
+"""Request for a dataset creation as plain values, and the interface for progress reports and stop requests."""
 
 from __future__ import annotations
 

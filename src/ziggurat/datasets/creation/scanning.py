@@ -1,4 +1,4 @@
-"""Owns the first stage: a source is walked through once, and what is in it goes into a catalogue on disk."""
+"""First stage of dataset creation: one walk through the source, with its content written to a catalog on disk."""
 
 from __future__ import annotations
 

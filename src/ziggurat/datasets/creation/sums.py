@@ -1,4 +1,4 @@
-"""Owns the sums behind the mean of pictures: whole numbers, so that the order of adding changes nothing."""
+"""Integer sums for the mean image, so that the order of addition does not change the result."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns writing a data set in the formats of others; one module a format."""
+"""Exporters of datasets to third-party formats; one module per format."""

@@ -1,4 +1,4 @@
-"""Owns writing a data set as a folder for each split, with a folder for each class in it."""
+"""Export to class folders: a folder for each split, with a folder for each class in it."""
 
 from __future__ import annotations
 

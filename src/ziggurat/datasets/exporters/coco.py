@@ -1,4 +1,4 @@
-"""Owns writing a data set as COCO: ``instances_<split>.json`` beside the pictures."""
+"""Export to COCO: ``instances_<split>.json`` beside the images."""
 
 from __future__ import annotations
 

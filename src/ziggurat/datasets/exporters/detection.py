@@ -1,4 +1,4 @@
-"""Owns what the exporters of detection formats share: the new folder, where pictures go, and what could not be held."""
+"""Shared parts of the detection exporters: the new folder, image paths, and what the format cannot hold."""
 
 from __future__ import annotations
 

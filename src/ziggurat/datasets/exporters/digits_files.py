@@ -1,4 +1,4 @@
-"""Owns the files of a DIGITS data set that its LMDB and HDF5 forms share: mean picture, names of classes, shapes."""
+"""Files that the LMDB and HDF5 exports for DIGITS share: mean image, class names, image shape."""
 
 from __future__ import annotations
 

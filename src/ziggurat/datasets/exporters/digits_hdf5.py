@@ -1,4 +1,4 @@
-"""Owns writing a classification data set as DIGITS did: HDF5 files with ``data`` and ``label``."""
+"""Export of a classification dataset in the layout of DIGITS: HDF5 files with ``data`` and ``label``."""
 
 from __future__ import annotations
 

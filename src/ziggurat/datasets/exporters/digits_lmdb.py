@@ -1,4 +1,4 @@
-"""Owns writing a classification data set as DIGITS did: LMDB stores of Caffe's ``Datum``."""
+"""Export of a classification dataset in the layout of DIGITS: LMDB stores of Caffe's ``Datum``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing pictures and classes as the idx files of MNIST."""
+"""Export of images and classes to the idx files of MNIST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing pictures with the pictures that a network shall make of them, and lists of which belong together."""
+"""Export of input and target images for image-to-image tasks, with lists of the pairs."""
 
 from __future__ import annotations
 

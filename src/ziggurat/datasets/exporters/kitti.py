@@ -1,4 +1,4 @@
-"""Owns writing a data set as KITTI: ``image_2`` and ``label_2`` for each split, and ``classes.txt``."""
+"""Export to KITTI: ``image_2`` and ``label_2`` for each split, and ``classes.txt``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing a segmentation data set as pictures, masks of class numbers, and lists of which belong together."""
+"""Export of a segmentation dataset: images, masks of class numbers, and lists of the pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what an export says of itself: what was written, and what the format could not hold."""
+"""Export report: what was written, and what the format cannot hold."""
 
 from __future__ import annotations
 

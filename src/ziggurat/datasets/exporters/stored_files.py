@@ -1,4 +1,4 @@
-"""Owns what the exporters of pictures share: which kinds they take, names of files, their bytes, and what was lost."""
+"""Shared parts of the image exporters: supported dataset kinds, file names, file content, and losses."""
 
 from __future__ import annotations
 

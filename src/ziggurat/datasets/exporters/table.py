@@ -1,4 +1,4 @@
-"""Owns writing tables as CSV, TSV or Parquet: a file for each split, and ``columns.json`` beside them."""
+"""Export of tables to CSV, TSV or Parquet: a file for each split, and ``columns.json`` beside them."""
 
 from __future__ import annotations
 

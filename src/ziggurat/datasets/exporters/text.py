@@ -1,4 +1,4 @@
-"""Owns writing labelled texts as CSV, TSV or JSON lines: a file for each split, and ``columns.json`` beside them."""
+"""Export of labeled texts to CSV, TSV or JSON lines: a file for each split, and ``columns.json`` beside them."""
 
 from __future__ import annotations
 

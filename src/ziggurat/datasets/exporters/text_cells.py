@@ -1,4 +1,4 @@
-"""Owns writing rows of cells as text that reads back as exactly the same cells, into a folder that was empty."""
+"""Lossless writer for rows of cells as text, into an empty folder; reading gives exactly the same cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing a data set as lists: a text file for each split, with a path and a label in each line."""
+"""Export to text lists: a file for each split, with a path and a label on each line."""
 
 from __future__ import annotations
 

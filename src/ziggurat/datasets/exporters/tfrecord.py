@@ -1,4 +1,4 @@
-"""Owns writing a data set as TFRecord shards of ``tf.train.Example``, which TensorFlow's tools read."""
+"""Export to TFRecord shards of ``tf.train.Example``, readable by TensorFlow's tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing a data set as Pascal VOC: ``JPEGImages``, ``Annotations``, ``ImageSets/Main`` and ``classes.txt``."""
+"""Export to Pascal VOC: ``JPEGImages``, ``Annotations``, ``ImageSets/Main`` and ``classes.txt``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing a data set of masks as Pascal VOC: pictures, ``SegmentationClass`` and ``ImageSets/Segmentation``."""
+"""Export of a segmentation dataset to Pascal VOC: images, ``SegmentationClass`` and ``ImageSets/Segmentation``."""
 
 from __future__ import annotations
 

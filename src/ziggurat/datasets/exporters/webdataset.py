@@ -1,4 +1,4 @@
-"""Owns writing a data set as WebDataset: plain tar shards with the files of each sample next to each other."""
+"""Export to WebDataset: plain tar shards with the files of each sample next to each other."""
 
 from __future__ import annotations
 

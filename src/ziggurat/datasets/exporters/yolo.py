@@ -1,4 +1,4 @@
-"""Owns writing a data set as YOLO: ``images/<split>``, ``labels/<split>`` and ``data.yaml``."""
+"""Export to YOLO: ``images/<split>``, ``labels/<split>`` and ``data.yaml``."""
 
 from __future__ import annotations
 

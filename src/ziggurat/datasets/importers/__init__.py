@@ -1,1 +1,1 @@
-"""Owns reading data sets in the formats of others; one module a format."""
+"""Importers of datasets from third-party formats; one module per format."""

@@ -1,4 +1,4 @@
-"""Owns reading folders of NumPy files: one sample a file, ``.npy`` for one array and ``.npz`` for several."""
+"""Importer for folders of NumPy files: one sample per file, ``.npy`` for one array and ``.npz`` for several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns recognising class folders, without taking for classes what other formats name their folders."""
+"""Recognition of class folders, as distinct from the data folders of other formats."""
 
 from __future__ import annotations
 

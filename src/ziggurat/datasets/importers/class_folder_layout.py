@@ -1,4 +1,4 @@
-"""Owns where the class folders of a source are: below folders of splits, or at once."""
+"""Location of the class folders in a source: below split folders, or at the top level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns which pictures of a class come, and in which order: those of an export as they were, or some by chance."""
+"""Selection and order of the images of a class: as listed by an export, or a random subset."""
 
 from __future__ import annotations
 

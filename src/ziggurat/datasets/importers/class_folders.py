@@ -1,4 +1,4 @@
-"""Owns reading pictures in folders that are named after their classes, with or without folders of splits above."""
+"""Importer for images in class folders, with or without split folders above them."""
 
 from __future__ import annotations
 

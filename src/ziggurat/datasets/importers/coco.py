@@ -1,7 +1,7 @@
-"""Owns reading data sets in the form of COCO: JSON files with pictures, categories and annotations.
+"""Importer for COCO datasets: JSON files with images, categories and annotations.
 
-Each JSON file is read once, piece by piece; its pictures and annotations wait in a temporary file, and memory holds a
-few numbers for each of them.
+The importer streams each JSON file once. Images and annotations go to a temporary file; memory holds a few numbers
+for each of them.
 
 Reference: T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014.
 """

@@ -1,4 +1,4 @@
-"""Owns the numbers of COCO's categories: ids with gaps, of several files, become class numbers from 0."""
+"""Mapping of COCO category ids, with gaps and from several files, to class numbers from 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns finding the files of a COCO data set: JSON files, the split that each means, and the pictures that it names."""
+"""File discovery for COCO datasets: JSON files, the split of each, and the images that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading large JSON files piece by piece: the elements of the lists at the top, one after the other."""
+"""Streaming reader for large JSON files: the elements of the top-level lists, one after the other."""
 
 from __future__ import annotations
 

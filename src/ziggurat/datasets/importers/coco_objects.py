@@ -1,4 +1,4 @@
-"""Owns turning one annotation of a COCO file into an object: its box, outlines and run lengths."""
+"""Conversion of one COCO annotation to an object: box, outlines and run-length encoding."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Owns what the importers of detection formats share: checking boxes, and the numbers of classes.
+"""Shared parts of the detection importers: box checks and class numbering.
 
-The label files of some formats give names of classes, and their numbers are known when every file was read. Such a scan
-puts the names into its labels; ``NamedScan`` keeps what was found in a temporary file and numbers it at the end, so
-that label files are read once and memory does not grow with them.
+The label files of some formats contain class names, and the class numbers are known only after every file is read.
+Such a scan puts the names into its labels. ``NamedScan`` stores the results in a temporary file and numbers the
+classes at the end, so that label files are read once and memory does not grow with them.
 """
 
 from __future__ import annotations

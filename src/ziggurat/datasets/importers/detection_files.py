@@ -1,4 +1,4 @@
-"""Owns what the importers of detection formats share about files: splits by name, walking, pairs of names, texts."""
+"""File helpers of the detection importers: split names, folder walks, image and label pairs, text files."""
 
 from __future__ import annotations
 

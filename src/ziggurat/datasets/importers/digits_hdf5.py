@@ -1,4 +1,4 @@
-"""Owns reading the HDF5 files that DIGITS and Caffe made: ``data`` (N, C, H, W) float32, RGB, and ``label``."""
+"""Importer for the HDF5 files of DIGITS and Caffe: ``data`` (N, C, H, W) float32, RGB, and ``label``."""
 
 from __future__ import annotations
 

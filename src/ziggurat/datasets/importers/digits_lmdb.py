@@ -1,4 +1,4 @@
-"""Owns reading the LMDB stores that DIGITS and Caffe made: pictures with classes, or arrays with arrays as labels."""
+"""Importer for the LMDB stores of DIGITS and Caffe: images with classes, or arrays with arrays as labels."""
 
 from __future__ import annotations
 

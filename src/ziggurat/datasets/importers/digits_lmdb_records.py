@@ -1,4 +1,4 @@
-"""Owns the records of DIGITS's and Caffe's LMDB stores: walking through them, and what a ``Datum`` holds."""
+"""Records of the LMDB stores of DIGITS and Caffe: iteration, and decoding of a ``Datum``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns the lists of keys that an export leaves beside its pictures, where files could not have the names of samples.
+"""Key lists that an export writes beside its images when file names cannot equal the sample keys.
 
 Such a list has one line for each file, in the order of the samples: a JSON list of the file's path and the key. It is
-read line by line. Whoever deletes or adds pictures of an export may leave it as it is.
+read line by line. It stays valid when images of the export are deleted or added.
 """
 
 from __future__ import annotations

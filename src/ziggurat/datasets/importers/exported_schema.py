@@ -1,4 +1,4 @@
-"""Owns the file that an export leaves for our own importers: what the format itself cannot say of its samples."""
+"""Schema file that an export writes for the importers of Ziggurat: properties that the format itself cannot hold."""
 
 from __future__ import annotations
 

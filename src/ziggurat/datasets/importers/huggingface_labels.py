@@ -1,4 +1,4 @@
-"""Owns what the columns of a metadata file mean, and turning a row into a label."""
+"""Meaning of the columns in a metadata file, and conversion of rows to labels."""
 
 from __future__ import annotations
 

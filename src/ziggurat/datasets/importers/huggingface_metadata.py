@@ -1,4 +1,4 @@
-"""Owns the rows of a metadata file beside pictures: CSV, JSON lines or Parquet, read a few at a time."""
+"""Metadata files beside images: CSV, JSON lines or Parquet, read a few rows at a time."""
 
 from __future__ import annotations
 

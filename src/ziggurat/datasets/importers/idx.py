@@ -1,4 +1,4 @@
-"""Owns reading the files of MNIST and its like: pictures in one idx file, their classes in another."""
+"""Importer for MNIST-style idx files: images in one file, their classes in another."""
 
 from __future__ import annotations
 

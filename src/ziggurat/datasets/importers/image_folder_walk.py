@@ -1,7 +1,7 @@
-"""Owns walking through folders of pictures: in the same order every time, a folder at a time, opening nothing.
+"""Walk through image folders in a stable order, one folder at a time, without opening files.
 
-Files come before folders, both sorted by name. Names that start with a dot are left out. A link to a folder is entered
-once, and never where the folder is above it.
+Files come before folders, both sorted by name. Names that start with a dot are excluded. A linked folder is entered
+once, and never if it contains the link.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns reading pictures with those that a network shall make of them: two folders, a list, or one folder."""
+"""Importer for image-to-image tasks: input and target images from two folders, a list, or one folder."""
 
 from __future__ import annotations
 

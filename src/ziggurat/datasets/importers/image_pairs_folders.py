@@ -1,6 +1,6 @@
-"""Owns finding files that belong together: two folders with the same names in them, walked side by side.
+"""Matching of paired files: two folders with the same file names, walked in parallel.
 
-Only the names of one folder at a time are held, so that a million pairs cost no memory.
+Memory holds the names of one folder at a time, so that a million pairs need no more memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns reading text lists: one sample a line, in any usual encoding, without holding the list in memory."""
+"""Reader for text lists: one sample per line, UTF-8, UTF-16 or Latin-1, streamed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns reading data sets in the form of KITTI: a text file of 15 columns for each picture.
+"""Importer for KITTI datasets: a text file of 15 columns for each image.
 
-Reference: A. Geiger, P. Lenz, R. Urtasun, "Are we ready for Autonomous Driving? The KITTI Vision Benchmark Suite", CVPR
-2012.
+Reference: A. Geiger, P. Lenz, R. Urtasun, "Are we ready for Autonomous Driving? The KITTI Vision Benchmark Suite",
+CVPR 2012.
 """
 
 from __future__ import annotations

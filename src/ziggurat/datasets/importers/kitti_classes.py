@@ -1,4 +1,4 @@
-"""Owns which class a type of KITTI is: by names that are found, by a list, by a mapping, or numbered as DIGITS did."""
+"""Mapping of KITTI types to classes: by the names in the files, by a list, by a mapping, or numbered as in DIGITS."""
 
 from __future__ import annotations
 

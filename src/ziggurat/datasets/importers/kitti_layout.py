@@ -1,4 +1,4 @@
-"""Owns the folders of a KITTI data set, and the lines of its label files."""
+"""Folder layout of KITTI datasets, and a parser for the lines of label files."""
 
 from __future__ import annotations
 

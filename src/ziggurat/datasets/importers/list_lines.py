@@ -1,4 +1,4 @@
-"""Owns the lines of a text list: a path and what is said of the picture, read whatever wrote the file."""
+"""Parser for the lines of a text list: an image path and its label, independent of the tool that wrote the list."""
 
 from __future__ import annotations
 

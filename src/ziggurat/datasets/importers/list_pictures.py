@@ -1,4 +1,4 @@
-"""Owns where the pictures of a list are: below a folder, anywhere on this machine, or on the web."""
+"""Location of the images in a list: below a folder, anywhere on this machine, or on the web."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading pictures with masks: folders with the same names, or lists of pairs, and any way to draw a mask."""
+"""Importer for images with masks: folders with the same file names or lists of pairs, and any mask encoding."""
 
 from __future__ import annotations
 

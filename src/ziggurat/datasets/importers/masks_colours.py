@@ -1,4 +1,4 @@
-"""Owns the colours of classes in masks: the files that list them, and the way from colours to class numbers."""
+"""Class colors in masks: the files that list them, and the conversion of colors to class numbers."""
 
 from __future__ import annotations
 

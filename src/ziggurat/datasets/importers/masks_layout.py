@@ -1,4 +1,4 @@
-"""Owns where masks, their lists, the names of their classes and their colours stand in a source."""
+"""Location of masks, their lists, class names and class colors in a source."""
 
 from __future__ import annotations
 

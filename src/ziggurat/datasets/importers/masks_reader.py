@@ -1,8 +1,8 @@
-"""Owns reading masks: whatever they are drawn with, what comes out is a PNG of class numbers.
+"""Mask reader: any mask encoding in, a PNG of class numbers out.
 
-Class numbers come from grey values (``index``), from the numbers of a PNG's palette (``palette``), from colours by a
-map (``rgb``), or from light and dark (``binary``: 0 below 128, else 1). ``auto`` looks at each mask: colours count by
-the map, where there is one, a palette by its numbers, and grey by its values.
+Class numbers come from grayscale values (``index``), from the palette indices of a PNG (``palette``), from colors by
+a map (``rgb``), or from brightness (``binary``: 0 below 128, else 1). ``auto`` inspects each mask: colors use the
+map, if there is one; a palette uses its indices; grayscale uses its values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns files of the idx format as arrays: mapped where they are plain, held in memory where they are compressed."""
+"""Arrays in idx files: memory-mapped if uncompressed, loaded into memory if compressed."""
 
 from __future__ import annotations
 

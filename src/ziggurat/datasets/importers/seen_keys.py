@@ -1,4 +1,4 @@
-"""Owns noticing that a key comes twice, in 16 to 32 bytes for each key."""
+"""Detection of duplicate keys, in 16 to 32 bytes per key."""
 
 from __future__ import annotations
 

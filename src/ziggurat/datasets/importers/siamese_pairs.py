@@ -1,4 +1,4 @@
-"""Owns reading pairs of pictures that show the same or not: from a list, or made of a folder for each class."""
+"""Importer for pairs of images of the same or different classes: from a list, or generated from class folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading tables, from CSV, TSV and Parquet files: a sample is a row, one column is what is to be predicted."""
+"""Importer for tables in CSV, TSV and Parquet files: a sample is a row, and one column is the target."""
 
 from __future__ import annotations
 

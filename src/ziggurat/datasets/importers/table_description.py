@@ -1,4 +1,4 @@
-"""Owns ``columns.json``: what a table in a text file cannot say of itself; exports write it, imports read it."""
+"""``columns.json``: properties that a table in a text file cannot hold; written by exporters, read by importers."""
 
 from __future__ import annotations
 

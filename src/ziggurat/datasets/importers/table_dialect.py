@@ -1,4 +1,4 @@
-"""Owns how a table is written in a text file: delimiter, quotes, comments, decimals, header; guessed from its head."""
+"""Dialect of a table in a text file: delimiter, quotes, comments, decimals, header; guessed from the first rows."""
 
 from __future__ import annotations
 

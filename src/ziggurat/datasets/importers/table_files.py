@@ -1,4 +1,4 @@
-"""Owns which files a table has, one or one for each split, and reading their rows as they are written."""
+"""Files of a table, one in all or one for each split, and a reader for their raw rows."""
 
 from __future__ import annotations
 

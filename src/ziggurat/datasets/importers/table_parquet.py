@@ -1,4 +1,4 @@
-"""Owns reading a Parquet file as a table, some rows at a time."""
+"""Reader for Parquet files as tables, a few rows at a time."""
 
 from __future__ import annotations
 

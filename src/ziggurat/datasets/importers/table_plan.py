@@ -1,4 +1,4 @@
-"""Owns the plan of a table: the target and why it is that, the types of columns, and how cells become values."""
+"""Import plan of a table: the target and the reason for it, column types, and conversion of cells to values."""
 
 from __future__ import annotations
 

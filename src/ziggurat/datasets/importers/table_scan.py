@@ -1,4 +1,4 @@
-"""Owns the walk through a table: once to learn what its columns hold, once more to yield its rows as samples."""
+"""Two-pass scan of a table: the first pass profiles the columns, the second yields the rows as samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the first rows of a table give away, to tell tables from lists of pictures and from labelled texts."""
+"""Features of the first rows that distinguish tables from image lists and from labeled texts."""
 
 from __future__ import annotations
 

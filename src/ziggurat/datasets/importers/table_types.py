@@ -1,4 +1,4 @@
-"""Owns the type of a table's column, found in one pass over all of its cells in memory that does not grow with them."""
+"""Type inference for table columns, in one pass over all cells with constant memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading labelled texts: rows of a table, a file for each class, or a folder for each class."""
+"""Importer for labeled texts: rows of a table, a file for each class, or a folder for each class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns finding out how the letters of a text file are encoded: UTF-8, UTF-16 with its mark, or else Latin-1."""
+"""Detection of text encodings: UTF-8, UTF-16 with a byte-order mark, or else Latin-1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns labelled texts in files: a file for each class with a text a line, or a folder for each with a text a file."""
+"""Labeled texts in files: per class, either one file with a text per line or one folder with a text per file."""
 
 from __future__ import annotations
 

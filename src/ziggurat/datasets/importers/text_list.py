@@ -1,4 +1,4 @@
-"""Owns reading lists of pictures: text files with a path and a class, or values to be predicted, in each line."""
+"""Importer for image lists: text files with a path and a class, or values to predict, on each line."""
 
 from __future__ import annotations
 

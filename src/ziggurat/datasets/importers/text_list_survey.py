@@ -1,4 +1,4 @@
-"""Owns the first look through the lines of a list: what its labels are, and which class has which number."""
+"""First pass over the lines of a list: the type of the labels, and the number of each class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns labelled texts in rows, of a table or of JSON lines: a column holds the texts, another one their classes."""
+"""Labeled texts in rows of a table or of JSON lines: one column holds the texts, another the classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading TFRecord files of ``tf.train.Example`` messages, without TensorFlow."""
+"""Importer for TFRecord files of ``tf.train.Example`` messages, without TensorFlow."""
 
 from __future__ import annotations
 

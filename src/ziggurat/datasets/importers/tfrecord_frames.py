@@ -1,7 +1,7 @@
-"""Owns the frames of TFRecord files: walking through them, reading one at its place, and writing them.
+"""Frames of TFRecord files: sequential reading, random access by offset, and writing.
 
-A frame is the length (uint64, little-endian), its masked CRC-32C, the content, and the content's masked CRC-32C. Unlike
-the stores of ``ziggurat.records``, files here come from others and have no side file.
+A frame is the length (uint64, little-endian), its masked CRC-32C, the content, and the content's masked CRC-32C.
+Unlike the stores of ``ziggurat.records``, these files come from third parties and have no side file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Owns what the features of an ``Example`` mean: pictures, classes, boxes, and what our own exporter adds.
+"""Meaning of the features of an ``Example``: images, classes, boxes, and additions of Ziggurat's exporter.
 
-The names are those that TensorFlow's tools have written since 2015: ``image/encoded``, ``image/class/label`` and
+TensorFlow's tools have written these names since 2015: ``image/encoded``, ``image/class/label`` and
 ``image/class/text`` for classes, ``image/object/bbox/*`` (from 0 to 1) and ``image/object/class/*`` for objects, and
-``image/segmentation/class/encoded`` for masks. Our exporter also writes ``ziggurat/key`` and ``ziggurat/label`` (JSON),
-because floats of 32 bits between 0 and 1 do not hold pixels exactly.
+``image/segmentation/class/encoded`` for masks. Ziggurat's exporter also writes ``ziggurat/key`` and
+``ziggurat/label`` (JSON), because 32-bit floats between 0 and 1 do not represent pixel coordinates exactly.
 """
 
 from __future__ import annotations

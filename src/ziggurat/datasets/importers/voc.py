@@ -1,7 +1,7 @@
-"""Owns reading data sets in the form of Pascal VOC: an XML file for each picture, lists of splits, PNG masks.
+"""Importer for Pascal VOC datasets: an XML file for each image, split lists, PNG masks.
 
-Boxes keep the numbers that are written: most tools write the edges, from 0. The first VOC files numbered pixels from 1
-and gave the last one inside; for those, ``one_based`` makes (xmin, ymin, xmax, ymax) the box (xmin - 1, ymin - 1, xmax,
+Boxes keep the numbers in the file: most tools write the edges, from 0. The first VOC files numbered pixels from 1 and
+included the last one; for those, ``one_based`` turns (xmin, ymin, xmax, ymax) into the box (xmin - 1, ymin - 1, xmax,
 ymax).
 
 Reference: M. Everingham et al., "The Pascal Visual Object Classes (VOC) Challenge", IJCV 88, 2010.

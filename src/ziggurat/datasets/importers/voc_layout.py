@@ -1,4 +1,4 @@
-"""Owns the folders of a Pascal VOC data set: where its XML files, pictures, masks and lists of splits are."""
+"""Folder layout of Pascal VOC datasets: XML files, images, masks and split lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the masks of a Pascal VOC data set: ``SegmentationClass``, its palette, and ``ImageSets/Segmentation``."""
+"""Masks of Pascal VOC datasets: ``SegmentationClass``, its palette, and ``ImageSets/Segmentation``."""
 
 from __future__ import annotations
 

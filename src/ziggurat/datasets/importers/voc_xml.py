@@ -1,4 +1,4 @@
-"""Owns reading one XML file of Pascal VOC: the size of the picture and its objects, every field of theirs."""
+"""Reader for one Pascal VOC XML file: the image size, and the objects with all their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading WebDataset shards in place: nothing is unpacked, and samples are read in any order."""
+"""Importer for WebDataset shards, read in place: nothing is unpacked, and samples are read in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the members of a WebDataset's samples mean: which are parts of the record, and which say its label."""
+"""Meaning of the members of a WebDataset sample: the parts of the record, and the label."""
 
 from __future__ import annotations
 

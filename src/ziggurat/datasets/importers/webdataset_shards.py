@@ -1,7 +1,7 @@
-"""Owns walking through the shards of a WebDataset: tar files whose members belong together by their names.
+"""Iteration over WebDataset shards: tar files whose members form samples by their names.
 
-What stands before the first dot of a member's file name is the sample's name, the rest says what it is: ``7.jpg`` and
-``7.cls`` are one sample. Members of a sample stand next to each other, so that a shard is read from front to back.
+The part of a member's file name before the first dot is the sample's name; the rest is the type: ``7.jpg`` and
+``7.cls`` are one sample. Members of a sample are adjacent, so that a shard is read sequentially.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns reading data sets in the form of YOLO: a text file for each picture, with boxes or outlines relative to it."""
+"""Importer for YOLO datasets: a text file for each image, with boxes or outlines relative to the image size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the folders of a YOLO data set: where the pictures of each split are, and the labels that belong to them."""
+"""Folder layout of YOLO datasets: the images of each split, and their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the lines of YOLO's label files: boxes and outlines relative to the picture, whose size its header tells."""
+"""Lines of YOLO label files: boxes and outlines relative to the image size, which comes from the image header."""
 
 from __future__ import annotations
 

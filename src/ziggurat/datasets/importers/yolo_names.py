@@ -1,4 +1,4 @@
-"""Owns what a YOLO data set says of itself in a YAML file: names of classes, and the pictures of each split."""
+"""Description of a YOLO dataset in its YAML file: class names, and the images of each split."""
 
 from __future__ import annotations
 

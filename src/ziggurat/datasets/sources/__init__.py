@@ -1,4 +1,4 @@
-"""Owns bringing sources here: folders, archives and remote places become folders that an importer can read."""
+"""Retrieval of sources: local folders, archives and remote sources become folders that an importer can read."""
 
 from ziggurat.datasets.sources.limits import SourceLimits
 from ziggurat.datasets.sources.opening import came_from_outside, check_offered, is_remote, open_source

@@ -1,7 +1,7 @@
-"""Owns unpacking archives that strangers made: each member is checked, and nothing is written outside the folder.
+"""Safe extraction of untrusted archives: each member is checked, and nothing is written outside the folder.
 
-Files come first. Links are made when all files are there, so that nothing is ever written through a link, and each must
-lead to somewhere in the folder. One bad member refuses the whole archive.
+Files are extracted first. Links are created after all files, so that nothing is ever written through a link; each
+link must point into the folder. One invalid member rejects the whole archive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns reading the page that a web server makes for a folder without one of its own, as Apache and nginx do."""
+"""Parser for the directory listings that web servers such as Apache and nginx generate."""
 
 from __future__ import annotations
 

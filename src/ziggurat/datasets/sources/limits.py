@@ -1,4 +1,4 @@
-"""Owns how much a source may bring, and counting it while it comes."""
+"""Size limits of a source, and a meter that enforces them during the transfer."""
 
 from __future__ import annotations
 

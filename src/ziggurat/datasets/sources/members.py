@@ -1,4 +1,4 @@
-"""Owns what a member of an archive is, whatever the archive's format."""
+"""Archive member, independent of the archive format."""
 
 from __future__ import annotations
 

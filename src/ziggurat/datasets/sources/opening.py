@@ -1,4 +1,4 @@
-"""Owns opening a source by what a person wrote: a folder, a file, an archive, or an address of somewhere else."""
+"""Opening of a source from user input: a folder, a file, an archive, or a remote address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the folders of a cache: each is there whole or not at all, and only one process fills it."""
+"""Cache folders: each is complete or absent, and only one process fills it."""
 
 from __future__ import annotations
 

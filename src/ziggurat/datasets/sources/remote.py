@@ -1,4 +1,4 @@
-"""Owns copying a remote place into the cache: listed first, copied file by file, and going on where it was cut off."""
+"""Copy of a remote source into the cache: listed first, copied file by file, and resumed after an interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns keeping secrets out of what is written down or shown: user names, passwords and tokens in URIs."""
+"""Redaction of secrets in stored or displayed text: user names, passwords and tokens in URIs."""
 
 from __future__ import annotations
 

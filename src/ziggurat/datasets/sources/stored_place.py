@@ -1,4 +1,4 @@
-"""Owns remote places of object stores and other file systems that fsspec reaches, such as ``s3://``."""
+"""Remote sources in object stores and other file systems that fsspec supports, such as ``s3://``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading the members of a tar archive as a stream, whatever it is compressed with."""
+"""Streaming reader for the members of a tar archive, with any compression."""
 
 from __future__ import annotations
 

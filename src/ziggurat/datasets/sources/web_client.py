@@ -1,7 +1,7 @@
-"""Owns asking servers of the web: nothing but the web is opened, and for others only what they may ask for.
+"""HTTP client for sources: HTTP and HTTPS only, and an address allowlist when it fetches for other users.
 
-A person on their own machine may ask for every address. A worker of a studio fetches for others: it is told once which
-addresses these may name (``limit_addresses``), and no connection goes anywhere else, also not after a redirect.
+A user on their own machine may fetch any address. A worker of a studio fetches for other users: ``limit_addresses``
+sets once which addresses they may name, and no connection goes anywhere else, even after a redirect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns remote places of the web: folders that a server lists as pages, and single files."""
+"""Remote sources on the web: folders with a server-generated listing, and single files."""
 
 from __future__ import annotations
 

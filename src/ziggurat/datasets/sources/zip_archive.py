@@ -1,4 +1,4 @@
-"""Owns reading the members of a zip archive."""
+"""Reader for the members of a zip archive."""
 
 from __future__ import annotations
 

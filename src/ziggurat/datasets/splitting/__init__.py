@@ -1,4 +1,4 @@
-"""Owns how samples are divided into training, validation and test, and how a split that leaks is found out."""
+"""Division of samples into training, validation and test splits, and detection of leaks between them."""
 
 from ziggurat.datasets.splitting.assign import Assignment, assign_splits
 from ziggurat.datasets.splitting.leaks import LeakPair, LeakReport, find_leaks

@@ -1,4 +1,4 @@
-"""Owns the assignment of a catalogue's samples to splits by a rule."""
+"""Assignment of a catalog's samples to splits by a rule."""
 
 from __future__ import annotations
 

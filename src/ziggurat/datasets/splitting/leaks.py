@@ -1,4 +1,4 @@
-"""Owns the search for leaks: samples of validation and test that training knows already."""
+"""Detection of leaks: validation and test samples with a near duplicate or a member of their group in training."""
 
 from __future__ import annotations
 

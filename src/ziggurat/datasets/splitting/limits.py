@@ -1,4 +1,4 @@
-"""Owns the limits of classes: small ones are left out, of large ones some samples are chosen."""
+"""Class-size limits: small classes are excluded, large ones are subsampled."""
 
 from __future__ import annotations
 

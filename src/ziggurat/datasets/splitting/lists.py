@@ -1,4 +1,4 @@
-"""Owns splits by text files that name the samples of each."""
+"""Splits from text files that name the samples of each split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the rule by which samples are divided into splits, as plain values."""
+"""Split rule as plain values."""
 
 from __future__ import annotations
 

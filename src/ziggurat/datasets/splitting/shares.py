@@ -1,4 +1,4 @@
-"""Owns exact shares: how many samples of each class go to each split, and which."""
+"""Exact stratified split: the number of samples of each class in each split, and their random choice."""
 
 from __future__ import annotations
 

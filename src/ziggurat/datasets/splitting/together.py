@@ -1,4 +1,4 @@
-"""Owns the division of units that must not be torn apart: shares as near as whole units permit."""
+"""Group-aware stratified split: indivisible units, with shares as close as whole units permit."""
 
 from __future__ import annotations
 

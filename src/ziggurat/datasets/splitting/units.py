@@ -1,4 +1,4 @@
-"""Owns what belongs together: the unit of each sample, by its group, the stem of its name, or its cluster."""
+"""Units of samples that must stay in one split: by group, by the stem of the name, or by cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the numbers that describe a data set: its splits, classes, pictures, objects, masks, columns and texts."""
+"""Dataset statistics: splits, classes, images, objects, masks, columns and texts."""
 
 from ziggurat.datasets.statistics.collect import statistics_of
 from ziggurat.datasets.statistics.model import (

@@ -1,4 +1,4 @@
-"""Owns which samples are looked at where looking at all of them would take too long, and reading them."""
+"""Random subset of samples for statistics that would take too long on all of them, and a reader for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns collecting the statistics of a data set or of a scan: what the catalogue knows of all, the rest of a choice."""
+"""Collection of the statistics of a dataset or a scan: catalog columns for all samples, the rest from a subset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the form of a data set's statistics: plain values, ready for a chart, a table in a terminal, or JSON."""
+"""Data model of dataset statistics: plain values, ready for a chart, a table in a terminal, or JSON."""
 
 from __future__ import annotations
 

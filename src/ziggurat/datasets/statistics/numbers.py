@@ -1,4 +1,4 @@
-"""Owns describing numbers: mean, spread, quantiles, and a histogram with bins that suit them."""
+"""Summary of numbers: mean, spread, quantiles, and a histogram with suitable bins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the statistics of what is marked in pictures: boxes of objects, and the classes of a mask's pixels."""
+"""Statistics of annotations in images: boxes of objects, and the classes of mask pixels."""
 
 from __future__ import annotations
 

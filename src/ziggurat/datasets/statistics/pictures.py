@@ -1,4 +1,4 @@
-"""Owns the statistics of pictures' sizes."""
+"""Statistics of image sizes."""
 
 from __future__ import annotations
 

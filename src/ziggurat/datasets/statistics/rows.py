@@ -1,4 +1,4 @@
-"""Owns the statistics of what is no picture: columns of a table, texts, and numbers that are to be predicted."""
+"""Statistics of non-image data: table columns, texts, and numeric regression targets."""
 
 from __future__ import annotations
 

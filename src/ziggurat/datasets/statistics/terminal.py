@@ -1,4 +1,4 @@
-"""Owns showing the statistics of a data set in a terminal."""
+"""Terminal output of dataset statistics."""
 
 from __future__ import annotations
 

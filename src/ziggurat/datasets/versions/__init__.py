@@ -1,4 +1,4 @@
-"""Owns versions of data sets: a data set never changes, and every change makes a new one that shares its records."""
+"""Dataset versions: a dataset is immutable, and every change makes a new one that shares its records."""
 
 from ziggurat.datasets.versions.changes import (
     Change,

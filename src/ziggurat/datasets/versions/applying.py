@@ -1,4 +1,4 @@
-"""Owns what each change does to a draft, and the sentence that the manifest keeps of it."""
+"""Effect of each change on a draft, and the sentence that the manifest records for it."""
 
 from __future__ import annotations
 

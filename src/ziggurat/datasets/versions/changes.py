@@ -1,8 +1,8 @@
-"""Owns the changes that make a new version of a data set, as plain values.
+"""Changes that make a new version of a dataset, as plain values.
 
-Changes are applied one after the other. Rows and keys always mean the samples of the data sets that a version is made
-of, so that leaving out row 3 does not move row 4. Where several are joined, the rows of a split count on from one to
-the next, and keys are those of the joined set.
+Changes are applied in order. Rows and keys always refer to the samples of the source datasets, so excluding row 3
+does not shift row 4. When several datasets are joined, the rows of a split continue from one dataset to the next, and
+keys are those of the joined dataset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns how the classes in a schema change: names, colours, and whatever else a format keeps for each class."""
+"""Changes to the classes in a schema: names, colors, and any other per-class values that a format stores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns how what a format keeps for each class follows when classes change: lists in a schema's details.
+"""Update of per-class lists in a schema's details when classes change.
 
-Nobody but the importer knows what its details mean, so the form decides: a list with one value a class, at any depth,
-is a list by class number.
+Only the importer knows what its details mean, so the form decides: a list with one value per class, at any depth, is
+treated as a list by class number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Owns a version in the making: which samples it has, in which splits, with which classes and labels.
+"""Draft of a dataset version: its samples, their splits, classes and labels.
 
-A draft costs about 15 bytes a sample, and what the changes themselves say.
+A draft costs about 15 bytes per sample, plus the content of the changes.
 """
 
 from __future__ import annotations

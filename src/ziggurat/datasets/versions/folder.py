@@ -1,7 +1,8 @@
-"""Owns the folder of a version while it is made: under another name until it is whole, with records that are shared.
+"""Folder of a version while it is built: under a temporary name until complete, with shared record files.
 
-A store never changes once it is written, so a version shares the files of the data sets that it is made of: by hard
-links, which cost no space and outlive the other name. Where the file system has none, they are copied.
+A store never changes once it is written, so a version shares the files of its source datasets through hard links.
+They take no space and survive the removal of the other name. On a file system without hard links, the files are
+copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns looking back: the versions that a data set came from, and what differs between two."""
+"""History of a dataset: the versions that it was made from, and the differences between two datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what must fit before data sets become one: kind, classes, columns, pictures, and places of referenced files."""
+"""Compatibility rules for joining datasets: kind, classes, columns, image format, and paths of referenced files."""
 
 from __future__ import annotations
 

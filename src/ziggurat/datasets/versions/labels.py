@@ -1,4 +1,4 @@
-"""Owns what a label may be in each kind of data set, and how it follows when classes get other numbers."""
+"""Label validation for each kind of dataset, and renumbering of labels when class numbers change."""
 
 from __future__ import annotations
 

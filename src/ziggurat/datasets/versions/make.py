@@ -1,4 +1,4 @@
-"""Owns making versions: by changes, by joining data sets, and by adding to one."""
+"""Creation of versions: by changes, by joining datasets, and by appending to one."""
 
 from __future__ import annotations
 

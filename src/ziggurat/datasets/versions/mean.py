@@ -1,4 +1,4 @@
-"""Owns the mean of a version's training pictures: taken from its data sets, and corrected by what came and went."""
+"""Mean training image of a version: from its source datasets, corrected for images added and removed."""
 
 from __future__ import annotations
 

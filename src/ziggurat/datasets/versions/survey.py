@@ -1,4 +1,4 @@
-"""Owns what joined data sets have in common: keys that name several samples, and samples that come more than once."""
+"""Conflicts between joined datasets: keys shared by several samples, and duplicate samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns writing a version: shared stores, what differs from them, the catalogue, the mean, and last the manifest."""
+"""Writing of a version: shared stores, what differs from them, the catalog, the mean, and last the manifest."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns the callbacks of every framework: saving, scheduling, watching, logging and evaluating."""
+"""Callbacks for every framework: checkpointing, scheduling, monitoring, logging and evaluation."""

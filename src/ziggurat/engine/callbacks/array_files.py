@@ -1,4 +1,4 @@
-"""Owns arrays in a file: npz without pickle, under any names, whole or not there."""
+"""Atomic npz files of named arrays: no pickle, any names, complete or absent."""
 
 from __future__ import annotations
 

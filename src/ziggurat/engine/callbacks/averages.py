@@ -1,4 +1,4 @@
-"""Owns averages over steps: exponential ones, and those over a window."""
+"""Averages over steps: exponential moving averages, and means over a window."""
 
 from __future__ import annotations
 

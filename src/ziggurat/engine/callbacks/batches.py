@@ -1,4 +1,4 @@
-"""Owns what callbacks know of a batch: how many samples it has, their keys, its arrays by name."""
+"""Batch inspection for callbacks: number of samples, keys, and arrays by name."""
 
 from __future__ import annotations
 

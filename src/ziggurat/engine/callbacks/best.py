@@ -1,4 +1,4 @@
-"""Owns keeping the best: checkpoints that get a name because a scalar was better than ever before."""
+"""Best-checkpoint callbacks: a checkpoint gets a name when a metric reaches a new best value."""
 
 from __future__ import annotations
 

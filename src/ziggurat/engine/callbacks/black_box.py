@@ -1,4 +1,4 @@
-"""Owns the black box: the last batches before a value was not finite, kept for whoever looks for the reason."""
+"""Black box: the last batches before a value became NaN or infinite, saved for debugging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what every training gets unless it says otherwise: one list of callbacks and one of monitors."""
+"""Default callbacks and monitors of a training run."""
 
 from __future__ import annotations
 

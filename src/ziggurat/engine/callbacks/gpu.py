@@ -1,4 +1,4 @@
-"""Owns watching the GPUs; without one it says so once, and never stops a training."""
+"""GPU utilization and memory tracking; without a GPU it reports that once and never stops training."""
 
 from __future__ import annotations
 

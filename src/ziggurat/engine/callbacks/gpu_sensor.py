@@ -1,4 +1,4 @@
-"""Owns what is asked of NVIDIA's management library, and that its absence is an answer and no error."""
+"""Queries to NVIDIA's management library (NVML); a missing library is a valid answer, not a failure."""
 
 from __future__ import annotations
 

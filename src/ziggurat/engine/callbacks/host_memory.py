@@ -1,4 +1,4 @@
-"""Owns watching the memory of the machine."""
+"""Host memory tracking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the file in which a person sets hyperparameters while it trains; the studio's slider writes it too."""
+"""Hyperparameters read during training from a text file, which users edit and the studio's slider writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what can be set while it trains: a value of the program, or an attribute of any object."""
+"""Hyperparameters that can be set during training: a value of the program, or an attribute of any object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns evaluation while it trains: one pass over another data flow, every sample exactly once."""
+"""Validation during training: one pass over another dataflow, each sample exactly once."""
 
 from __future__ import annotations
 

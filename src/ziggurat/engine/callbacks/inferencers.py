@@ -1,4 +1,4 @@
-"""Owns what is computed over a validation set: each inferencer gathers values of batches and returns scalars."""
+"""Validation metrics: each inferencer accumulates values over batches and returns scalars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the shell that one can open in a living training."""
+"""Interactive shell in a running training process, opened at the end of an epoch."""
 
 from __future__ import annotations
 

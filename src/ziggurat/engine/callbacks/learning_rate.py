@@ -1,4 +1,4 @@
-"""Owns the callback that lets a schedule set the learning rate."""
+"""Learning-rate callback driven by a schedule."""
 
 from __future__ import annotations
 

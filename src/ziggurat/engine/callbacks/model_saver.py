@@ -1,4 +1,4 @@
-"""Owns regular saving: every so often, at the end, when training is stopped; and which checkpoints are kept."""
+"""Regular checkpointing: periodically, at the end, and on stop; and the rules for which checkpoints are kept."""
 
 from __future__ import annotations
 

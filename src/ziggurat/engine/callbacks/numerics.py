@@ -1,4 +1,4 @@
-"""Owns watching for NaN and infinities."""
+"""Checks for NaN and infinite values."""
 
 from __future__ import annotations
 

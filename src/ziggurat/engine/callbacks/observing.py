@@ -1,4 +1,4 @@
-"""Owns how callbacks look at a scalar that others put: its newest value, and a hint where its name is wrong."""
+"""Access to a scalar that other callbacks log: its newest value, and a hint when its name is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the wrappers that decide *when* a callback acts, and the callback made of plain functions."""
+"""Wrappers that decide *when* a callback runs, and a callback made of plain functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the progress bar: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress display: a bar on a terminal, an occasional plain line elsewhere."""
 
 from __future__ import annotations
 

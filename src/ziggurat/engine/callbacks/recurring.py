@@ -1,4 +1,4 @@
-"""Owns the base of callbacks that take their own period: every so many steps or epochs."""
+"""Base of callbacks with their own period: every k steps or epochs."""
 
 from __future__ import annotations
 

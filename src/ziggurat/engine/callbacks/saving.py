@@ -1,8 +1,8 @@
-"""Owns the one place where callbacks save: a checkpoint a moment, however many of them ask for it.
+"""Coordination of checkpoint saves: one checkpoint per boundary, however many callbacks request one.
 
-A saver never saves in its own hook, because others may still have to do their part. At the boundary it first *judges*
-(is this value the best?) and asks for a save; the save comes when all have judged. So the place of a saver in the list
-does not matter, and the saved state of every saver knows of that very save.
+A saver never saves in its own hook, because other callbacks may still have work to do. At the boundary, each saver
+first *judges* (is this value the best?) and requests a save; the save runs after all have judged. So the position of
+a saver in the list does not matter, and the saved state of every saver includes that save.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns sending scalars somewhere by a command, such as a message to a phone; no shell is involved."""
+"""External command that receives scalars, for example to send a phone message; no shell is involved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the callbacks that set hyperparameters: by a list, by a function, and when a scalar stands still."""
+"""Hyperparameter setters: by a list, by a function, and on a metric plateau."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ending a training before its last epoch: because it does not get better, or because time is up."""
+"""Early end of training: when a metric stops improving, or at a given time."""
 
 from __future__ import annotations
 

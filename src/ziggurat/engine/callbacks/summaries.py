@@ -1,13 +1,13 @@
-"""Owns the logging of values: named values of some steps become scalars, and a logging step is known in advance.
+"""Logging of program values: named values of selected steps become scalars.
 
-A framework can fetch a value only with a step, and builds that step once. So a callback *declares* its names before the
-first step and says *before* each step whether it wants them from it.
+A framework can fetch a value only with a step, and builds that step once. So a callback *declares* its names before
+the first step and says *before* each step whether it wants them from it.
 
-A program may say by itself what is worth logging: with a method ``summary_names()`` (values to put as they are), and a
-method ``moving_summary_names()`` (scalars whose moving average is to be put; a sequence, or a mapping to each one's
-decay). Both are optional; a callback made without names asks for them.
+A program may define what to log: with a method ``summary_names()`` (values to log unchanged), and a method
+``moving_summary_names()`` (scalars to log as a moving average; a sequence, or a mapping from name to decay). Both are
+optional; a callback created without names uses them.
 
-What is no number (pictures, histograms) is made once an epoch, of one batch, by a program that ``Summarises``.
+Non-scalar summaries (images, histograms) are made once per epoch, from one batch, by a program that ``Summarises``.
 """
 
 from __future__ import annotations

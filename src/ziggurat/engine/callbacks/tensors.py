@@ -1,4 +1,4 @@
-"""Owns handing the values of steps to a function, or to files."""
+"""Delivery of step values to a function or to files."""
 
 from __future__ import annotations
 

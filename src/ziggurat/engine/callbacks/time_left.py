@@ -1,4 +1,4 @@
-"""Owns the estimate of the time that a training still takes."""
+"""Estimate of the remaining training time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns where the time goes: throughput, step times, and the one sentence that says what to do."""
+"""Performance metrics: throughput, step times, and one sentence that names the bottleneck and what to do."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns the monitors: where numbers, pictures and events go."""
+"""Monitors: the sinks for scalars, images and events."""

@@ -1,4 +1,4 @@
-"""Owns writing in batches: items are taken at once, and a thread writes them a moment later."""
+"""Batched background writer: items are accepted at once, and a thread writes them shortly after."""
 
 from __future__ import annotations
 

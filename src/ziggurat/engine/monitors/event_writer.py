@@ -1,4 +1,4 @@
-"""Owns the monitor that writes ``events.jsonl``: everything that happens, for the studio and for scripts."""
+"""Monitor that writes ``events.jsonl``: all events of a job, for the studio and for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the monitor that writes ``stats.json``: the scalars of each epoch, one JSON object a line."""
+"""Monitor that writes ``stats.json``: the scalars of each epoch, one JSON object per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how callbacks speak to the person who watches: sentences as events, times in words."""
+"""User-facing messages of callbacks: sentences as events, durations as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns numbers in JSON: NaN and infinities, which JSON does not have, are strings there."""
+"""Numbers in JSON: NaN and infinities, which JSON does not have, are encoded as strings."""
 
 from __future__ import annotations
 

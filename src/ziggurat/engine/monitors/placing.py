@@ -1,4 +1,4 @@
-"""Owns where callbacks and monitors keep their files when their maker did not say: in the folder of the job."""
+"""Default paths of callbacks and monitors: without an explicit path, they write to the job folder."""
 
 from __future__ import annotations
 

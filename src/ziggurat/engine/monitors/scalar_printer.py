@@ -1,4 +1,4 @@
-"""Owns the monitor for the terminal: the scalars of each epoch, and what callbacks have to say."""
+"""Terminal monitor: the scalars of each epoch, and the messages of callbacks."""
 
 from __future__ import annotations
 

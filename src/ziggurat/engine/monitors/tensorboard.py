@@ -1,4 +1,4 @@
-"""Owns the monitor that writes for TensorBoard; neither TensorFlow nor TensorBoard need be installed."""
+"""TensorBoard monitor; it needs neither TensorFlow nor TensorBoard."""
 
 from __future__ import annotations
 

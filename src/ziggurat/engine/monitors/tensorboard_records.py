@@ -1,8 +1,8 @@
-"""Owns TensorBoard's event files: their records, byte for byte, without TensorFlow or protocol-buffer libraries.
+"""TensorBoard event files, byte for byte, without TensorFlow or protocol-buffer libraries.
 
-A file is a row of TFRecords, each of which holds an ``Event`` message (tensorflow/core/util/event.proto). Only five
-kinds are written, all of a handful of fields; a library for them would cost seconds at the start of every job, and
-tensorboardX imports PyTorch where that is installed.
+A file is a sequence of TFRecords, each of which holds an ``Event`` message (tensorflow/core/util/event.proto). Only
+five kinds are written, each with a handful of fields. A library for them would cost seconds at the start of every
+job, and tensorboardX imports PyTorch when it is installed.
 """
 
 from __future__ import annotations

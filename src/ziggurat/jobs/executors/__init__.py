@@ -1,4 +1,4 @@
-"""Owns the executors that come with Ziggurat."""
+"""Built-in executors."""
 
 from ziggurat.jobs.executors.local import LocalExecutor
 

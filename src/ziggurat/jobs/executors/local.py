@@ -1,4 +1,4 @@
-"""Owns the executor of this machine: workers are processes in sessions of their own, started by one lasting thread."""
+"""Local executor: workers are processes in their own sessions, started by one permanent thread."""
 
 from __future__ import annotations
 

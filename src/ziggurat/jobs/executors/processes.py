@@ -1,4 +1,4 @@
-"""Owns what the system tells of processes: whether one is alive and still the same, and which works in a folder."""
+"""Process information from the system: whether a process is alive and the same, and which one works in a folder."""
 
 from __future__ import annotations
 

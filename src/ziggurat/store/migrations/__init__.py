@@ -1,3 +1,3 @@
-"""Owns the steps from one schema of the store to the next; Alembic runs them."""
+"""Schema migrations of the store, run by Alembic."""
 
 __all__: list[str] = []

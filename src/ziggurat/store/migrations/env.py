@@ -1,4 +1,4 @@
-"""Owns how Alembic runs here: on the connection and in the transaction that the store gives it."""
+"""Alembic environment: migrations run on the connection and in the transaction that the store provides."""
 
 from __future__ import annotations
 

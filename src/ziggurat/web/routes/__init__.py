@@ -1,4 +1,4 @@
-"""Owns the routes of the pages: each page has a module by its name."""
+"""Routes of the pages, one module per page."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Owns the pages about this installation: version, machine, frameworks, what does not work, disk use, and licences."""
+"""About pages of this installation: version, machine, frameworks, diagnostics, disk usage, licenses."""
 
 from __future__ import annotations
 

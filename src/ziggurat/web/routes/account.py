@@ -1,4 +1,4 @@
-"""Owns the pages of one's own account: password, sessions, and tokens for programs."""
+"""Account pages of the logged-in user: password, sessions, API tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the page that compares runs: curves over each other, differences of what was asked, and what it came to."""
+"""Run comparison page: overlaid curves, configuration differences, metrics summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the page of a data set: what it is, its charts, and how it goes while it is being made."""
+"""Dataset page: description, charts, and progress during creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages of what is wrong with a data set: the check, what mends it, and the problems of its making."""
+"""Dataset check pages: the check, its fixes, and the problems found during creation."""
 
 from __future__ import annotations
 

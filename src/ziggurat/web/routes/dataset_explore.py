@@ -1,4 +1,4 @@
-"""Owns looking through the samples of a data set, and correcting them: every correction makes a new version."""
+"""Dataset explorer pages, with corrections of samples; every correction creates a new version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages on which versions of a data set are compared, and on which it is taken away."""
+"""Pages for comparison of dataset versions and for dataset export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages of what a model said of many samples: figures, the samples behind them, the difference of two runs."""
+"""Evaluation pages: figures, the samples behind them, the difference between two runs."""
 
 from __future__ import annotations
 

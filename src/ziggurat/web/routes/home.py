@@ -1,4 +1,4 @@
-"""Owns the first page: what runs, what waits and why, and the tables of everything that was made."""
+"""Home page: running jobs, queued jobs with the reason for their wait, and the tables of all jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the forms on the first page do: with one job, with many, with the order of the queue."""
+"""Form actions of the home page: for one job, for many jobs, and for the queue order."""
 
 from __future__ import annotations
 

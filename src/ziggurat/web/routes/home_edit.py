@@ -1,4 +1,4 @@
-"""Owns how a job gets another name in the table, and notes, tags, project and priority in a dialog or on a page."""
+"""Job edit forms: renaming in the table; notes, tags, project and priority in a dialog or on a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the page of a training, and of any job of a kind that has no page of its own."""
+"""Page of a training job, and of any job whose kind has no page of its own."""
 
 from __future__ import annotations
 

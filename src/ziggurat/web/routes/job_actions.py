@@ -1,4 +1,4 @@
-"""Owns what the forms on the page of a job do: stop, pause, resume, retry, change, delete, and who sets the rate."""
+"""Form actions of a job page: stop, pause, resume, retry, edit, delete, and control of the learning rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages by which people come in and go out."""
+"""Login and logout pages."""
 
 from __future__ import annotations
 

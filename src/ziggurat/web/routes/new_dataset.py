@@ -1,4 +1,4 @@
-"""Owns the page on which a data set is made: the form, the look at its source, and taking it in."""
+"""New-dataset page: the form, the preview of its source, and the submission."""
 
 from __future__ import annotations
 

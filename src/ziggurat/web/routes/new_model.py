@@ -1,4 +1,4 @@
-"""Owns the page on which a training is put together, and what starts it."""
+"""New-model page: configuration and start of a training job."""
 
 from __future__ import annotations
 

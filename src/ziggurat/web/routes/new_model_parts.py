@@ -1,4 +1,4 @@
-"""Owns what the buttons in the form for a new model show: as a part of the page, or without a script as a whole one."""
+"""Previews behind the buttons of the new-model form: as a page fragment, or as a whole page without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the pages on which an admin looks after users, and reads who did what."""
+"""Admin pages: user management and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the page of the settings: folders that people may name, limits of the queue, and those of the process."""
+"""Settings page: folders that users may name, limits of the queue, and limits of the process."""
 
 from __future__ import annotations
 

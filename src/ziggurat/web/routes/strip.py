@@ -1,4 +1,4 @@
-"""Owns what belongs to no single page: the strip that shows this machine, and the icon that browsers ask for."""
+"""Routes that belong to no single page: the machine status bar and the favicon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the page on which a model is taken away, and what its forms do: export, delete an export, publish, withdraw."""
+"""Export page of a model, with its form actions: export, delete an export, publish, withdraw."""
 
 from __future__ import annotations
 

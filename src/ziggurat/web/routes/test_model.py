@@ -1,4 +1,4 @@
-"""Owns the page on which a model is tried: one picture, several at once, many as a job, the splits of its data."""
+"""Prediction page of a model: one image, several at once, many as a job, or the splits of its dataset."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Owns the warm process of a trained network: it loads the network once and answers requests until nobody asks."""
+"""Inference process of a trained network: it loads the network once and serves requests until none arrive."""

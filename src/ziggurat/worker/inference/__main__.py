@@ -1,4 +1,4 @@
-"""Owns the command line of warm processes: ``python -m ziggurat.worker.inference FOLDER``."""
+"""Command line of inference processes: ``python -m ziggurat.worker.inference FOLDER``."""
 
 import os
 import sys

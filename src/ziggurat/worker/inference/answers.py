@@ -1,6 +1,6 @@
-"""Owns what a warm process does with pictures: predictions of several requests at once, figures of labelled ones.
+"""Request handlers of an inference process: predictions batched across requests, metrics of labeled images.
 
-Pictures become batches by the very steps of the task ``predict``: the preprocessing of the job, 32 at a time.
+Images become batches through the same steps as in the task ``predict``: the preprocessing of the job, 32 at a time.
 """
 
 from __future__ import annotations

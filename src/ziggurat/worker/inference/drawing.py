@@ -1,4 +1,4 @@
-"""Owns the small pictures of layers: feature maps and filters side by side, grey by their values."""
+"""Thumbnails of layers: feature maps and filters side by side, in gray levels by value."""
 
 from __future__ import annotations
 

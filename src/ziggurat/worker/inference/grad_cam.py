@@ -1,4 +1,4 @@
-"""Owns Grad-CAM: where in a picture a trained network finds what speaks for a class (Selvaraju et al., 2017)."""
+"""Grad-CAM: the image regions that support a class for a trained network (Selvaraju et al., 2017)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the heat of Grad-CAM: how much each place of a picture speaks for a class, and the picture that shows it."""
+"""Grad-CAM heat maps: how strongly each region of an image supports a class, and their rendering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns looking into a network: what each layer gives for a picture, and its weights, as figures and small pictures."""
+"""Network inspection: activations of each layer for an image, and weights, as statistics and thumbnails."""
 
 from __future__ import annotations
 

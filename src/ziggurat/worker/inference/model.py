@@ -1,4 +1,4 @@
-"""Owns the network that a warm process holds: opened once, and again where its checkpoint has moved on."""
+"""The network that an inference process holds: opened once, and reopened when its checkpoint has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the warm process: it opens a job's network, says that it is ready, and answers requests until it shall end."""
+"""Main loop of an inference process: opens a job's network, reports readiness, serves requests until shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the requests that wait: read by a thread of their own, handed out in groups that are answered together."""
+"""Request queue of an inference process: filled by a reader thread, drained in groups that are answered together."""
 
 from __future__ import annotations
 

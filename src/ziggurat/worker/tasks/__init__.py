@@ -1,1 +1,1 @@
-"""Owns the tasks of the training half: short processes that evaluate, predict, export, describe and debug."""
+"""One-shot processes of the training half: evaluate, predict, export, describe, debug."""

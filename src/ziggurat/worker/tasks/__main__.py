@@ -1,4 +1,4 @@
-"""Owns the command line of tasks: ``python -m ziggurat.worker.tasks NAME < request.json``."""
+"""Command line of the one-shot processes: ``python -m ziggurat.worker.tasks NAME < request.json``."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Owns the model card of an export: what the model is, what it was trained on and how, and how far it is proven."""
+"""Model card of an export: the model, its training data and configuration, and its parity report."""
 
 from __future__ import annotations
 

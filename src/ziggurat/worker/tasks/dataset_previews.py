@@ -1,4 +1,4 @@
-"""Owns looking at a source before a data set is made of it: what is in it, as far as can be seen in a given time."""
+"""Preview of a source before a dataset is created from it, within a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns a moment at which a look at something endless must end, also where the code that looks never returns."""
+"""Deadlines for calls that may never return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns evaluating a trained network on a split: every sample once, the remainder included."""
+"""Evaluation of a trained network on a split: every sample once, including the last partial batch."""
 
 from __future__ import annotations
 

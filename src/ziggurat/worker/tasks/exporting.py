@@ -1,4 +1,4 @@
-"""Owns exporting a trained network: the model, its parity report, its card, and what it needs to predict elsewhere."""
+"""Export of a trained network: model, parity report, model card, and files to predict elsewhere."""
 
 from __future__ import annotations
 

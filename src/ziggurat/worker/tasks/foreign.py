@@ -1,4 +1,4 @@
-"""Owns looking into somebody else's model, and predicting with it once its input and outputs are chosen."""
+"""Inspection of imported models, and prediction once input and outputs are chosen."""
 
 from __future__ import annotations
 

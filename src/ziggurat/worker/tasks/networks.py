@@ -1,4 +1,4 @@
-"""Owns looking at a network before it is trained: its description, and an eager run on one real batch."""
+"""Description of an untrained network, and an eager run on one real batch."""
 
 from __future__ import annotations
 

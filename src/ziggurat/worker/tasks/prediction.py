@@ -1,4 +1,4 @@
-"""Owns predicting for image files with a trained network, preprocessed as in training."""
+"""Predictions for image files with a trained network, preprocessed as in training."""
 
 from __future__ import annotations
 

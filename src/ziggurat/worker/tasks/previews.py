@@ -1,4 +1,4 @@
-"""Owns what is shown of a training before it is started: pictures as the network will get them, and its data's size."""
+"""Previews of a training before it starts: images as the network will receive them, and the size of the data."""
 
 from __future__ import annotations
 

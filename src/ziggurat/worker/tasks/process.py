@@ -1,4 +1,4 @@
-"""Owns the process of a task: a request in JSON comes in, a result or an error in JSON goes out, and nothing else."""
+"""Protocol of a one-shot process: one JSON request in, one JSON result or error out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns finding what a backend offers beside training, so that only the frameworks that are needed are imported."""
+"""Lookup of backend capabilities beside training; imports only the frameworks that are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns showing some samples of a source: small pictures as they would be stored, boxes, masks, texts, and labels."""
+"""Sample previews of a source: small images as they would be stored, with boxes, masks, texts, and labels."""
 
 from __future__ import annotations
 

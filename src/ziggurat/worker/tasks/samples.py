@@ -1,4 +1,4 @@
-"""Owns some real samples, preprocessed as in training, on which an export is proven."""
+"""Real samples, preprocessed as in training, for the parity check of an export."""
 
 from __future__ import annotations
 

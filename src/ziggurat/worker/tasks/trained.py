@@ -1,4 +1,4 @@
-"""Owns opening what a job has trained: its network with the arrays of a checkpoint, its preprocessing, its classes."""
+"""Loading of a trained job: network, checkpoint arrays, preprocessing, and classes."""
 
 from __future__ import annotations
 

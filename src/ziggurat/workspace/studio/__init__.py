@@ -1,4 +1,4 @@
-"""Owns the use cases of the studio: what a person can do, by the same names on pages, in REST, client and shell."""
+"""Use cases of the studio, under the same names for pages, REST, client and shell."""
 
 from ziggurat.workspace.studio.studio import Studio
 

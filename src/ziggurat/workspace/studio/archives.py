@@ -1,4 +1,4 @@
-"""Owns archives that are made while they are sent: tar, plain or compressed, and zip, without a file in between."""
+"""Streaming archives: tar, plain or compressed, and zip, without a temporary file."""
 
 from __future__ import annotations
 

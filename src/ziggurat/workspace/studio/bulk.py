@@ -1,4 +1,4 @@
-"""Owns doing the same with many jobs: with those that are named, or with all that a filter leaves."""
+"""Bulk actions on jobs: those named, or all that match a filter."""
 
 from __future__ import annotations
 

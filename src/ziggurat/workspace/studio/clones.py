@@ -1,4 +1,4 @@
-"""Owns what a job was asked for, as a request that can be changed and sent again."""
+"""Request that created a job, ready to be changed and sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what people type to choose jobs by numbers: ``learning_rate > 0.01 and val/accuracy > 0.98``."""
+"""Parser of numeric filters for jobs: ``learning_rate > 0.01 and val/accuracy > 0.98``."""
 
 from __future__ import annotations
 

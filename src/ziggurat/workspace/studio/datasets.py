@@ -1,4 +1,4 @@
-"""Owns what a person can do with the data sets of the studio: make, look, check, change, export."""
+"""Use cases of the studio's datasets: create, show, check, change, export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what ``ziggurat demo`` does in a studio: handwritten digits as class folders, a data set, and a training."""
+"""Content of ``ziggurat demo``: handwritten digits as class folders, a dataset, and a training."""
 
 from __future__ import annotations
 

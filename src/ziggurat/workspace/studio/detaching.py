@@ -1,4 +1,4 @@
-"""Owns a server that outlives the shell that started it: its process, its output, and waiting until it answers."""
+"""Background server: starts the process, redirects its output, waits until it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a person can do with jobs that use a model: evaluate a split, predict for many pictures, look at both."""
+"""Use cases of evaluation and prediction jobs: start them and read their results."""
 
 from __future__ import annotations
 

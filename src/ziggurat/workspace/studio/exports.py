@@ -1,4 +1,4 @@
-"""Owns exports of trained models that are made while nobody waits: asked for, made one after the other, kept, sent."""
+"""Background exports of trained models: queued, run one at a time, kept, downloaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the thread that clears away what nobody needs any more, once an hour."""
+"""Hourly clean-up thread."""
 
 from __future__ import annotations
 

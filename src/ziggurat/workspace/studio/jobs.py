@@ -1,4 +1,4 @@
-"""Owns what a person can do with any job: find, look, stop, pause, resume, delete, reorder, describe."""
+"""Use cases of jobs of every kind: find, show, stop, pause, resume, delete, reorder, edit."""
 
 from __future__ import annotations
 

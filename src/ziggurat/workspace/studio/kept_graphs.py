@@ -1,4 +1,4 @@
-"""Owns graphs of networks that nobody has trained: event files for TensorBoard, kept for a while and then gone."""
+"""Cache of graphs of untrained networks: event files for TensorBoard that expire."""
 
 from __future__ import annotations
 

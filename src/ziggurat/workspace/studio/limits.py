@@ -1,4 +1,4 @@
-"""Owns the few numbers of the studio that an admin chooses: how many jobs at a time, how much memory, disk and days."""
+"""Limits that an admin sets: concurrent jobs, memory, disk, and retention in days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what this machine has for jobs: accelerators, processors, memory, disk, and the frameworks that work on it."""
+"""Resources of this machine: accelerators, CPU, memory, disk, and working frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the graph of a network in TensorBoard before it is trained: written while the network is described."""
+"""TensorBoard graph of an untrained network, written while the network is described."""
 
 from __future__ import annotations
 

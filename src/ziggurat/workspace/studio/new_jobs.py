@@ -1,4 +1,4 @@
-"""Owns how a request becomes jobs: specs checked, sweeps spelt out, folders made; all in the queue, or none."""
+"""Creation of jobs from a request: validate specs, expand sweeps, create folders; all jobs are queued, or none."""
 
 from __future__ import annotations
 

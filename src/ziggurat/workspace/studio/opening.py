@@ -1,4 +1,4 @@
-"""Owns how the studio is put together from its parts, alone in its workspace, and what is done without a server."""
+"""Startup of the studio from its parts, and operations that need no running server."""
 
 from __future__ import annotations
 

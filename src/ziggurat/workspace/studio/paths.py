@@ -1,4 +1,4 @@
-"""Owns which folders of this machine people may name in the studio: what lies below its roots, and nothing else."""
+"""Folders of this machine that users may name: those below the allowed roots."""
 
 from __future__ import annotations
 

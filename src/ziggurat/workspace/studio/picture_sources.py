@@ -1,4 +1,4 @@
-"""Owns where many pictures come from that a model predicts for: archives are unpacked, lists are told from pictures."""
+"""Sources of images for a prediction job: unpacked archives, and lists told apart from images."""
 
 from __future__ import annotations
 

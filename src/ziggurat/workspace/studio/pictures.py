@@ -1,4 +1,4 @@
-"""Owns pictures on their way: files that are named to be predicted for, and pictures made smaller for a page."""
+"""Images for prediction, and thumbnails for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the figures of classified samples as pure functions of arrays: confusion, precision and recall, curves."""
+"""Classification metrics as pure functions of arrays: confusion, precision and recall, curves."""
 
 from __future__ import annotations
 

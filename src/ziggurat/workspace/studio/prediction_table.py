@@ -1,4 +1,4 @@
-"""Owns the table of all predictions of a job, as CSV or JSON, made while it is sent."""
+"""Table of all predictions of a job, streamed as CSV or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading the results of a job that used a model: which samples, in which order, and what was said of each."""
+"""Reader of evaluation and prediction results: selection and order of samples, and the prediction for each."""
 
 from __future__ import annotations
 

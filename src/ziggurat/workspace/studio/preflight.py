@@ -1,4 +1,4 @@
-"""Owns the check before a training is started: what is found out of it in numbers, and one sentence on each."""
+"""Pre-flight check of a training: figures, and one sentence on each."""
 
 from __future__ import annotations
 

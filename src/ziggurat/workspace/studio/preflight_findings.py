@@ -1,4 +1,4 @@
-"""Owns the sentences of the check before a training: each with its level and its numbers."""
+"""Findings of the pre-flight check: each with its level and its numbers."""
 
 from __future__ import annotations
 

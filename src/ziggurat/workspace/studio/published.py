@@ -1,4 +1,4 @@
-"""Owns the models that were published in the studio: a name that others start from, and what keeps it whole."""
+"""Registry of published models: a name that others start from, and protection of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the folder of a job says of it, for a store that is rebuilt from the folders alone."""
+"""Records of a job read from its folder, for a database that is rebuilt from the folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the one object that the studio's faces hold, and how its parts are put together and taken apart."""
+"""The object that pages, REST and shell hold, and the assembly of its parts."""
 
 from __future__ import annotations
 

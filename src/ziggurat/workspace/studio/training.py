@@ -1,4 +1,4 @@
-"""Owns what a person can do with networks and models: train, look, evaluate, predict, export, take away."""
+"""Use cases of networks and models: train, show, evaluate, predict, export, download."""
 
 from __future__ import annotations
 

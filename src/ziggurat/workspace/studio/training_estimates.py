@@ -1,4 +1,4 @@
-"""Owns what a training will take by its numbers: memory and disk from the network, time from earlier jobs."""
+"""Estimates for a training: memory and disk from the network, time from earlier jobs."""
 
 from __future__ import annotations
 

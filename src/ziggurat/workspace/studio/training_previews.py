@@ -1,4 +1,4 @@
-"""Owns what a person is shown of a training before it is started: pictures, findings, the job in other words."""
+"""Previews for the new-model form: images, findings, and the job as command, JSON and Python."""
 
 from __future__ import annotations
 

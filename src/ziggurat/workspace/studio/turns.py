@@ -1,4 +1,4 @@
-"""Owns how many processes that look at people's networks run at a time: each takes seconds and a lot of memory."""
+"""Limit on concurrent processes that inspect networks: each takes seconds and a lot of memory."""
 
 from __future__ import annotations
 

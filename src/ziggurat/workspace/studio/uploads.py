@@ -1,4 +1,4 @@
-"""Owns files that people send to the studio before they become a data set: where they wait, whole or not at all."""
+"""Uploaded files before a dataset is created from them: complete, or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns pictures that a person names by their address in the web: how they are fetched, and how much.
+"""Images fetched from a URL, with limits on size and address.
 
 Each name is resolved once, what it stands for is checked (see ``ziggurat.web_addresses``), and the connection goes to
 the address that was checked, also after a redirect.

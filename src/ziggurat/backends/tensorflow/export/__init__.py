@@ -1,1 +1,1 @@
-"""Owns taking a model away: the files of each format, each proven to give what the session gave."""
+"""Model export: the files of each format, verified against the outputs of the session."""

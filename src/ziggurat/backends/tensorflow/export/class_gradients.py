@@ -1,4 +1,4 @@
-"""Owns the gradients of a class's score by a layer's maps, in the graph for inference; each is built once."""
+"""Gradients of a class score with respect to a layer's feature maps, in the inference graph; each is built once."""
 
 from __future__ import annotations
 

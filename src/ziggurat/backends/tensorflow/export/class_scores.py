@@ -1,4 +1,4 @@
-"""Owns the scores of a classifier: what stands before the softmax, where that can be found in its graph."""
+"""Class scores of a classifier: logits where the graph shows them, else log probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns debugging as a task: the network of a request, run eagerly; ``choose_eager`` must have been called before."""
+"""Debug command: the network of a request, run eagerly; call ``choose_eager`` first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the formats that a model is taken away in: how each is written, and how it is run again to prove it."""
+"""Export formats: how each is written, and how it is run again for verification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns which tensor stands for a layer: the last of its scope that the outputs of a tower are made of."""
+"""Output tensor of each layer: the last one of its scope that the outputs of a tower depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns which layers have maps that a convolution made: (N, H, W, C) or (N, C, H, W), told from the graph."""
+"""Layers with feature maps of a convolution, (N, H, W, C) or (N, C, H, W), detected from the graph."""
 
 from __future__ import annotations
 

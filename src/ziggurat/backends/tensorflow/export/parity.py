@@ -1,4 +1,4 @@
-"""Owns the parity report: how far an export is from the session, on real samples, with its size and speed."""
+"""Parity report: the difference between an export and the session on real samples, with its size and speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the TensorFlow backend offers beside training: trained networks, exports, descriptions, foreign models."""
+"""Capabilities of the TensorFlow backend besides training: inference, exports, descriptions, imported models."""
 
 from __future__ import annotations
 

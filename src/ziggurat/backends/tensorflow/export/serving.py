@@ -1,4 +1,4 @@
-"""Owns the graph that is taken away: the network for inference alone, its preprocessing in front of it or beside."""
+"""Graph for export: the network for inference alone, with its preprocessing in the graph or in a separate file."""
 
 from __future__ import annotations
 

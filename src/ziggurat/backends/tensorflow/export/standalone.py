@@ -1,9 +1,10 @@
-"""Owns predicting with an exported model where Ziggurat is not installed: an export has this file as ``predict.py``.
+"""Predictions with an exported model without Ziggurat: an export contains this file as ``predict.py``.
 
     python predict.py IMAGE... [--top 5] [--json]
 
-It needs NumPy, OpenCV or Pillow, and the runtime of the model's format. What is done to a picture stands in
-``preprocessing.json``, the names of the classes in ``labels.txt``, and how the model is called in ``model.json``.
+It needs NumPy, OpenCV or Pillow, and the runtime of the model's format. ``preprocessing.json`` describes the
+preprocessing of an image, ``labels.txt`` lists the names of the classes, and ``model.json`` says how to call the
+model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns a trained network without its training: validation and inference in a session, with a checkpoint's weights."""
+"""Trained network without its training: validation and inference in a session, with a checkpoint's weights."""
 
 from __future__ import annotations
 

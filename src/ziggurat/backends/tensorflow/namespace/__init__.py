@@ -1,1 +1,1 @@
-"""Owns the names that a user's network file sees: TensorFlow as version 1 had it, slim, contrib, digits, Tower."""
+"""Names that a user's network file sees: TensorFlow with its version 1 API, slim, contrib, digits, Tower."""

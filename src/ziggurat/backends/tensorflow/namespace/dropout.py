@@ -1,4 +1,4 @@
-"""Owns the dropout of the user's namespace: its mask follows from seed and global step, so that a resume is exact.
+"""Dropout of the user's namespace: its mask derives from seed and global step, so that a resume is exact.
 
 TensorFlow's own dropout draws from a generator inside the operation, which no checkpoint holds.
 """

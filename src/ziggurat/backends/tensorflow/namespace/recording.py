@@ -1,4 +1,4 @@
-"""Owns the namespace of an eager run: modules whose functions tell a listener what the user's file called."""
+"""Namespace of an eager run: modules whose functions notify a listener of the calls in the user's file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns sums that are the same in every run: two terms at a time.
+"""Deterministic sums of tensors: two terms at a time.
 
-TensorFlow's operation for many terms starts with whichever of them nobody else needs any more. That depends on timing,
-and with three terms or more the last digit of a float with it.
+TensorFlow's operation for many terms starts with a term that no other operation still needs. Which one that is
+depends on timing, and with three terms or more so does the last digit of a float.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Owns one file for each revision; a released one is never changed."""
+"""Schema revisions, one file each; a released revision is never changed."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Owns revision 0001: jobs, what they came to, people, and the studio's own settings."""
+"""Revision 0001: jobs, their results, accounts, and the studio's own settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns revision 0002: what a finished data set holds (kind, counts, classes) stands beside its job."""
+"""Revision 0002: facts about a finished dataset (kind, counts, classes), stored next to its job."""
 
 from __future__ import annotations
 
