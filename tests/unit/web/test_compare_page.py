@@ -110,7 +110,13 @@ def test_parallel_coordinates_have_settings_and_end_with_the_chosen_metric(studi
 def test_long_texts_are_told_apart_by_their_digest(studio, train):
     code = "class UserModel:\n    pass\n"
     runs = [
-        train(spec={"name": name, "network": {"source": "file", "path": "n.py", "text": code + extra}})
+        train(
+            spec={
+                "name": name,
+                "backend": "tensorflow",
+                "network": {"source": "file", "path": "n.py", "text": code + extra},
+            }
+        )
         for name, extra in (("one", ""), ("two", "# other\n"))
     ]
 

@@ -88,7 +88,12 @@ def _solver(fields: Fields) -> dict[str, Any]:
     seed = fields.maybe_whole("random_seed", 0)
     return {
         "epochs": fields.whole("train_epochs", 30, 1),
-        "checkpoints": {"every_epochs": fields.real("snapshot_interval", 1.0), "keep_last": None},
+        # DIGITS kept a snapshot at each interval and no other.
+        "checkpoints": {
+            "every_epochs": fields.real("snapshot_interval", 1.0),
+            "keep_last": None,
+            "keep_best": None,
+        },
         "validation": {"every_epochs": fields.real("val_interval", 1.0)},
         "seed": seed or 0,
         "shuffle": fields.flag("shuffle", True),
