@@ -186,6 +186,13 @@ class Checkpoints(SpecModel):
         gt=0,
     )
 
+    @property
+    def best_rule(self) -> BestRule | None:
+        """Which best checkpoint is kept; none by default where no checkpoint but the last is wanted."""
+        wants_none = not self.every_epochs and self.every_steps is None and self.every_minutes is None
+        is_default = self.keep_best is not None and self.keep_best.tag == "auto"
+        return None if wants_none and is_default else self.keep_best
+
 
 class EarlyStopping(SpecModel):
     """When training ends before its last epoch because it learns no more."""

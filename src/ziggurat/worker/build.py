@@ -245,7 +245,7 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         every_minutes=rule.every_minutes,
         save_on_stop=spec.on_stop == "save",
     )
-    best, validated = rule.keep_best, spec.validation.every_epochs or None
+    best, validated = rule.best_rule, spec.validation.every_epochs or None
     if best is None:
         return [saver]
     # It judges when the validation has just run, which may be within an epoch.

@@ -88,7 +88,7 @@ def checkpoints_kept(spec: TrainSpec, steps: int | None) -> int:
         saves += steps // rule.every_steps
     if rule.keep_last is None:
         return max(1, saves)
-    beside = 0 if rule.keep_best is None else 1  # the best one, where it is none of the newest
+    beside = 0 if rule.best_rule is None else 1  # the best one, where it is none of the newest
     return max(1, min(saves, rule.keep_last + beside))
 
 
