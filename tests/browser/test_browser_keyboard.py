@@ -70,7 +70,7 @@ def _start_training(page: Page, keys: Keyboard) -> None:
     assert keys.held().id == "epochs"
     keys.reach("Start the training", key="Shift+Tab")
     keys.press("Enter")
-    page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{4}$"))
+    page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{8}$"))
 
 
 def _test_model(page: Page, keys: Keyboard) -> None:

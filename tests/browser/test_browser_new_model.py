@@ -36,7 +36,7 @@ def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: 
     page.locator("#learning_rate").press("Tab")
     expect(page.locator("#start")).to_have_text("Start the training")
     page.locator("#start").click()
-    page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{4}$"))
+    page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{8}$"))
     job = server.client.job(page.url.rpartition("/")[2])
     assert job["spec"]["learning_rate"] == 0.1
     assert job["spec"]["network"] == {"source": "zoo", "name": "linear"}
