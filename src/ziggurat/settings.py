@@ -41,7 +41,7 @@ _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
 
 
 OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"
-"""Told to a worker whose output goes to the log of its job, so that it says nothing there twice; nobody sets it."""
+"""Told to a worker whose output goes to the log of its job, so that it logs nothing twice; users do not set it."""
 
 _INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE)
 """Variables that are no settings."""

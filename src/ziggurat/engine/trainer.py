@@ -143,7 +143,7 @@ class Trainer:
             raise _BreakOff
 
     def note_progress(self) -> None:
-        """Say that slow work between steps goes on, so that nobody takes the training for hung."""
+        """Say that slow work between steps goes on, so that the training is not taken for hung."""
         self.progressed_at = self._clock()
 
     def finish(self, reason: str) -> None:

@@ -65,7 +65,7 @@ class KeptCheckpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class BestCheckpoint:
-    """The checkpoint that is used where nobody names one.
+    """The checkpoint that is used if none is named.
 
     Args:
         checkpoint: it.
@@ -134,7 +134,7 @@ def kept_checkpoints(job: JobFolder) -> list[KeptCheckpoint]:
 
 
 def best_checkpoint(job: JobFolder) -> BestCheckpoint | None:
-    """Return the checkpoint that is used where nobody names one; None where the job has none.
+    """Return the checkpoint that is used if none is named; None where the job has none.
 
     The best one is that which a name marks: ``best``, ``min-…`` or ``max-…``. Where none is marked, as in a run of
     0.1, it is the one with the best primary metric of those that are left, the earlier one of equals. Only a value

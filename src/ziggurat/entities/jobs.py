@@ -300,7 +300,7 @@ class Mark:
         kind: ``intervention`` (a hyperparameter was set by hand), ``attempt`` or ``divergence``.
         step: ``global_step`` of the moment.
         text: what happened, one sentence.
-        time: seconds since 1970; None where nobody noted it.
+        time: seconds since 1970; None if unknown.
     """
 
     kind: str

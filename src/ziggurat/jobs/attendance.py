@@ -42,7 +42,7 @@ class _Attended:
         begin_offset: size of the events file when it was started; None where that was another process's doing.
         ended_since: when its end was seen first; None while it is alive.
         killed_by: reason why it was ended at once; empty where it was not.
-        escalation: how far its end was enforced; None where nobody asked it to stop.
+        escalation: how far its end was enforced; None if it was not asked to stop.
     """
 
     handle: Handle | None = None

@@ -91,7 +91,7 @@ class Escalation:
 
 
 def plain_reason(reason: str) -> str:
-    """Return why somebody asked a job to stop, without what was said of force."""
+    """Return why a job was asked to stop, without the part about force."""
     return reason.partition(_FORCE)[0]
 
 

@@ -29,7 +29,7 @@ def ended(
 
     Args:
         folder: the job folder.
-        exit_code: of the process, negative for the signal that killed it; None where nobody knows.
+        exit_code: of the process, negative for the signal that killed it; None if unknown.
         log: its output.
         why: it was ended from here; empty where it was not.
         may_retry: as in the error.

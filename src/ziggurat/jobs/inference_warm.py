@@ -121,7 +121,7 @@ class Shelf(Generic[Key, Process]):
         dead = [process for process in there if process is not None and not process.is_alive()]
 
         def is_over(_key: Key, place: Kept[Process]) -> bool:
-            # Meanwhile somebody may have used it, or have got a new one in place of the dead.
+            # Meanwhile another thread may have used it, or have replaced the dead one.
             is_idle = self._clock() - place.used_at >= self._idle_s
             return not place.users and (is_idle or any(place.process is each for each in dead))
 

@@ -112,7 +112,7 @@ def shown_sample(
         split: that the sample is in.
         row: its number in the split.
         wanted: the filter within which it is looked at.
-        at: place that it probably has among the samples that the filter leaves; None where nobody knows.
+        at: place that it probably has among the samples that the filter leaves; None if unknown.
 
     Raises:
         MissingEntryError: where there is no such sample.

@@ -59,7 +59,7 @@ class SampleView:
         problems: that were noted of it.
         pictures: (number, name) of the parts that are pictures and no masks.
         mask: number of the part that is a mask; None for none.
-        size: width and height of the stored picture; None where nobody knows.
+        size: width and height of the stored picture; None if unknown.
         shapes: objects in the picture.
         more_shapes: objects beyond those.
         text: of a text set, cut where it is long; of an array, what it is; empty for others.

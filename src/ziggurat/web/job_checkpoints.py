@@ -39,7 +39,7 @@ class CheckpointTable:
     Args:
         tags: names of the curves whose values are shown.
         rows: the newest first.
-        best: in words, the checkpoint that is used where nobody names one; empty where there is none.
+        best: in words, the checkpoint that is used if none is named; empty where there is none.
     """
 
     tags: tuple[str, ...] = ()

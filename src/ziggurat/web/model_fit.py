@@ -52,7 +52,7 @@ def chosen_data(form: ModelForm, summary: Mapping[str, Any], shape: Sequence[int
 
 
 def fill_in(form: ModelForm, data: ChosenData | None, networks: list[dict[str, Any]]) -> None:
-    """Choose the network that fits the data, and its usual rate, where nobody chose others.
+    """Choose the network that fits the data, and its default rate, unless others were chosen.
 
     Args:
         form: its network and its rate are changed where they are as this function left them.
@@ -76,7 +76,7 @@ def usual_rate(form: ModelForm, networks: list[dict[str, Any]]) -> float | None:
 
 
 def untouched(form: ModelForm) -> ModelForm:
-    """Return a form that nobody touched, marked so that ``fill_in`` may choose."""
+    """Return an untouched form, marked so that ``fill_in`` may choose."""
     form.values["picked_network"] = form["standard_network"]
     form.values["picked_rate"] = model_fields()[_RATE].default
     return form

@@ -45,7 +45,7 @@ class JobStatus:
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
         scalars: newest value of each tag.
         last_checkpoint: name of the newest checkpoint; empty where there is none.
-        best_checkpoint: in words, the one that is used where nobody names one; empty where there is none.
+        best_checkpoint: in words, the one that is used if none is named; empty where there is none.
         divergence: of a training that diverged, where and how; None where it did not.
         heartbeat_age_s: age of the newest heartbeat; None where there is none.
         pid: process of the worker; None where none is alive.

@@ -43,7 +43,7 @@ def rate_curve(spec: Mapping[str, Any], *, points: int = 300, steps_per_epoch: i
     Args:
         spec: decoded JSON of a spec; network and data may still be missing.
         points: how many at most, from 2 on; a training with fewer steps has one for each.
-        steps_per_epoch: steps in an epoch, where the spec does not say them; None where nobody knows.
+        steps_per_epoch: steps in an epoch, where the spec does not say them; None if unknown.
 
     Returns:
         ``epochs``: epochs that are done before a step; ``rates``: of that step; ``sentence``. Where the number of steps

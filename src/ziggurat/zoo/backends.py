@@ -68,7 +68,7 @@ def check_backend(backend: str, network: str = "") -> None:
         network: name of a standard network; empty for a file.
 
     Raises:
-        UnknownNameError: where nobody registered the backend, or it has no network of the name.
+        UnknownNameError: if the backend is not registered, or it has no network of the name.
         MissingDependencyError: where its framework is not installed.
     """
     registered = [plugin.name for plugin in available("backends")]

@@ -275,7 +275,7 @@ def test_camvid_is_found_as_its_page_says():
     assert scan.schema.ignore_class == 11
 
 
-# ---- pixels that nobody labelled
+# ---- unlabeled pixels
 
 VOID = np.array([[0, 1, 255], [2, 255, 1]], np.uint8)
 

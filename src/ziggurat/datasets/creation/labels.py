@@ -53,7 +53,7 @@ def misfits(label: Iterable[Mapping[str, Any]], source_size: tuple[int, int] | N
 
     Args:
         label: of a picture.
-        source_size: its (height, width) as it came; None where nobody knows.
+        source_size: its (height, width) as it came; None if unknown.
     """
     masks = (read_run_lengths(each["mask"]) for each in label if "mask" in each)
     return sum(mask is None or (source_size is not None and tuple(mask["size"]) != source_size) for mask in masks)

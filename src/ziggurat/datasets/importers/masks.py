@@ -95,7 +95,7 @@ def _are_black_and_white(source: MaskSource) -> bool:
 
 
 def _has_void(source: MaskSource) -> bool:
-    """Whether the first masks have the value 255 apart from their class numbers: pixels that nobody labelled.
+    """Whether the first masks have the value 255 apart from their class numbers: unlabeled pixels.
 
     Soft edges between dark and light have the values just below, too, and black and white masks have no others.
     """

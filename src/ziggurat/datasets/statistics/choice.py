@@ -33,7 +33,7 @@ class Source:
         return entry.parts if all(isinstance(part, bytes) for part in entry.parts) else None
 
     def stored_size(self, entry: Entry) -> tuple[int, int] | None:
-        """Return (width, height) of a sample's picture as its label means it; None where nobody knows."""
+        """Return (width, height) of a sample's picture as its label means it; None if unknown."""
         image = None if self.dataset is None else self.dataset.manifest.image
         if image is not None and image.width_px is not None and image.height_px is not None:
             return image.width_px, image.height_px

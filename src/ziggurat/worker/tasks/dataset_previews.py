@@ -52,7 +52,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         alone holds data, empty for the source itself; ``counts``: ``train``, ``val``, ``test``, ``total`` and
         ``is_complete`` (False: they are those of the part that was seen); ``is_random``: whether samples are divided by
         chance, each by itself; ``classes``: ``name`` and ``count`` (None where that is not known yet), the first 200;
-        ``colours``: (R, G, B) of each class in a mask, empty where nobody said; ``ignore_class``: number in a mask that
+        ``colours``: (R, G, B) of each class in a mask, empty if unknown; ``ignore_class``: number in a mask that
         counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
         ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of pictures and masks that

@@ -45,7 +45,7 @@ def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
 
 
 def best_of_model(job: Job) -> BestCheckpoint | None:
-    """Return the checkpoint of a training that is used where nobody names one; None where it has none."""
+    """Return the checkpoint of a training that is used if none is named; None where it has none."""
     return best_checkpoint(JobFolder(Path(job.folder)))
 
 

@@ -122,7 +122,7 @@ class Training:
         Returns:
             ``findings``: ``name`` (``memory``, ``disk``, ``time``, ``data``, ``network``, ``batch`` or ``device``),
             ``level`` (``ok``, ``unknown``, ``warning`` or ``error``), ``sentence`` and its numbers; a name may come
-            several times. ``steps``, ``steps_per_epoch`` and ``parameters``, None where nobody knows.
+            several times. ``steps``, ``steps_per_epoch`` and ``parameters``, None if unknown.
 
         Raises:
             SpecError: where the spec is not valid; it names the field.

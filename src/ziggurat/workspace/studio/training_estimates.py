@@ -99,7 +99,7 @@ class EarlierJobs:
     Args:
         count: of them; at most the five newest.
         samples_per_s: their median, start, validation and checkpoints included.
-        data_wait_share: the median of their share of time that they waited for data; None where nobody knows.
+        data_wait_share: the median of their share of time that they waited for data; None if unknown.
     """
 
     count: int
@@ -114,7 +114,7 @@ def earlier_jobs(jobs: Iterable[Job], spec: TrainSpec, network: str, epoch_sampl
         jobs: that are done, the newest first.
         spec: of the training that is asked for.
         network: its name, as jobs have it.
-        epoch_samples: samples in one of its epochs; None where nobody knows.
+        epoch_samples: samples in one of its epochs; None if unknown.
     """
     speeds: list[float] = []
     waits: list[float] = []
