@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["RequestDeadlines", "with_deadlines"]
+__all__ = ["RequestDeadlines"]
 
 _HEADERS_S: Final = 20.0
 """How long the head of a request may take, from the connection or from its first byte on."""
@@ -23,7 +23,10 @@ _TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nConte
 
 
 class RequestDeadlines(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which also closes a connection whose request does not arrive in time."""
+    """uvicorn's HTTP protocol, which also closes a connection whose request does not arrive in time.
+
+    Give the class to ``uvicorn.Config(http=…)``; a subclass may set other times.
+    """
 
     headers_s = _HEADERS_S
     body_s = _BODY_S
@@ -85,13 +88,3 @@ class RequestDeadlines(HttpToolsProtocol):
         if not self._is_in_body:
             self.transport.write(_TIMED_OUT)
         self.transport.close()
-
-
-def with_deadlines(headers_s: float = _HEADERS_S, body_s: float = _BODY_S) -> type[asyncio.Protocol]:
-    """Return the protocol for ``uvicorn.Config(http=…)``.
-
-    Args:
-        headers_s: seconds in which the head of a request must have arrived.
-        body_s: seconds of silence that are allowed within a body.
-    """
-    return type("_Deadlines", (RequestDeadlines,), {"headers_s": headers_s, "body_s": body_s})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import socket
@@ -16,7 +15,7 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from ziggurat.api.request_deadlines import with_deadlines
+from ziggurat.api.request_deadlines import RequestDeadlines
 from ziggurat.api.server import StudioServer
 from ziggurat.errors import StorageError, ZigguratError
 
@@ -42,7 +41,6 @@ def serve(
     logs: Path,
     ready: Callable[[], None],
     grace_s: int = _GRACE_S,
-    protocol: type[asyncio.Protocol] | None = None,
 ) -> str:
     """Serve until a signal comes, and return its name. Call it in the main thread.
 
@@ -54,7 +52,6 @@ def serve(
         logs: folder of ``access.log`` and ``server.log``, which are replaced before they grow large.
         ready: called once requests are answered.
         grace_s: how long answers may take at the end.
-        protocol: of ``with_deadlines``; the default one if it is None.
 
     Raises:
         StorageError: where the logs cannot be written.
@@ -66,7 +63,7 @@ def serve(
         forwarded_allow_ips=list(_TRUSTED_PROXIES),
         lifespan="on",  # by default, an application that fails at its start is served all the same
         ws="none",
-        http=protocol or with_deadlines(),
+        http=RequestDeadlines,
         server_header=False,
         timeout_graceful_shutdown=grace_s,
     )

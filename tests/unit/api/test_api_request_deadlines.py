@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
-from ziggurat.api.request_deadlines import with_deadlines
+from ziggurat.api.request_deadlines import RequestDeadlines
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\n"
 
@@ -35,7 +35,7 @@ def serve():
                 raise
 
         listener = socket.create_server(("127.0.0.1", 0))
-        protocol = with_deadlines(headers_s, body_s)
+        protocol = type("Impatient", (RequestDeadlines,), {"headers_s": headers_s, "body_s": body_s})
         server = uvicorn.Server(uvicorn.Config(application, http=protocol, log_config=None))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
         thread.start()
