@@ -13,6 +13,22 @@ NETWORK_MS = 120_000
 """The framework is loaded for each look at a network."""
 
 
+def test_a_late_answer_changes_nothing_typed_since(server: Any, page: Any, digits: str) -> None:
+    page.goto(f"{server.address}/models/new?dataset={digits}")
+    held: list[Any] = []
+    page.route("**/models/new/network", lambda route: held.append(route))
+    with page.expect_request("**/models/new/network"):
+        page.get_by_label("Linear classifier").check()
+    page.locator("#learning_rate").fill("0.1, 0.03")
+    page.locator("#learning_rate").press("Tab")
+    expect(page.locator("#rate polyline")).to_have_count(2)
+    with page.expect_response("**/models/new/rate"), page.expect_response("**/models/new/quick"):
+        held[0].continue_()
+    expect(page.locator("#learning_rate")).to_have_value("0.1, 0.03")
+    expect(page.locator("#rate-words")).to_contain_text("0.1, 0.03")
+    expect(page.locator("#start")).to_have_text("Start 2 trainings")
+
+
 def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
     expect(page.locator("#dataset-summary")).to_contain_text("train")

@@ -109,8 +109,6 @@ def _filled_in(studio: Studio, form: ModelForm, asked: Asked) -> dict[str, Any]:
         "choices": choices,
         "usual_rate": usual_rate(form, choices.networks),
         "fields": model_fields(),
-        "rate": rate_look(studio, asked),
-        "preflight": preflight_look(studio, asked, whole=False),
     }
 
 
