@@ -20,8 +20,8 @@ from bench.parts.report import Options, Report, Row
 from bench.parts.side import tree_cpu_s
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.images import encode_image
-from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
 from ziggurat.layout import JobFolder
+from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.settings import load_settings
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.workspace.tasks import Tasks

@@ -24,10 +24,10 @@ from ziggurat.callbacks import (
     ModelSaver,
     ProgressBar,
     Trainer,
+    bind_folder,
     default_callbacks,
     default_monitors,
     make_schedule,
-    place,
 )
 from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
 
@@ -87,7 +87,7 @@ def _ten_callbacks() -> list[Callback]:
 def _trainer(callbacks: list[Callback], folder: Path | None) -> Trainer:
     monitors = [] if folder is None else default_monitors(folder)[:-1]  # but the one that prints
     if folder is not None:
-        place(callbacks, folder)
+        bind_folder(callbacks, folder)
     return Trainer(_program(), _batches(), callbacks=callbacks, monitors=monitors, steps_per_epoch=_STEPS)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Needs, NewJob
+from ziggurat.entities import NewJob, ResourceRequest
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec
@@ -139,7 +139,7 @@ def _new_job(folder: Path, number: int, kind: str, chance: random.Random, datase
         owner=f"person{number % 7}",
         group=f"sweep-{number // 16}" if number % 5 == 0 else "",
         depends_on=(dataset,) if dataset else (),
-        needs=Needs(slot="dataset" if kind == "dataset" else "cpu"),
+        needs=ResourceRequest(slot="dataset" if kind == "dataset" else "cpu"),
         priority=chance.choice((0, 0, 0, 5)),
         framework="" if kind == "dataset" else "tensorflow",
         network=network,

@@ -15,7 +15,6 @@ from ziggurat.engine.callbacks.gpu import GPUMemoryTracker, GPUUtilizationTracke
 from ziggurat.engine.callbacks.host_memory import HostMemoryTracker
 from ziggurat.engine.callbacks.human import HumanHyperParamSetter
 from ziggurat.engine.callbacks.hyperparameters import HyperParam, ObjAttrParam, ProgramParam
-from ziggurat.engine.callbacks.inference import InferenceRunner
 from ziggurat.engine.callbacks.inferencers import (
     BinaryClassificationStats,
     ClassificationError,
@@ -40,11 +39,12 @@ from ziggurat.engine.callbacks.summaries import HasSummaries, LogScalars, MergeA
 from ziggurat.engine.callbacks.tensors import DumpTensors, ProcessTensors
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
+from ziggurat.engine.callbacks.validation import InferenceRunner
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
 from ziggurat.engine.monitor import Image, Monitor, Monitors, Scalar
+from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.monitors.event_writer import EventWriter
 from ziggurat.engine.monitors.json_writer import JSONWriter
-from ziggurat.engine.monitors.placing import place
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.engine.trainer import RunState, StopTraining, Trainer
@@ -128,9 +128,9 @@ __all__ = [
     "ThroughputTracker",
     "Trainer",
     "WarmUp",
+    "bind_folder",
     "default_callbacks",
     "default_monitors",
     "make_schedule",
-    "place",
     "preview",
 ]

@@ -22,7 +22,7 @@ BROKEN = {
     ),
     "a page asks the jobs instead of the workspace": (
         {"web/pages.py": "from ziggurat import jobs\n", "jobs/__init__.py": ""},
-        "ziggurat.web.pages -> ziggurat.jobs (l.1)",
+        "ziggurat.web.rendering -> ziggurat.jobs (l.1)",
     ),
     "the shell reads the database": (
         {"cli/main.py": "import ziggurat.store.tables\n", "store/tables.py": ""},

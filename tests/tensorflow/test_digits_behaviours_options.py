@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.preprocessing import Preprocessing
-from ziggurat.worker.tasks.evaluation import evaluate
+from ziggurat.worker.commands.evaluation import evaluate
 
 
 def training_pictures() -> np.ndarray:

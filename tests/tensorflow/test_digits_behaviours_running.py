@@ -25,7 +25,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.records import create_records, open_records, pack
 from ziggurat.settings import Settings
 from ziggurat.worker.build import build_job
-from ziggurat.worker.tasks.evaluation import evaluate
+from ziggurat.worker.commands.evaluation import evaluate
 
 ONLY_STEPS = {"validation": {"every_epochs": 0}, "checkpoints": {"every_epochs": 0}}
 """Nothing between the steps, for jobs of many short epochs."""

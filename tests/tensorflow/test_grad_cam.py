@@ -24,7 +24,7 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow.images import encode_image
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
-from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.worker.inference.grad_cam import GivesGradients, grad_cam
 from ziggurat.worker.inference.heat import heat_of, resized
 from ziggurat.worker.inference.model import WarmModel

@@ -22,10 +22,10 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.cli.main import main
 from ziggurat.errors import NetworkCodeError
 from ziggurat.settings import Settings
-from ziggurat.worker.tasks.networks import describe
+from ziggurat.worker.commands.networks import describe
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
+from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER
 
 pytestmark = pytest.mark.tensorflow
 

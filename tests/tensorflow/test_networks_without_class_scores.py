@@ -15,10 +15,10 @@ from ziggurat.entities import EXIT_DONE
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec, save_spec
 from ziggurat.worker import main as worker
+from ziggurat.worker.commands.evaluation import evaluate
+from ziggurat.worker.commands.exporting import export
+from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.stopping import StopRequest
-from ziggurat.worker.tasks.evaluation import evaluate
-from ziggurat.worker.tasks.exporting import export
-from ziggurat.worker.tasks.prediction import predict
 from ziggurat.workspace.studio.predictions import Predictions
 
 # An embedding is as wide as there are classes here, as it is for pairs that are `different` or `same`.

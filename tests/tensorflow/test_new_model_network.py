@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from ziggurat.app import create_studio
 from ziggurat.settings import Settings
-from ziggurat.web.application import create_studio
 from ziggurat.workspace.standard_networks import network_text
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 pytestmark = pytest.mark.tensorflow
 

@@ -8,7 +8,7 @@ from tensorflow_networks import SMALL
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
-from ziggurat.worker.tasks.networks import describe
+from ziggurat.worker.commands.networks import describe
 
 
 def rows(found: list[dict], key: str) -> dict[str, dict]:

@@ -10,9 +10,9 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.entities import EXIT_DONE
 from ziggurat.layout import JobFolder
+from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.main import main
 from ziggurat.worker.stopping import StopRequest
-from ziggurat.worker.tasks.evaluation import evaluate
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 

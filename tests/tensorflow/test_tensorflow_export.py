@@ -17,8 +17,8 @@ from ziggurat.backends.tensorflow.export.formats import FORMATS
 from ziggurat.backends.tensorflow.export.parity import ParityReport, parity_report
 from ziggurat.backends.tensorflow.foreign import open_foreign_model
 from ziggurat.errors import ConfigurationError, UnknownNameError
-from ziggurat.worker.tasks.exporting import export
-from ziggurat.worker.tasks.prediction import predict
+from ziggurat.worker.commands.exporting import export
+from ziggurat.worker.commands.prediction import predict
 
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
 MODEL = {

@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.foreign import open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
-from ziggurat.worker.tasks.foreign import inspect_model, picture_for, predict_with_model
+from ziggurat.worker.commands.foreign import inspect_model, picture_for, predict_with_model
 
 ARTEFACTS = SHARED / "data" / "tf1-artefacts"
 MNIST = SHARED / "data" / "mnist"

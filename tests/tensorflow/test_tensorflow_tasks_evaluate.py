@@ -12,8 +12,8 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.errors import CheckpointError, DataError, SpecError, UnknownNameError
-from ziggurat.worker.tasks.evaluation import Confusion, evaluate
-from ziggurat.worker.tasks.prediction import predict
+from ziggurat.worker.commands.evaluation import Confusion, evaluate
+from ziggurat.worker.commands.prediction import predict
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from ziggurat.errors import (
     ZigguratError,
 )
 from ziggurat.settings import load_settings
-from ziggurat.worker.tasks.evaluation import evaluate
+from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.workspace.tasks import TASK_COMMAND, Tasks, run_task
 
 

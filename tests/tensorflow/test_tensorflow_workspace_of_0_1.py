@@ -9,7 +9,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
 from ziggurat.settings import Settings
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TINY = "20261122-081113-1a4c"

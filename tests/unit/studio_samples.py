@@ -17,7 +17,7 @@ from ziggurat.entities import NewJob
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 __all__ = ["add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
 

@@ -9,22 +9,22 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from ziggurat.api.guard import anyone, needs, new_router
 from ziggurat.api.openapi import openapi_of
 from ziggurat.api.operations_page import operations_page
+from ziggurat.server.permissions import anyone, new_router, require
 
 __all__ = ["router"]
 
 router = new_router(prefix="/api/v1", tags=["documentation"])
 
 
-@router.get("/openapi.json", dependencies=[needs("viewer", "read")], summary="The OpenAPI document")
+@router.get("/openapi.json", dependencies=[require("viewer", "read")], summary="The OpenAPI document")
 def openapi(request: Request) -> JSONResponse:
     """Return the OpenAPI document of all routes."""
     return JSONResponse({**_document(request), "servers": [{"url": request.scope.get("root_path") or "/"}]})
 
 
-@router.get("/docs", dependencies=[needs("viewer", "read")], response_class=HTMLResponse, summary="This page")
+@router.get("/docs", dependencies=[require("viewer", "read")], response_class=HTMLResponse, summary="This page")
 def documentation(request: Request) -> HTMLResponse:
     """Return a page with every operation, who may use it, what it takes and what it answers."""
     return HTMLResponse(operations_page(_document(request), request.scope.get("root_path", "")))

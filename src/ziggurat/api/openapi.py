@@ -7,8 +7,8 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from ziggurat.api.guard import Requirement, requirements
 from ziggurat.entities import ROLES, SCOPES
+from ziggurat.server.permissions import Requirement, requirements
 
 __all__ = ["openapi_of"]
 

@@ -10,11 +10,11 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from ziggurat.api.errors import kind_of_client
-from ziggurat.api.guard import new_router
-from ziggurat.api.refusals import NotReadyError
-from ziggurat.api.routes.access import Held, Viewer
 from ziggurat.api.tensorboard_proxy import passed_on, waiting_page, with_slash
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.errors import kind_of_client
+from ziggurat.server.http_errors import NotReadyError
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -28,7 +28,7 @@ router = new_router(tags=["tensorboard"])
 
 
 @router.get(_OPEN, include_in_schema=False)
-async def open_graph(request: Request, studio: Held, _who: Viewer, graph: str, asked: int = 0) -> Response:
+async def open_graph(request: Request, studio: StudioDep, _who: ViewerUser, graph: str, asked: int = 0) -> Response:
     """Send a browser to TensorBoard's graph, once TensorBoard has read it: before, its page would say there is none."""
     await run_in_threadpool(studio.graphs.check, graph)
     place = quote(request.scope.get("root_path", "")) + _OPEN.replace("{graph}", graph)
@@ -45,13 +45,13 @@ async def open_graph(request: Request, studio: Held, _who: Viewer, graph: str, a
 
 
 @router.api_route(_PLACE, methods=["GET", "HEAD"], include_in_schema=False)
-def add_slash(request: Request, _who: Viewer, graph: str) -> Response:
+def add_slash(request: Request, _who: ViewerUser, graph: str) -> Response:
     """Send a browser to the address with a slash at its end: TensorBoard's own links begin there."""
     return with_slash(request, _place(graph))
 
 
 @router.api_route(_PLACE + "/{path:path}", methods=["GET", "HEAD", "POST"], include_in_schema=False)
-async def pass_on(request: Request, studio: Held, _who: Viewer, graph: str, path: str) -> Response:
+async def pass_on(request: Request, studio: StudioDep, _who: ViewerUser, graph: str, path: str) -> Response:
     """Pass a request on to the TensorBoard of a graph, which is started where there is none, and its answer back."""
     await run_in_threadpool(studio.graphs.check, graph)
     return await passed_on(request, studio.graphs.tensorboards, graph, _place(graph), path)

@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ziggurat.api.errors import kind_of_client
-from ziggurat.api.guard import new_router
-from ziggurat.api.refusals import NotFoundError, NotReadyError
-from ziggurat.api.routes.access import Held, Viewer
 from ziggurat.api.tensorboard_policy import protecting_headers
 from ziggurat.api.tensorboard_starts import RETRY_AFTER_S
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.errors import kind_of_client
+from ziggurat.server.http_errors import NotFoundError, NotReadyError
+from ziggurat.server.permissions import new_router
 
 __all__ = ["passed_on", "router", "waiting_page", "with_slash"]
 
@@ -51,13 +51,13 @@ router = new_router(tags=["tensorboard"])
 
 
 @router.api_route(_PLACE, methods=["GET", "HEAD"], include_in_schema=False)
-def add_slash(request: Request, _who: Viewer, job_id: str) -> Response:
+def add_slash(request: Request, _who: ViewerUser, job_id: str) -> Response:
     """Send a browser to the address with a slash at its end: TensorBoard's own links begin there."""
     return with_slash(request, _place(job_id))
 
 
 @router.api_route(_PLACE + "/{path:path}", methods=["GET", "HEAD", "POST"], include_in_schema=False)
-async def pass_on(request: Request, studio: Held, _who: Viewer, job_id: str, path: str) -> Response:
+async def pass_on(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, path: str) -> Response:
     """Pass a request on to a job's TensorBoard, which is started where there is none, and its answer back."""
     await run_in_threadpool(studio.jobs.get, job_id)
     return await passed_on(request, studio.tensorboards, job_id, _place(job_id), path)

@@ -11,11 +11,11 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.refusals import NotReadyError
-from ziggurat.api.routes.access import Held, Viewer
-from ziggurat.api.routes.answers import answer
+from ziggurat.api.responses import answer
 from ziggurat.layout import JobFolder
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.http_errors import NotReadyError
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["TensorBoardShape", "router"]
@@ -43,13 +43,13 @@ class TensorBoardShape:
 
 
 @router.get("/jobs/{job_id}/tensorboard", response_model=TensorBoardShape)
-def look_at_tensorboard(request: Request, studio: Held, _who: Viewer, job_id: str) -> Response:
+def look_at_tensorboard(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return where a job's TensorBoard is shown and whether it runs; nothing is started."""
     return answer(_shape(request, studio, job_id))
 
 
 @router.post("/jobs/{job_id}/tensorboard", response_model=TensorBoardShape)
-async def start_tensorboard(request: Request, studio: Held, _who: Viewer, job_id: str) -> Response:
+async def start_tensorboard(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Start a job's TensorBoard where it does not run; ask again while its state is `starting`."""
     await run_in_threadpool(studio.jobs.get, job_id)
     try:

@@ -6,8 +6,8 @@ import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-from ziggurat.api.refusals import NotReadyError, Refusal
 from ziggurat.errors import JobError, NotThereError
+from ziggurat.server.http_errors import HTTPError, NotReadyError
 
 __all__ = ["RETRY_AFTER_S", "BoardStarts"]
 
@@ -39,7 +39,7 @@ class BoardStarts:
         Raises:
             NotReadyError: where it is still starting.
             MissingDependencyError: where TensorBoard is not installed.
-            Refusal: 503 where it did not start, or there is no room for one more.
+            HTTPError: 503 where it did not start, or there is no room for one more.
         """
         start = self._under_way.get(job_id)
         if start is None:
@@ -59,7 +59,7 @@ class BoardStarts:
         except NotThereError:
             raise
         except JobError as error:
-            raise Refusal(error, 503) from error
+            raise HTTPError(error, 503) from error
 
     def is_under_way(self, job_id: str) -> bool:
         """Return whether one is starting, or has just started and nobody has asked since."""

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from ziggurat.api.guard import needs, new_router
-from ziggurat.api.people import people_of
-from ziggurat.api.refusals import ForbiddenError
-from ziggurat.api.shapes import NewToken, NewTokenShape, TokenShape, token_shape
+from ziggurat.api.account_schemas import NewToken, NewTokenShape, TokenShape, token_shape
 from ziggurat.entities import Identity, User
 from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import accounts_of
+from ziggurat.server.http_errors import ForbiddenError
+from ziggurat.server.permissions import new_router, require
 
 __all__ = ["router"]
 
@@ -22,11 +22,11 @@ router = new_router(prefix="/api/v1", tags=["tokens"])
 @router.get("/tokens", summary="Tokens")
 def tokens(
     request: Request,
-    identity: Annotated[Identity, needs("viewer", "read")],
+    identity: Annotated[Identity, require("viewer", "read")],
     everybody: Annotated[bool, Query(description="Those of all users; for admins.")] = False,
 ) -> list[TokenShape]:
     """Return one's own tokens, the newest first, revoked ones too; never a secret."""
-    people = people_of(request)
+    people = accounts_of(request)
     if everybody and not identity.may("admin", "read"):
         raise ForbiddenError("Only an admin sees the tokens of others.", advice="Ask for your own.")
     if not everybody and identity.user is None:
@@ -38,11 +38,11 @@ def tokens(
 
 @router.post("/tokens", status_code=201, summary="Make a token")
 def create_token(
-    request: Request, sent: NewToken, identity: Annotated[Identity, needs("viewer", "admin")]
+    request: Request, sent: NewToken, identity: Annotated[Identity, require("viewer", "admin")]
 ) -> NewTokenShape:
     """Make a token of one's own. Its secret is shown this once. What it may do, one's role limits further."""
     user = _account(identity)
-    token, secret = people_of(request).create_token(
+    token, secret = accounts_of(request).create_token(
         user.name, sent.name, scope=sent.scope, by=identity, good_for_s=sent.expires_in_s
     )
     return NewTokenShape(secret=secret, **token_shape(token, user.name).model_dump())
@@ -50,11 +50,11 @@ def create_token(
 
 @router.delete("/tokens/{token_id}", status_code=204, summary="Revoke a token")
 async def revoke_token(
-    request: Request, token_id: int, identity: Annotated[Identity, needs("viewer", "admin")]
+    request: Request, token_id: int, identity: Annotated[Identity, require("viewer", "admin")]
 ) -> Response:
     """Make a token good for nothing, at once; admins may do so with those of others."""
     whose = None if identity.may("admin", "admin") else _account(identity)
-    await run_in_threadpool(people_of(request).revoke_token, token_id, by=identity, of=whose)
+    await run_in_threadpool(accounts_of(request).revoke_token, token_id, by=identity, of=whose)
     request.app.state.streams.recheck()
     return Response(status_code=204)
 

@@ -21,7 +21,7 @@ from ziggurat.cli.job_use import job_evaluate, job_infer
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES
 from ziggurat.errors import JobError, UnknownNameError, UsageError
-from ziggurat.web.words import as_duration
+from ziggurat.web.formatting import as_duration
 
 __all__ = ["job"]
 

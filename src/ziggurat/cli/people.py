@@ -168,7 +168,7 @@ def reindex(application: Application, database: str | None) -> int:
 
     Users, tokens and settings stay. Exit code 1 where a folder could not be read.
     """
-    report = studio_module("ziggurat.workspace.studio.opening").reindex(
+    report = studio_module("ziggurat.workspace.studio.bootstrap").reindex(
         application.settings, chosen_database(application, database)
     )
     lines = [
@@ -184,13 +184,13 @@ def reindex(application: Application, database: str | None) -> int:
 
 
 def _people(application: Application, database: str | None) -> AbstractContextManager[Any]:
-    opening = studio_module("ziggurat.workspace.studio.opening")
+    opening = studio_module("ziggurat.workspace.studio.bootstrap")
     return opening.open_people(application.settings, chosen_database(application, database))
 
 
 def _shell() -> Any:
     """Return who acts: whoever may read the files of the studio."""
-    return studio_module("ziggurat.workspace.people").LOCAL
+    return studio_module("ziggurat.workspace.accounts").LOCAL
 
 
 def _check_known(kind: str, name: str, known: tuple[str, ...]) -> None:

@@ -231,7 +231,7 @@ def serve_studio(
     settings = place.with_addresses(application.settings)
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
-        server = studio_module("ziggurat.web.application").create_studio(
+        server = studio_module("ziggurat.app").create_studio(
             studio, prefix=prefix, hosts=place.hosts, public_bind=is_public
         )
 

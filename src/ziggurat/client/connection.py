@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.client.errors import error_of
 from ziggurat.errors import MissingDependencyError, UsageError
-from ziggurat.records.atomic import PartialFile, storage_errors
 
 try:
     import httpx
@@ -77,7 +77,7 @@ class Connection:
         Raises:
             StorageError: where the file is there already, or cannot be written.
         """
-        partial = PartialFile(target)
+        partial = AtomicFile(target)
         try:
             with (
                 self._streamed(method, path, **options) as answer,

@@ -17,7 +17,14 @@ from typing import Any, Self
 import numpy as np
 
 from ziggurat.dataflow.adapting import OpenProperty, adapt, reserved
-from ziggurat.dataflow.life import Life, Position, StageContractError, StageErrors, StageStats, UnknownLengthError
+from ziggurat.dataflow.flow_state import (
+    FlowState,
+    Position,
+    StageContractError,
+    StageErrors,
+    StageStats,
+    UnknownLengthError,
+)
 from ziggurat.dataflow.random import RandomStream, fresh_seed
 from ziggurat.dataflow.reading import Bulk, Reader
 from ziggurat.dataflow.resuming import Resumable
@@ -47,11 +54,11 @@ class DataFlow(Resumable, ABC):
     A pass that is broken off is over: the next ``iter()`` begins a new one. A flow has one pass at a time.
     """
 
-    _ziggurat_life: Life
+    _ziggurat_life: FlowState
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
-        self._ziggurat_life = Life()
+        self._ziggurat_life = FlowState()
         return self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

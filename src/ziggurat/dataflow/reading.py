@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Self
 
-from ziggurat.dataflow.life import Life, Position
+from ziggurat.dataflow.flow_state import FlowState, Position
 
 __all__ = ["Bulk", "Reader"]
 
@@ -43,7 +43,7 @@ class Reader:
     Use it in ``with``, or call ``close()``.
     """
 
-    def __init__(self, life: Life, position: Position, bulk: Bulk | None, items: Iterator[Any]) -> None:
+    def __init__(self, life: FlowState, position: Position, bulk: Bulk | None, items: Iterator[Any]) -> None:
         self._life = life
         self._position = position
         self._bulk = bulk

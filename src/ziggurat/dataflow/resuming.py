@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ziggurat.dataflow.adapting import OpenProperty, reserved
-from ziggurat.dataflow.life import Life, Position
+from ziggurat.dataflow.flow_state import FlowState, Position
 from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.errors import DataError
 
@@ -25,7 +25,7 @@ class Resumable:
     policy: ErrorPolicy = ErrorPolicy("raise")
     """What the stage does with datapoints that cannot be used; a stage with the choice has a policy of its own."""
 
-    _ziggurat_life: Life
+    _ziggurat_life: FlowState
 
     # ---- what a stage implements
 

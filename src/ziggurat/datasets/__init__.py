@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ziggurat.datasets.creation import CreationRequest, CreationStopped, Watch, create_dataset
     from ziggurat.datasets.dataset import Dataset, StoredSample
     from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-    from ziggurat.datasets.formats import Recognition, guess_format, guesses, importer, importers, recognize
+    from ziggurat.datasets.format_choice import Recognition, guess_format, guesses, importer, importers, recognize
     from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
     from ziggurat.datasets.samples import Problem, Sample
     from ziggurat.datasets.splitting import SplitRule, assign_splits, find_leaks
@@ -82,7 +82,7 @@ _HOMES = {
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",
     "ziggurat.datasets.export": "EXPORT_FORMATS export_dataset",
-    "ziggurat.datasets.formats": "Recognition guess_format guesses importer importers recognize",
+    "ziggurat.datasets.format_choice": "Recognition guess_format guesses importer importers recognize",
     "ziggurat.datasets.importer": "FilePartReader Guess Importer ImporterOption PartReader Scan",
     "ziggurat.datasets.samples": "Problem Sample",
     "ziggurat.datasets.splitting": "SplitRule assign_splits find_leaks",

@@ -13,11 +13,11 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.record_data import RecordData, decode_mask
 from ziggurat.datasets.catalogue import Catalogue
 from ziggurat.errors import DataError
-from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.records.split_reader import SplitReader

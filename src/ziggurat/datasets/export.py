@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.exporters.report import ExportReport
+from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.errors import ConfigurationError, UnknownNameError
 
 __all__ = ["EXPORT_FORMATS", "export_dataset"]
@@ -76,6 +76,6 @@ def export_dataset(
             received=f"kind {dataset.kind}",
             advice=f"Choose one of: {', '.join(fitting)}." if fitting else "No format of others holds this kind.",
         )
-    module = importlib.import_module(f"ziggurat.datasets.exporters.{format}")
+    module = importlib.import_module(f"ziggurat.datasets.formats.{format}.exporter")
     function: Callable[..., ExportReport] = getattr(module, f"export_{format}")
     return function(dataset, folder, **(options or {}))

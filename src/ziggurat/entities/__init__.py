@@ -1,6 +1,7 @@
 """Domain objects besides specs and events, as plain values: heartbeats, jobs, users, devices."""
 
-from ziggurat.entities.devices import Device, Needs, Resources
+from ziggurat.entities.accounts import ROLES, SCOPES, AuditEntry, Identity, Project, Token, User
+from ziggurat.entities.devices import Device, ResourceRequest, Resources
 from ziggurat.entities.divergence import Divergence
 from ziggurat.entities.heartbeat import (
     EXIT_DONE,
@@ -28,7 +29,6 @@ from ziggurat.entities.jobs import (
     NewJob,
     ScalarSummary,
 )
-from ziggurat.entities.people import ROLES, SCOPES, AuditEntry, Identity, Project, Token, User
 
 __all__ = [
     "ACTIVE_STATES",
@@ -53,10 +53,10 @@ __all__ = [
     "JobFilter",
     "JobPage",
     "Mark",
-    "Needs",
     "NewJob",
     "Project",
     "Pulse",
+    "ResourceRequest",
     "Resources",
     "ScalarSummary",
     "Token",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Device", "Needs", "Resources"]
+__all__ = ["Device", "ResourceRequest", "Resources"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class ResourceRequest:
     """What a job needs.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ziggurat.entities.devices import Needs
+from ziggurat.entities.devices import ResourceRequest
 from ziggurat.entities.divergence import Divergence
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Job:
     group: str = ""
     parent: str = ""
     depends_on: tuple[str, ...] = ()
-    needs: Needs = field(default_factory=Needs)
+    needs: ResourceRequest = field(default_factory=ResourceRequest)
     priority: int = 0
     position: float = 0.0
     devices: tuple[int, ...] = ()
@@ -169,7 +169,7 @@ class NewJob:
     group: str = ""
     parent: str = ""
     depends_on: tuple[str, ...] = ()
-    needs: Needs = field(default_factory=Needs)
+    needs: ResourceRequest = field(default_factory=ResourceRequest)
     priority: int = 0
     framework: str = ""
     network: str = ""

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from ziggurat.errors import StorageError
 from ziggurat.events import Event, decode_event
-from ziggurat.jobs.sound_events import is_sound, without_bad_characters
+from ziggurat.jobs.event_validation import is_valid, without_bad_characters
 
 __all__ = ["FileMark", "Piece", "is_continued", "read_piece"]
 
@@ -103,7 +103,7 @@ def _decoded(line: bytes) -> Event | None:
         event = decode_event(line) if line.strip() else None
     except Exception:  # a line may hold anything, as deep or as wrong as it likes
         return None
-    if event is None or not is_sound(event):
+    if event is None or not is_valid(event):
         return None
     return without_bad_characters(event) if b"\\u0000" in line or b"\\ud" in line.lower() else event
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Job, JobChange, NewJob
-from ziggurat.entities.whole_files import write_whole
 
 __all__ = ["JOB_FILE", "JobRecord", "read_job_file", "record_of", "write_job_file"]
 
@@ -50,7 +50,7 @@ def write_job_file(folder: Path, record: JobRecord) -> None:
     """
     content = {"version": _VERSION, **{part.name: getattr(record, part.name) for part in fields(JobRecord)}}
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_whole(folder / JOB_FILE, text, "What is known of the job")
+    atomic_write_text(folder / JOB_FILE, text, "What is known of the job")
 
 
 def read_job_file(folder: Path) -> JobRecord | None:

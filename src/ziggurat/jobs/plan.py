@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ziggurat.entities import Job, Resources
+from ziggurat.jobs.allocator import Allocator
 from ziggurat.jobs.reasons import (
     clock_text,
     dependency_failed,
@@ -20,7 +21,6 @@ from ziggurat.jobs.reasons import (
     dependency_waits,
     disk_is_full,
 )
-from ziggurat.jobs.room import Room
 
 __all__ = ["Fail", "Plan", "Start", "Waiting", "in_order", "plan"]
 
@@ -101,7 +101,7 @@ def plan(
         clock: writes a moment and now as a time of day for people.
     """
     known = {job.id: job for job in (*jobs, *running)}
-    room = Room(running, resources, now, clock)
+    room = Allocator(running, resources, now, clock)
     actions: list[Start | Fail] = []
     waiting: dict[str, Waiting] = {}
     failed: dict[str, str] = {}

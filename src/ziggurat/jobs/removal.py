@@ -11,13 +11,13 @@ from typing import Final
 
 from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.errors import JobError, ZigguratError
-from ziggurat.jobs.attendance import Attendance
-from ziggurat.jobs.changes import Changes
 from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
+from ziggurat.jobs.state_machine import JobTransitions
 from ziggurat.jobs.transitions import next_state
 from ziggurat.jobs.trash import Trash
+from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder, lies_in
 
 __all__ = ["Removal"]
@@ -43,8 +43,8 @@ class Removal:
     def __init__(
         self,
         store: JobStore,
-        changes: Changes,
-        attendance: Attendance,
+        changes: JobTransitions,
+        attendance: WorkerMonitor,
         workspace: Path,
         *,
         retention: Retention,

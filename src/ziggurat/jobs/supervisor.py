@@ -18,19 +18,19 @@ from typing import Final
 from ziggurat.entities import Job, JobChange, NewJob, Resources
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
-from ziggurat.jobs.attendance import Attendance
-from ziggurat.jobs.changes import Changes
+from ziggurat.jobs.adoption import adopt_running_workers
 from ziggurat.jobs.disk import Retention
+from ziggurat.jobs.dispatcher import Dispatcher
 from ziggurat.jobs.escalation import StopGrace, plain_reason
 from ziggurat.jobs.executor import Executor
 from ziggurat.jobs.job_file import record_of, write_job_file
-from ziggurat.jobs.notices import Hub
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.ports import JobStore
-from ziggurat.jobs.reconcile import meet_folders
+from ziggurat.jobs.pubsub import EventBus
 from ziggurat.jobs.removal import Removal
-from ziggurat.jobs.single import SupervisorLock
-from ziggurat.jobs.starting import Starter
+from ziggurat.jobs.state_machine import JobTransitions
+from ziggurat.jobs.supervisor_lock import SupervisorLock
+from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
 
 __all__ = ["Supervisor"]
@@ -68,14 +68,14 @@ class Supervisor:
     ) -> None:
         self._single = SupervisorLock(workspace)
         host = socket.gethostname()
-        self.hub = Hub()
+        self.hub = EventBus()
         self._store = store
         self._executor = executor
         self._resources = resources
         self._lock = threading.RLock()
-        self._changes = Changes(store, self.hub)
-        self._attendance = Attendance(store, executor, self._changes, host, grace)
-        self._starter = Starter(
+        self._changes = JobTransitions(store, self.hub)
+        self._attendance = WorkerMonitor(store, executor, self._changes, host, grace)
+        self._starter = Dispatcher(
             store, executor, self._changes, self._attendance, environment=environment, host=host, lock=self._lock
         )
         self._removal = Removal(
@@ -123,7 +123,7 @@ class Supervisor:
         """
         if not self._has_met:
             self._removal.finish()
-            meet_folders(self._store, self._executor, self._attendance, self._changes, now)
+            adopt_running_workers(self._store, self._executor, self._attendance, self._changes, now)
             self._has_met = True
         self._attendance.attend(now)
         self._starter.carry_out(self._resources(), now)

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import google_crc32c
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.errors import DataError, DatapointError, UsageError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.index import IndexBuilder
 
 __all__ = ["RecordIndexError", "RecordReader", "RecordWriter", "not_a_store"]
@@ -43,7 +43,7 @@ class RecordWriter(ABC):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._target = PartialFile(self.path)
+        self._target = AtomicFile(self.path)
         self._index = IndexBuilder()
         self._open = True
         try:

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.errors import DataError, UnknownNameError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.schema import Schema
 
 __all__ = ["MANIFEST_NAME", "ImageForm", "Manifest", "Parent", "SourceNote", "SplitNote", "StoreNote"]
@@ -159,7 +159,7 @@ class Manifest:
             StorageError: where one is there already, or the disk refuses.
         """
         complete = replace(self, id=self.content_id())
-        target = PartialFile(folder / MANIFEST_NAME)
+        target = AtomicFile(folder / MANIFEST_NAME)
         try:
             with storage_errors(target.final):
                 target.path.write_text(_text(complete.as_json()) + "\n", "utf-8")

@@ -16,8 +16,8 @@ from typing import Any
 
 import google_crc32c
 
+from ziggurat.atomic import AtomicFile
 from ziggurat.errors import DatapointError
-from ziggurat.records.atomic import PartialFile
 from ziggurat.records.base import RecordReader, RecordWriter, not_a_store
 from ziggurat.records.files import DataFile
 from ziggurat.records.index import Index, default_key
@@ -51,7 +51,7 @@ class TFRecordWriter(RecordWriter):
 
     def _end(self) -> None:
         self._file.close()
-        side = PartialFile(index_path(self.path), replace=True)
+        side = AtomicFile(index_path(self.path), replace=True)
         try:
             side.path.write_bytes(self._index.to_bytes(self._position))
             side.publish()

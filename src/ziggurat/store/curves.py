@@ -14,9 +14,9 @@ from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.events import Message
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, read_columns
+from ziggurat.store.downsample import minmax_columns
 from ziggurat.store.events import MESSAGES_KEPT
 from ziggurat.store.job_rows import key_of
-from ziggurat.store.long_curves import telling_columns
 from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages, points
 from ziggurat.store.thinning import FEWEST_POINTS, thin
 
@@ -186,7 +186,7 @@ def _read(connection: Connection, curve: Any, since_step: int, max_points: int) 
     if since_step >= 0 and total > most:
         total = connection.execute(sa.select(sa.func.count()).where(*mine)).scalar_one()
     if total > most:
-        columns = telling_columns(connection, curve.key, since_step, parts=(max_points - 2) // 3)
+        columns = minmax_columns(connection, curve.key, since_step, parts=(max_points - 2) // 3)
     else:
         wanted = sa.select(points.c.step, points.c.value, points.c.epoch, points.c.time)
         columns = read_columns(connection, wanted.where(*mine).order_by(points.c.step))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from ziggurat.entities import Divergence, Job, Needs, NewJob, ScalarSummary
+from ziggurat.entities import Divergence, Job, NewJob, ResourceRequest, ScalarSummary
 from ziggurat.errors import JobError, MissingJobError, UnknownNameError
 from ziggurat.store.columns import clean_text, short_text
 from ziggurat.store.folders import Folders
@@ -45,7 +45,7 @@ DIVERGENCE: Final = "divergence"
 """Name of the divergence among the facts of a training."""
 
 _NAN: Final = float("nan")
-_NEEDS: Final = {part.name for part in fields(Needs)}
+_NEEDS: Final = {part.name for part in fields(ResourceRequest)}
 _CHUNK: Final = 500
 _FACTS: Final = "facts."
 _ASKED: Final = (
@@ -160,7 +160,7 @@ def _job(row: dict[str, Any], scalars: dict[str, ScalarSummary]) -> Job:
     lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
     held = row.pop("facts").get(DIVERGENCE)
     divergence = None if held is None else Divergence(**held)
-    return Job(scalars=scalars, needs=Needs(**needs), divergence=divergence, **lists, **row)
+    return Job(scalars=scalars, needs=ResourceRequest(**needs), divergence=divergence, **lists, **row)
 
 
 def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, dict[str, ScalarSummary]]:
@@ -184,7 +184,7 @@ def _number(value: float | None) -> float:
 
 
 def _stored(value: Any) -> Any:
-    if isinstance(value, Needs):
+    if isinstance(value, ResourceRequest):
         return asdict(value)
     return list(value) if isinstance(value, tuple) else value
 

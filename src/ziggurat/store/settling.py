@@ -11,8 +11,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import read_heartbeat
-from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, PLACE_FILE, JobFolder, Places, job_folders
 from ziggurat.store.database import Database
@@ -69,7 +69,7 @@ def settle(database: Database, workspace: Path, *, take_over: bool = False) -> R
             connection.execute(sa.delete(settings).where(settings.c.name == _SETTING))
             connection.execute(sa.insert(settings).values(name=_SETTING, value=here))
     if places != known:
-        write_whole(workspace / PLACE_FILE, places.text(), "The place of the workspace")
+        atomic_write_text(workspace / PLACE_FILE, places.text(), "The place of the workspace")
     database.folders = Folders(workspace, places)
     return None if found is None else Relocation(before=found, copied=copied)
 

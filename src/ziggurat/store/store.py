@@ -8,19 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ziggurat.layout import Places
-from ziggurat.store.addresses import database_url
+from ziggurat.store.accounts import AccountStore
 from ziggurat.store.curves import CurveRepository
 from ziggurat.store.database import Database
 from ziggurat.store.datasets import DatasetRepository
 from ziggurat.store.events import EventRepository
 from ziggurat.store.folders import Folders
 from ziggurat.store.jobs import JobRepository
-from ziggurat.store.people import People
 from ziggurat.store.projects import ProjectRepository
 from ziggurat.store.records import AuditRepository, SettingRepository
 from ziggurat.store.reindex import JobOnDisk, ReindexReport, rebuild
 from ziggurat.store.schema import prepare_schema
 from ziggurat.store.settling import Relocation, settle
+from ziggurat.store.urls import database_url
 
 __all__ = ["Store"]
 
@@ -49,7 +49,7 @@ class Store:
         self.events = EventRepository(database)
         self.curves = CurveRepository(database)
         self.datasets = DatasetRepository(database, clock)
-        self.people = People(database)
+        self.people = AccountStore(database)
         self.projects = ProjectRepository(database)
         self.audit = AuditRepository(database)
         self.settings = SettingRepository(database)

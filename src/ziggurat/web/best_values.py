@@ -9,7 +9,7 @@ from typing import Final
 
 from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.entities.best_checkpoint import BestCheckpoint, Mode, is_better, metric_title, primary_metric
-from ziggurat.web.home_columns import Best, best_of
+from ziggurat.web.columns import Best, best_of
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.checkpoint_choice import best_of_model
 

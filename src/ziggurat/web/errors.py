@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ziggurat.web.pages import is_part, page, part
+from ziggurat.web.rendering import is_part, page, part
 
 __all__ = ["error_page"]
 

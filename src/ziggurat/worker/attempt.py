@@ -15,23 +15,23 @@ from ziggurat.engine.callbacks.divergence import divergence_of
 from ziggurat.engine.random_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.entities.last_words import reserve_last_words, write_last_words
+from ziggurat.entities.last_events import reserve_last_words, write_last_words
 from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
-from ziggurat.worker.addresses import keep_to_addresses
 from ziggurat.worker.build import BuiltJob, build_job
 from ziggurat.worker.build_limit import BuildLimit
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.evaluate_job import evaluate
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.failures import report_failure
+from ziggurat.worker.fetch_limits import keep_to_addresses
+from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
 from ziggurat.worker.infer_job import predict_many
 from ziggurat.worker.parent_watch import ParentWatch
-from ziggurat.worker.pulse import HeartbeatThread, StepClock
 from ziggurat.worker.stopping import StopRequest
 from ziggurat.zoo.backends import AUTO, with_backend
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.augmentation import Augmentation
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.backend import Backend, ProgramRequest
@@ -18,7 +19,6 @@ from ziggurat.engine.callbacks.best import KeepBest
 from ziggurat.engine.callbacks.black_box import BlackBox
 from ziggurat.engine.callbacks.divergence import DivergenceWatch
 from ziggurat.engine.callbacks.human import HumanHyperParamSetter
-from ziggurat.engine.callbacks.inference import InferenceRunner
 from ziggurat.engine.callbacks.inferencers import ScalarStats
 from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
 from ziggurat.engine.callbacks.model_saver import ModelSaver
@@ -27,15 +27,15 @@ from ziggurat.engine.callbacks.stopping import EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
+from ziggurat.engine.callbacks.validation import InferenceRunner
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.monitors.placing import place
+from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import ConfigurationError, MissingDependencyError
 from ziggurat.layout import JobFolder
 from ziggurat.plugins import load
-from ziggurat.records.atomic import storage_errors
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
@@ -99,7 +99,7 @@ def build_job(
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
     callbacks = [clock, *_callbacks(spec, program, data, store, steps), *shows]
-    place([*callbacks, *monitors], folder)
+    bind_folder([*callbacks, *monitors], folder)
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     return BuiltJob(trainer, store, data)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
+from ziggurat.worker.commands.evaluation import Evaluation
+from ziggurat.worker.commands.trained import TrainedJob, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import SampleResults, write_results
-from ziggurat.worker.tasks.evaluation import Evaluation
-from ziggurat.worker.tasks.trained import TrainedJob, open_trained_job
 
 __all__ = ["evaluate"]
 

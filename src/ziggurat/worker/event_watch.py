@@ -15,7 +15,7 @@ from tqdm import tqdm
 from ziggurat import __version__
 from ziggurat.datasets.creation import Watch
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, Progress
-from ziggurat.worker.pulse import StepClock
+from ziggurat.worker.heartbeat_thread import StepClock
 from ziggurat.worker.stopping import StopRequest
 
 __all__ = ["EventWatch", "say_end", "say_start"]

@@ -11,11 +11,11 @@ from ziggurat.errors import DataError
 from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import watched_source
 from ziggurat.specs import InferSpec
+from ziggurat.worker.commands.prediction import predict_files
+from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.picture_list import PictureList, list_pictures
 from ziggurat.worker.results import SampleResults
-from ziggurat.worker.tasks.prediction import predict_files
-from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = ["predict_many"]
 

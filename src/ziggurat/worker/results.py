@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.atomic import storage_errors, sync_path
 from ziggurat.errors import DataError
 from ziggurat.layout import ResultFiles
-from ziggurat.records.atomic import storage_errors, sync_path
 
 __all__ = ["SampleResults", "write_results"]
 

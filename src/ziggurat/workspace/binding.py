@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from ziggurat.errors import UsageError
-from ziggurat.workspace.people import LOCAL, People
+from ziggurat.workspace.accounts import LOCAL, Accounts
 
 __all__ = ["check_bind", "first_token", "is_loopback"]
 
@@ -23,7 +23,7 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def check_bind(host: str, people: People) -> None:
+def check_bind(host: str, people: Accounts) -> None:
     """Raise where the studio would listen beyond this machine without anybody having to log in.
 
     Args:
@@ -42,7 +42,7 @@ def check_bind(host: str, people: People) -> None:
         )
 
 
-def first_token(people: People) -> str:
+def first_token(people: Accounts) -> str:
     """Return the secret of a new token of scope ``admin`` for an admin; where there is none, ``admin`` is made.
 
     An account that is made so has no password: its token opens the studio, in a browser as well.

@@ -44,7 +44,7 @@ def preview_dataset(
         offered: folders below which files may be read; None for all.
 
     Returns:
-        What ``ziggurat.worker.tasks.dataset_previews.preview_dataset`` returns.
+        What ``ziggurat.worker.commands.dataset_previews.preview_dataset`` returns.
 
     Raises:
         SpecError: where the spec, the format or an option is wrong; ``details["field"]`` names it.

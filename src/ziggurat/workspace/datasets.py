@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalogue import Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-from ziggurat.datasets.exporters.report import ExportReport
-from ziggurat.datasets.formats import Recognition, importer, importers, recognize
+from ziggurat.datasets.format_choice import Recognition, importer, importers, recognize
+from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
 from ziggurat.errors import DataError, SpecError, UnknownNameError
-from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, read_content

@@ -8,9 +8,9 @@ from ziggurat.errors import MissingDependencyError, SettingsError, StorageError,
 from ziggurat.workspace.doctor_finding import Finding
 
 try:
-    from ziggurat.store.look import DatabaseLook, look_at
+    from ziggurat.store.inspect import DatabaseState, inspect_database
 except (ImportError, MissingDependencyError):  # a package is missing, which is said elsewhere
-    look_at = None
+    inspect_database = None
 
 __all__ = ["examine_database"]
 
@@ -23,10 +23,10 @@ def examine_database(url: str) -> Finding:
     Args:
         url: of a PostgreSQL database.
     """
-    if look_at is None:
+    if inspect_database is None:
         return _problem("cannot be looked at without the studio", "Install it with: pip install 'ziggurat[studio]'")
     try:
-        return _judged(look_at(url))
+        return _judged(inspect_database(url))
     except MissingDependencyError as error:
         return _problem(str(error.rule), error.advice)
     except (SettingsError, UnknownNameError) as error:
@@ -35,7 +35,7 @@ def examine_database(url: str) -> Finding:
         return _problem(f"{error.rule} {error.received or ''}".strip(), error.advice)
 
 
-def _judged(found: DatabaseLook) -> Finding:
+def _judged(found: DatabaseState) -> Finding:
     place = f"{found.place}, PostgreSQL {found.version}"
     if found.encoding != "UTF8":
         text = f"{place}: its encoding must be UTF8, and is {found.encoding}"

@@ -11,7 +11,7 @@ import psutil
 
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
 from ziggurat.entities.best_checkpoint import best_checkpoint
-from ziggurat.entities.last_words import read_last_words
+from ziggurat.entities.last_events import read_last_words
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content

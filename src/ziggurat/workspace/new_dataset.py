@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ziggurat.datasets.export import EXPORT_FORMATS
-from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.secrets import without_user
 from ziggurat.errors import ConfigurationError, DataError, JobError, UnknownNameError
@@ -67,7 +67,7 @@ def export_options(format: str) -> tuple[str, ...]:  # noqa: A002 - the word tha
     """
     if format not in EXPORT_FORMATS:
         raise UnknownNameError("format of an export", format, EXPORT_FORMATS)
-    function = getattr(import_module(f"ziggurat.datasets.exporters.{format}"), f"export_{format}")
+    function = getattr(import_module(f"ziggurat.datasets.formats.{format}.exporter"), f"export_{format}")
     parameters = inspect.signature(function).parameters.values()
     return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
 

@@ -14,7 +14,7 @@ from ziggurat.entities.rights import folder_mode, private_umask
 from ziggurat.errors import JobError, NetworkCodeError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork, Spec, TrainSpec, save_spec
-from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
+from ziggurat.workspace.validation import check_rotation_needs_square
 
 __all__ = ["claim_folder", "create_job", "create_job_in", "new_job_ids", "new_job_names"]
 
@@ -121,7 +121,7 @@ def _complete(spec: Spec) -> Spec:
     check_name(spec.name, "The name of a job")
     if not isinstance(spec, TrainSpec):
         return spec
-    refuse_turned_oblongs(spec)
+    check_rotation_needs_square(spec)
     return _with_network_text(spec)
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from ziggurat.entities.whole_files import write_whole
+from ziggurat.atomic import atomic_write_text
 from ziggurat.errors import JobError, StorageError
 from ziggurat.jobs.executors.processes import birth_of, is_alive
 
@@ -102,7 +102,7 @@ def write_server(workspace: Path, state: ServerState) -> None:
     Raises:
         StorageError: where it cannot be written.
     """
-    write_whole(workspace / _FILE, json.dumps(asdict(state), indent=2) + "\n", "The place of the server")
+    atomic_write_text(workspace / _FILE, json.dumps(asdict(state), indent=2) + "\n", "The place of the server")
 
 
 def read_server(workspace: Path) -> ServerState | None:

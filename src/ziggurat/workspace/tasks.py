@@ -21,15 +21,15 @@ from ziggurat.workspace.job_status import open_job
 
 __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
 
-TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.tasks")
+TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.commands")
 """Starts a task; its name is added."""
 
 
 class Tasks:
     """What a person can do around a training: evaluate, predict, export, describe, debug, use models of others.
 
-    Every method returns the JSON values of its task (see ``ziggurat.worker.tasks``), takes ``time_limit_s`` (None for
-    no limit), and raises what ``run_task`` raises.
+    Every method returns the JSON values of its command (see ``ziggurat.worker.commands``), takes ``time_limit_s`` (None
+    for no limit), and raises what ``run_task`` raises.
 
     Args:
         settings: of this process; tasks get the same.

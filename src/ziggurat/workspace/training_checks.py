@@ -22,7 +22,7 @@ from ziggurat.errors import (
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
-from ziggurat.workspace.quarter_turns import refuse_turned_oblongs
+from ziggurat.workspace.validation import check_rotation_needs_square
 from ziggurat.zoo import STANDARD_NETWORKS
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
@@ -158,7 +158,7 @@ def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[s
     if data is not None:
         yield from _data_problems(spec, data)
     try:
-        refuse_turned_oblongs(spec)
+        check_rotation_needs_square(spec)
     except SpecError as error:
         yield str(error.details["field"]), error
     if spec.pretrained is not None and "pretrained" not in pending and not _has_weights(Path(spec.pretrained)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ziggurat.entities.whole_files import write_whole
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities.worker_shim import start_worker
 from ziggurat.errors import JobError
 from ziggurat.events import Event, read_events
@@ -132,7 +132,7 @@ class Workspace:
                 received=f"{folder} is {status.state}",
                 advice=f"Look at it with: ziggurat status {folder}",
             )
-        write_whole(JobFolder(folder).stop_request, reason + "\n", "The stop request")
+        atomic_write_text(JobFolder(folder).stop_request, reason + "\n", "The stop request")
         if now:
             kill_worker(JobFolder(folder))
         return self.status(folder)

@@ -17,9 +17,9 @@ from ziggurat.events import AttemptEnded, AttemptStarted, Progress, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
+from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.main import main
 from ziggurat.worker.stopping import StopRequest
-from ziggurat.worker.tasks.evaluation import evaluate
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from ziggurat.web.application import create_studio
+from ziggurat.app import create_studio
 
 _SHARE = re.compile(r'<span class="name">(.*?)</span>.*?<span class="share">([\d.]+)')
 

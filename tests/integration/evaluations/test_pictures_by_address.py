@@ -16,8 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.unit.studio_shell.picture_server import PictureServer, serving_pictures
+from ziggurat.app import create_studio
 from ziggurat.errors import DataError, UsageError
-from ziggurat.web.application import create_studio
 
 PRIVATE = "A picture is fetched from a public address"
 CLASSIFY = "/models/images/classification/classify_one.json"

@@ -11,10 +11,10 @@ from inference_jobs import digit_labels, digit_pictures, digits_job, named_by, s
 from PIL import Image
 
 from ziggurat.errors import UsageError
-from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
-from ziggurat.worker.tasks.evaluation import evaluate
-from ziggurat.worker.tasks.prediction import predict
-from ziggurat.worker.tasks.trained import open_trained_job
+from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.worker.commands.evaluation import evaluate
+from ziggurat.worker.commands.prediction import predict
+from ziggurat.worker.commands.trained import open_trained_job
 
 
 @pytest.fixture(scope="module")

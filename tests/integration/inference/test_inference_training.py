@@ -12,8 +12,8 @@ from inference_jobs import digit_pictures, digits_job, wait_for, write_spec
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.trainer import RunState
 from ziggurat.events import AttemptEnded, read_events
-from ziggurat.jobs.inference import INFERENCE_COMMAND, InferencePool
 from ziggurat.layout import JobFolder
+from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 
 
 def test_a_name_is_followed_and_a_checkpoint_stays(tmp_path: Path) -> None:

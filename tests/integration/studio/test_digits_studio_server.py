@@ -18,9 +18,9 @@ from ziggurat.entities import JOB_STATES, Job
 from ziggurat.errors import JobError, SpecError
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
-from ziggurat.web.words import as_duration
+from ziggurat.web.formatting import as_duration
+from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
-from ziggurat.workspace.studio.opening import open_studio
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from ziggurat.client import Client
 from ziggurat.entities import JobFilter
 from ziggurat.errors import ZigguratError
 from ziggurat.settings import Settings
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 PLACE = "/tmp/fx/ws"

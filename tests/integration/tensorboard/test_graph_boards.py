@@ -16,14 +16,14 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `studio` is not installed")
 
 from ziggurat.api.app import create_app
-from ziggurat.jobs.tensorboard import TENSORBOARD_COMMAND, TensorBoards
+from ziggurat.app import create_studio
+from ziggurat.services.tensorboard.processes import TENSORBOARD_COMMAND, TensorBoards
 from ziggurat.settings import Settings
-from ziggurat.web.application import create_studio
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER, KeptGraphs
+from ziggurat.workspace.studio.bootstrap import open_studio
+from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
 from ziggurat.workspace.studio.network_graphs import NetworkGraphs
-from ziggurat.workspace.studio.opening import open_studio
 
 ECHO = (sys.executable, str(Path(__file__).with_name("echo_board.py")))
 EMPTY = (sys.executable, str(Path(__file__).with_name("empty_board.py")))
@@ -34,7 +34,7 @@ class Site:
     """A studio that keeps one graph, whose TensorBoard is a stand-in."""
 
     def __init__(self, studio: Studio, prefix: str, command: tuple[str, ...], environment: dict[str, str]) -> None:
-        kept = KeptGraphs(studio.root / GRAPHS_FOLDER, time.time)
+        kept = GraphCache(studio.root / GRAPHS_FOLDER, time.time)
         self.boards = TensorBoards(
             kept.folder,
             {**os.environ, **environment},
@@ -154,7 +154,7 @@ def test_nobody_without_a_login_comes_through_and_a_viewer_does(make_site):
 def test_one_that_is_removed_ends_its_tensorboard(make_site):
     site = make_site()
     with TensorBoards(site.kept.folder, os.environ, command=ECHO, logs=site.studio.root) as boards:
-        kept = KeptGraphs(site.studio.root / GRAPHS_FOLDER, time.time, before_remove=boards.release)
+        kept = GraphCache(site.studio.root / GRAPHS_FOLDER, time.time, before_remove=boards.release)
         boards.proxy_target(site.graph)
         assert [each.job_id for each in boards.status()] == [site.graph]
         kept.drop(site.graph)

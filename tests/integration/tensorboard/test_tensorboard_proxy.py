@@ -13,10 +13,10 @@ import pytest
 
 from ziggurat.api.app import create_app
 from ziggurat.entities import NewJob
-from ziggurat.jobs.tensorboard import TENSORBOARD_COMMAND, TensorBoardLimits, TensorBoards
+from ziggurat.services.tensorboard.processes import TENSORBOARD_COMMAND, TensorBoardLimits, TensorBoards
 from ziggurat.settings import Settings
-from ziggurat.workspace.people import LOCAL
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.accounts import LOCAL
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 HERE = Path(__file__).parent
 ECHO = (sys.executable, str(HERE / "echo_board.py"))

@@ -15,7 +15,7 @@ from ziggurat.errors import DatapointError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
-from ziggurat.worker.tasks.evaluation import evaluate
+from ziggurat.worker.commands.evaluation import evaluate
 
 
 def make_pictures(folder: Path, *, bad: int) -> None:

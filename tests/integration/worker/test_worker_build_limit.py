@@ -6,7 +6,7 @@ import pytest
 from worker_jobs import end_of, error_of, events_of
 
 from ziggurat.events import AttemptEnded
-from ziggurat.jobs.ending import ending_of
+from ziggurat.jobs.outcome import outcome_of
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.job_status import job_status
 
@@ -41,6 +41,6 @@ def test_code_of_c_that_never_returns_is_ended_too(workers, new_job):
     assert worker.wait() == 1
     assert events_of(job, AttemptEnded) == []
     JobFolder(job).log.write_text(worker.said)  # where the output of a studio's worker goes
-    reason = ending_of(JobFolder(job), 1, None).reason
+    reason = outcome_of(JobFolder(job), 1, None).reason
     assert reason.startswith("building the network took longer than `build_limit_s` allows: it hung at ")
     assert "worker_plugins.py, line " in reason

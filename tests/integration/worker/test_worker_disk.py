@@ -11,7 +11,7 @@ from worker_jobs import differences, end_of, error_of, events_of, make_job, outc
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import EXIT_STOPPED
 from ziggurat.events import AttemptEnded
-from ziggurat.jobs.ending import last_words
+from ziggurat.jobs.outcome import last_events
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.job_status import job_status
 
@@ -101,7 +101,7 @@ def test_the_cause_is_known_although_no_event_fits(workers, data, small_disk, mo
     began = time.time()
     assert workers.start(job).wait() == 11
     assert events_of(job, AttemptEnded)[-1].time < began  # the file of events took none
-    words = last_words(JobFolder(job), since=began)
+    words = last_events(JobFolder(job), since=began)
     assert words is not None
     assert (words.outcome, words.exit_code) == ("failed", 11)
     assert "No space left on device (errno 28)" in words.reason

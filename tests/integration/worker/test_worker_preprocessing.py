@@ -9,7 +9,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import BuiltJob, build_job
-from ziggurat.worker.pulse import StepClock
+from ziggurat.worker.heartbeat_thread import StepClock
 
 SPEC = parse_spec(
     {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "epochs": 1, "preprocessing": {"mean": "pixel"}}

@@ -17,7 +17,7 @@ import numpy as np
 
 from ziggurat.backends.null import NullBackend
 from ziggurat.callbacks import Callback
-from ziggurat.engine.monitors.placing import NeedsFolder
+from ziggurat.engine.monitors.binding import NeedsFolder
 from ziggurat.errors import DataError, TrainingError
 from ziggurat.layout import JobFolder
 

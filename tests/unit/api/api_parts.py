@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 
 from ziggurat.api import create_app
-from ziggurat.jobs.notices import Hub
+from ziggurat.jobs.pubsub import EventBus
 from ziggurat.store import Store
+from ziggurat.workspace.accounts import LOCAL, Accounts
 from ziggurat.workspace.passwords import PasswordCost, Passwords
-from ziggurat.workspace.people import LOCAL, People
 
 PASSWORD = "correct horse battery"
 CHEAP = Passwords(cost=PasswordCost(rounds=1, memory_kib=8, lanes=1))
@@ -35,9 +35,9 @@ class Site:
     """A studio with its app; ``client`` asks it as a browser or a program would."""
 
     store: Store
-    people: People
+    people: Accounts
     clock: Clock
-    notices: Hub = field(default_factory=Hub)
+    notices: EventBus = field(default_factory=EventBus)
     settings: Any = None
 
     def app(self, **options: Any) -> Any:

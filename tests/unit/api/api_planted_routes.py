@@ -10,10 +10,10 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 
-from ziggurat.api import anyone, identity_of, needs, new_router
-from ziggurat.api.guard import OpenFiles
+from ziggurat.api import anyone, identity_of, new_router, require
 from ziggurat.entities import Identity
 from ziggurat.errors import CheckpointError, DataError, JobError, MissingJobError, StorageError
+from ziggurat.server.permissions import OpenFiles
 
 good = new_router(prefix="/planted")
 
@@ -23,18 +23,18 @@ class Numbers(BaseModel):
     names: list[str] = []
 
 
-@good.get("/page", dependencies=[needs("viewer", "read")], response_class=HTMLResponse)
+@good.get("/page", dependencies=[require("viewer", "read")], response_class=HTMLResponse)
 def page(request: Request) -> HTMLResponse:
     return HTMLResponse(f"<p>{identity_of(request).name}")
 
 
 @good.post("/numbers")
-def numbers(sent: Numbers, identity: Annotated[Identity, needs("trainer", "write")]) -> dict[str, str]:
+def numbers(sent: Numbers, identity: Annotated[Identity, require("trainer", "write")]) -> dict[str, str]:
     return {"who": identity.name, "value": str(sent.value)}
 
 
 @good.put("/upload")
-async def upload(request: Request, identity: Annotated[Identity, needs("trainer", "write", limit_bytes=1000)]) -> int:
+async def upload(request: Request, identity: Annotated[Identity, require("trainer", "write", limit_bytes=1000)]) -> int:
     return sum([len(part) async for part in request.stream()])
 
 
@@ -77,7 +77,7 @@ def says_nothing() -> str:
 plain = APIRouter(prefix="/planted")
 
 
-@plain.get("/plain", dependencies=[needs("viewer", "read")])
+@plain.get("/plain", dependencies=[require("viewer", "read")])
 def is_not_guarded() -> str:
     return "the body is read before anybody is asked"
 
@@ -87,6 +87,6 @@ twice = new_router(
 )
 
 
-@twice.get("/twice", dependencies=[needs("viewer", "read")])
-def says_two_things(identity: Annotated[Identity, needs("admin", "read")]) -> str:
+@twice.get("/twice", dependencies=[require("viewer", "read")])
+def says_two_things(identity: Annotated[Identity, require("admin", "read")]) -> str:
     return identity.name

@@ -10,8 +10,8 @@ import pytest
 from api_parts import CHEAP, Clock, Site
 
 from ziggurat.store import Store
+from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.login_limits import LoginLimits
-from ziggurat.workspace.people import People
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clock():
 @pytest.fixture
 def site(tmp_path, clock):
     with Store.open(tmp_path / "studio.db", clock=clock) as store:
-        yield Site(store, People(store, clock=clock, passwords=CHEAP, limits=LoginLimits(clock)), clock)
+        yield Site(store, Accounts(store, clock=clock, passwords=CHEAP, limits=LoginLimits(clock)), clock)
 
 
 @pytest.fixture

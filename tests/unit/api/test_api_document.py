@@ -32,9 +32,9 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, save_spec
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
+from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
-from ziggurat.workspace.studio.opening import open_studio
 from ziggurat.workspace.studio.studio import Studio
 
 pytestmark = pytest.mark.slow

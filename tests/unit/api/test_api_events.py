@@ -7,8 +7,8 @@ import threading
 import pytest
 from api_parts import bearer, cookie
 
-from ziggurat.api.events import Streams
-from ziggurat.jobs.notices import Hub
+from ziggurat.jobs.pubsub import EventBus
+from ziggurat.server.event_stream import Streams
 
 
 class Reader:
@@ -145,7 +145,7 @@ def ids_of(text):
 @pytest.mark.parametrize(("before", "after"), [(7, 3), (3, 7), (5, 5), (0, 4), (4, 0)])
 def test_who_comes_back_to_another_life_of_the_server_reloads_and_misses_nothing(site, run, before, after):
     async def life(numbers, last, later):
-        site.notices = Hub()  # it begins to count anew in each life
+        site.notices = EventBus()  # it begins to count anew in each life
         for number in range(numbers):
             site.notices.publish("jobs", "changed", f"{later}-{number}")
         reader = Reader(site.app(), "topics=jobs", **({"Last-Event-ID": last} if last else {}))

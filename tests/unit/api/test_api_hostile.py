@@ -108,7 +108,7 @@ def test_what_nobody_foresaw_has_an_id_and_tells_nothing(send, caplog):
     assert (answer.status_code, answer.json()["error"]) == (500, "internal")
     name = answer.json()["details"]["id"]
     assert "hunter2" not in answer.text.replace("/planted/fail/hunter2", "")
-    (record,) = [record for record in caplog.records if record.name == "ziggurat.api.errors"]
+    (record,) = [record for record in caplog.records if record.name == "ziggurat.server.errors"]
     assert name in record.getMessage()
     assert "the secret is hunter2" in caplog.text
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -16,15 +16,15 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from api_parts import CHEAP, Clock, Site
-from ziggurat.api.serving import serve
+from ziggurat.server.serving import serve
 from ziggurat.store import Store
 from ziggurat.workspace.login_limits import LoginLimits
-from ziggurat.workspace.people import People
+from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.ports import address_of, take_port
 
 folder, clock = Path(sys.argv[1]), Clock()
 with Store.open(folder / "studio.db", clock=clock) as store:
-    site = Site(store, People(store, clock=clock, passwords=CHEAP, limits=LoginLimits(clock)), clock)
+    site = Site(store, Accounts(store, clock=clock, passwords=CHEAP, limits=LoginLimits(clock)), clock)
     listener = take_port("127.0.0.1", 0)
     serve(site.app(routers=["api_planted_routes:good"]), listener, logs=folder / "logs",
           ready=lambda: print(address_of(listener, "127.0.0.1"), flush=True))

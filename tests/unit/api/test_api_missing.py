@@ -4,7 +4,6 @@ import pickle
 
 import pytest
 
-from ziggurat.api.refusals import NotFoundError, status_of
 from ziggurat.errors import (
     CheckpointError,
     JobError,
@@ -16,6 +15,7 @@ from ziggurat.errors import (
     ZigguratError,
     error_of_family,
 )
+from ziggurat.server.http_errors import NotFoundError, status_of
 
 FAMILIES = [
     (MissingJobError, JobError, "job", 10),

@@ -3,7 +3,7 @@
 import pytest
 from api_parts import PASSWORD, bearer, cookie
 
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
 
 
 @pytest.fixture

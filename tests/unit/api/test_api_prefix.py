@@ -16,7 +16,7 @@ def test_a_proxy_may_keep_the_prefix_or_take_it_away(site, run, path):
 
 
 def test_links_lead_below_the_prefix(site, run):
-    app = site.app(prefix="/ziggurat", routers=["ziggurat.api.documents:router", "ziggurat.api.people:router"])
+    app = site.app(prefix="/ziggurat", routers=["ziggurat.api.documents:router", "ziggurat.api.accounts:router"])
 
     async def ask(path, **headers):
         async with site.client(app) as client:

@@ -15,7 +15,9 @@ from ziggurat.api import StudioServer
 @pytest.fixture
 def served(site):
     """Serves the app at a free port; gives its address and what ends it."""
-    app = site.app(routers=["ziggurat.api.people:router", "ziggurat.api.events:router", "api_planted_routes:good"])
+    app = site.app(
+        routers=["ziggurat.api.accounts:router", "ziggurat.server.event_stream:router", "api_planted_routes:good"]
+    )
     listener = socket.create_server(("127.0.0.1", 0))
     server = StudioServer(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=30, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

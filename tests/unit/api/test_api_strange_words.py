@@ -8,7 +8,7 @@ import pytest
 
 from ziggurat.api.app import create_app
 from ziggurat.settings import Settings
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "backend": "null", "epochs": 1}
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u2066 'x' \"y\" {{7*7}} ]]>"

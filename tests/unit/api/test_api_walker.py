@@ -7,10 +7,10 @@ from api_parts import bearer, cookie
 from api_planted_routes import good  # noqa: F401  (its routes are walked too)
 
 from ziggurat.api.app import ROUTERS
-from ziggurat.api.guard import requirements
-from ziggurat.api.hosts import SAFE_METHODS
 from ziggurat.errors import PluginError
-from ziggurat.web.routes import ROUTERS as PAGE_ROUTERS
+from ziggurat.server.hosts import SAFE_METHODS
+from ziggurat.server.permissions import requirements
+from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
 
 ALL = (*ROUTERS, *PAGE_ROUTERS, "api_planted_routes:good")
 

@@ -6,10 +6,10 @@ import pytest
 from api_parts import CHEAP, PASSWORD, Clock
 
 from ziggurat.errors import UsageError
+from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts
 from ziggurat.workspace.binding import check_bind, first_token, is_loopback
 from ziggurat.workspace.login_limits import LoginLimits, TooManyLoginsError
 from ziggurat.workspace.passwords import PasswordCost, Passwords, TooBusyError
-from ziggurat.workspace.people import LOCAL, NOBODY, People
 from ziggurat.workspace.sessions import LoginError
 
 DAY_S = 86400
@@ -68,7 +68,7 @@ class CountingPasswords(Passwords):
 
 def test_an_unknown_name_costs_as_much_as_a_known_one(site):
     passwords = CountingPasswords()
-    people = People(site.store, clock=site.clock, passwords=passwords)
+    people = Accounts(site.store, clock=site.clock, passwords=passwords)
     people.create_user("ann", PASSWORD, role="admin", by=LOCAL)
     for name in ("ann", "nobody"):
         with pytest.raises(LoginError):

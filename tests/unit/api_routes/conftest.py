@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.studio_samples import add_pets, make_empty_workspace, studio_in_copy
 from ziggurat.api.app import create_app
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio
 
 

@@ -14,8 +14,8 @@ from ziggurat.cli.server import Place
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.entities import JobFilter
 from ziggurat.settings import Settings
+from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.workspace.studio.demo import DATASET_NAME, demo_pictures, start_demo
-from ziggurat.workspace.studio.opening import open_studio
 
 
 def test_the_pictures_are_class_folders(tmp_path):

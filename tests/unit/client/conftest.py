@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 
 from ziggurat.api.app import create_app
-from ziggurat.api.server import StudioServer
 from ziggurat.client import Client
+from ziggurat.server.uvicorn_server import StudioServer
 from ziggurat.settings import Settings
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.opening import open_studio
+from ziggurat.workspace.studio.bootstrap import open_studio
 
 
 @pytest.fixture(scope="session")

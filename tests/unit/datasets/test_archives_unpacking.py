@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, picture
-from ziggurat.datasets.importers.class_folders import ClassFolders
-from ziggurat.datasets.importers.text_list import TextList
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
+from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import SourceLimits, came_from_outside, open_source
 from ziggurat.errors import DataError
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from exported_datasets import guessed, kinds_of, read_back
 
-from ziggurat.datasets.importers.arrays import ArraysImporter
+from ziggurat.datasets.formats.arrays.importer import ArraysImporter
 from ziggurat.errors import DataError
 
 

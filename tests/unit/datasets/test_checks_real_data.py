@@ -6,7 +6,7 @@ from small_datasets_for_checks import SHARED, shared_files
 from ziggurat.datasets.checks import check_dataset
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.importers.voc import VocImporter
+from ziggurat.datasets.formats.voc.importer import VocImporter
 from ziggurat.datasets.splitting import SplitRule
 
 

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 from tests.unit.datasets.folder_sets import put
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
+from ziggurat.datasets.formats.huggingface.importer import HuggingFaceFolder
+from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.importer import Importer
-from ziggurat.datasets.importers.class_folders import ClassFolders
-from ziggurat.datasets.importers.huggingface_folder import HuggingFaceFolder
-from ziggurat.datasets.importers.text_list import TextList
 from ziggurat.testing.importer import ImporterConformance
 
 

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from tests.unit.datasets.folder_sets import SHARED, Scanned, put
-from ziggurat.datasets.importers.class_folders import ClassFolders
-from ziggurat.datasets.importers.image_folder_walk import PictureWalk
-from ziggurat.datasets.importers.seen_keys import SeenKeys
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
+from ziggurat.datasets.formats.shared.folder_walk import PictureWalk
+from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
 from ziggurat.datasets.samples import Sample
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 

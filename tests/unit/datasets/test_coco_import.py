@@ -5,7 +5,7 @@ import json
 import pytest
 from detection_sources import confidence, save_picture, save_text, scan, shared
 
-from ziggurat.datasets.importers.coco import CocoImporter
+from ziggurat.datasets.formats.coco.importer import CocoImporter
 from ziggurat.errors import DataError, StateError
 
 COCO = CocoImporter()

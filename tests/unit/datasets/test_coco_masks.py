@@ -13,8 +13,8 @@ from PIL import Image
 from tests.unit.datasets.small_sources import fitted, photo, request
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.exporters.coco import export_coco
-from ziggurat.datasets.exporters.yolo import export_yolo
+from ziggurat.datasets.formats.coco.exporter import export_coco
+from ziggurat.datasets.formats.yolo.exporter import export_yolo
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.records.run_lengths import mask_pixels, run_lengths
 

@@ -20,14 +20,14 @@ from detection_sources import (
 
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.exporters.coco import export_coco
-from ziggurat.datasets.exporters.kitti import export_kitti
-from ziggurat.datasets.exporters.voc import export_voc
-from ziggurat.datasets.exporters.yolo import export_yolo
-from ziggurat.datasets.importers.coco import CocoImporter
-from ziggurat.datasets.importers.kitti import KittiImporter
-from ziggurat.datasets.importers.voc import VocImporter
-from ziggurat.datasets.importers.yolo import YoloImporter
+from ziggurat.datasets.formats.coco.exporter import export_coco
+from ziggurat.datasets.formats.coco.importer import CocoImporter
+from ziggurat.datasets.formats.kitti.exporter import export_kitti
+from ziggurat.datasets.formats.kitti.importer import KittiImporter
+from ziggurat.datasets.formats.voc.exporter import export_voc
+from ziggurat.datasets.formats.voc.importer import VocImporter
+from ziggurat.datasets.formats.yolo.exporter import export_yolo
+from ziggurat.datasets.formats.yolo.importer import YoloImporter
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 

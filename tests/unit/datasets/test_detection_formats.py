@@ -3,10 +3,10 @@
 import pytest
 from detection_sources import save_picture, save_text, shared
 
-from ziggurat.datasets.importers.coco import CocoImporter
-from ziggurat.datasets.importers.kitti import KittiImporter
-from ziggurat.datasets.importers.voc import VocImporter
-from ziggurat.datasets.importers.yolo import YoloImporter
+from ziggurat.datasets.formats.coco.importer import CocoImporter
+from ziggurat.datasets.formats.kitti.importer import KittiImporter
+from ziggurat.datasets.formats.voc.importer import VocImporter
+from ziggurat.datasets.formats.yolo.importer import YoloImporter
 from ziggurat.errors import UnknownNameError
 
 IMPORTERS = [CocoImporter(), VocImporter(), YoloImporter(), KittiImporter()]

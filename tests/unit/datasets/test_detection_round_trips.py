@@ -8,15 +8,15 @@ from detection_sources import box, dataset, scan
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ziggurat.datasets.exporters.coco import export_coco
-from ziggurat.datasets.exporters.kitti import export_kitti
-from ziggurat.datasets.exporters.voc import export_voc
-from ziggurat.datasets.exporters.yolo import export_yolo
-from ziggurat.datasets.importers.coco import CocoImporter
-from ziggurat.datasets.importers.kitti import KittiImporter
-from ziggurat.datasets.importers.voc import VocImporter
-from ziggurat.datasets.importers.yolo import YoloImporter
-from ziggurat.datasets.importers.yolo_lines import picture_size
+from ziggurat.datasets.formats.coco.exporter import export_coco
+from ziggurat.datasets.formats.coco.importer import CocoImporter
+from ziggurat.datasets.formats.kitti.exporter import export_kitti
+from ziggurat.datasets.formats.kitti.importer import KittiImporter
+from ziggurat.datasets.formats.voc.exporter import export_voc
+from ziggurat.datasets.formats.voc.importer import VocImporter
+from ziggurat.datasets.formats.yolo.exporter import export_yolo
+from ziggurat.datasets.formats.yolo.importer import YoloImporter
+from ziggurat.datasets.image_size import picture_size
 
 ANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PARTS = st.text("abc é日.-_&<'\"%", min_size=1, max_size=6).filter(lambda text: text.strip(". ") == text)

@@ -6,8 +6,8 @@ import pytest
 from exported_datasets import dataset_with, expected, guessed, kinds_of, read_back
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
-from ziggurat.datasets.exporters.digits_hdf5 import export_digits_hdf5
-from ziggurat.datasets.importers.digits_hdf5 import DigitsHDF5Importer
+from ziggurat.datasets.formats.digits_hdf5.exporter import export_digits_hdf5
+from ziggurat.datasets.formats.digits_hdf5.importer import DigitsHDF5Importer
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, UnknownNameError
 from ziggurat.records.schema import Schema
 

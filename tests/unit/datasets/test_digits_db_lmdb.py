@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
-from ziggurat.datasets.exporters.digits_lmdb import export_digits_lmdb
-from ziggurat.datasets.importers.digits_lmdb import DigitsLMDBImporter
+from ziggurat.datasets.formats.digits_lmdb.exporter import export_digits_lmdb
+from ziggurat.datasets.formats.digits_lmdb.importer import DigitsLMDBImporter
 from ziggurat.datasets.wire_format import (
     Datum,
     WireFormatError,

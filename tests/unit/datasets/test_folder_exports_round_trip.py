@@ -14,10 +14,10 @@ from tests.unit.datasets.folder_sets import MemoryDataset, Scanned, picture, put
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.exporters.class_folders import export_class_folders
-from ziggurat.datasets.exporters.text_list import export_text_list
-from ziggurat.datasets.importers.class_folders import ClassFolders
-from ziggurat.datasets.importers.text_list import TextList
+from ziggurat.datasets.formats.class_folders.exporter import export_class_folders
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
+from ziggurat.datasets.formats.text_list.exporter import export_text_list
+from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.errors import DataError, StorageError
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema

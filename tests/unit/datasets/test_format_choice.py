@@ -10,7 +10,7 @@ from tests.unit.datasets.folder_sets import Scanned, picture, put
 from tests.unit.datasets.small_sources import request
 from ziggurat.datasets import guess_format, recognize
 from ziggurat.datasets.creation import create_dataset
-from ziggurat.datasets.importers.class_folders import ClassFolders
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.errors import DataError
 
 CVAT = (

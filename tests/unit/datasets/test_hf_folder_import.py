@@ -7,8 +7,8 @@ import pytest
 from tests.unit.datasets.folder_sets import Scanned, put
 from tests.unit.datasets.small_sources import request
 from ziggurat.datasets.creation import create_dataset
-from ziggurat.datasets.formats import guess_format
-from ziggurat.datasets.importers.huggingface_folder import HuggingFaceFolder
+from ziggurat.datasets.format_choice import guess_format
+from ziggurat.datasets.formats.huggingface.importer import HuggingFaceFolder
 from ziggurat.errors import DataError
 
 

@@ -7,8 +7,8 @@ import pytest
 from exported_datasets import dataset_with, expected, guessed, read_back, shared_folder
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.exporters.idx import export_idx
-from ziggurat.datasets.importers.idx import MNISTFilesImporter
+from ziggurat.datasets.formats.idx.exporter import export_idx
+from ziggurat.datasets.formats.idx.importer import MNISTFilesImporter
 from ziggurat.errors import DataError
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema

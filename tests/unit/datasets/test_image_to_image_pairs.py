@@ -5,8 +5,8 @@ import pytest
 from exported_datasets import dataset_with, expected, guessed, kinds_of, read_back
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.exporters.image_pairs import export_image_pairs
-from ziggurat.datasets.importers.image_pairs import ImagePairsImporter
+from ziggurat.datasets.formats.image_pairs.exporter import export_image_pairs
+from ziggurat.datasets.formats.image_pairs.importer import ImagePairsImporter
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 

@@ -3,7 +3,7 @@
 import pytest
 from detection_sources import confidence, save_picture, save_text, scan, shared
 
-from ziggurat.datasets.importers.kitti import KittiImporter
+from ziggurat.datasets.formats.kitti.importer import KittiImporter
 from ziggurat.errors import ConfigurationError, DataError
 
 KITTI = KittiImporter()

@@ -12,7 +12,7 @@ from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.offered_folders import offer_folders, only_offered
-from ziggurat.worker.tasks.dataset_previews import preview_dataset
+from ziggurat.worker.commands.dataset_previews import preview_dataset
 
 SECRET = b"the target's first bytes"
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.exporters.masks import export_masks
-from ziggurat.datasets.importers.masks import MasksImporter
+from ziggurat.datasets.formats.masks.exporter import export_masks
+from ziggurat.datasets.formats.masks.importer import MasksImporter
 from ziggurat.errors import DataError, StorageError
 from ziggurat.records.schema import Schema
 

@@ -12,7 +12,7 @@ from small_sources import request
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.importers.masks import MasksImporter
+from ziggurat.datasets.formats.masks.importer import MasksImporter
 from ziggurat.datasets.statistics import statistics_of
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, picture
-from ziggurat.datasets.importers.class_folders import ClassFolders
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.datasets.sources import SourceLimits, is_remote, open_source, public_uri
 from ziggurat.datasets.sources.secrets import without_secrets
 from ziggurat.errors import DataError, MissingDependencyError

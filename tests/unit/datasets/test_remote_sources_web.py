@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, picture, put
 from tests.unit.datasets.web_folders import fetched, serving
-from ziggurat.datasets.importers.class_folders import ClassFolders
-from ziggurat.datasets.importers.text_list import TextList
+from ziggurat.datasets.formats.class_folders.importer import ClassFolders
+from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import SourceLimits, came_from_outside, open_source
 from ziggurat.datasets.sources.index_pages import parse_index
 from ziggurat.errors import DataError, DatapointError

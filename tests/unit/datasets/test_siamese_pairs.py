@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from exported_datasets import guessed, kinds_of
 
-from ziggurat.datasets.importers.siamese_pairs import SiamesePairsImporter
+from ziggurat.datasets.formats.siamese_pairs.importer import SiamesePairsImporter
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import ConfigurationError, DataError
 

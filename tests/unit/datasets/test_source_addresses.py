@@ -11,13 +11,13 @@ import pytest
 from tests.unit.datasets.folder_sets import picture, put
 from tests.unit.datasets.web_folders import fetched, serving
 from ziggurat.datasets.creation.pool import in_processes
-from ziggurat.datasets.importers.text_list import TextList
+from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import limit_addresses
 from ziggurat.datasets.sources.web_client import WebClient, address_limits
 from ziggurat.errors import DataError, DatapointError
+from ziggurat.net.ssrf import AllowedAddresses, status_in_words
 from ziggurat.settings import Settings, child_environment, load_settings
-from ziggurat.web_addresses import AllowedAddresses, status_in_words
-from ziggurat.worker.addresses import keep_to_addresses
+from ziggurat.worker.fetch_limits import keep_to_addresses
 
 RULE = (
     "What a data set is made of is fetched from a public address, or from a host that the setting `source_hosts` names."

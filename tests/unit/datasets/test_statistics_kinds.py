@@ -10,8 +10,8 @@ import pytest
 from table_text_fakes import Scanned, catalogue_of
 
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
-from ziggurat.datasets.importers.table import TableImporter
-from ziggurat.datasets.importers.text import TextImporter
+from ziggurat.datasets.formats.table.importer import TableImporter
+from ziggurat.datasets.formats.text.importer import TextImporter
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
 from ziggurat.errors import DataError

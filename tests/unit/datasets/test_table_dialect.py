@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ziggurat.datasets.importers.table_dialect import Dialect, guess_dialect, guess_header, number_of
+from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, number_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from table_text_fakes import SHARED, Scanned
 
-from ziggurat.datasets.importers.table import TableImporter
+from ziggurat.datasets.formats.table.importer import TableImporter
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 

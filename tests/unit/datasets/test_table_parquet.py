@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from table_text_fakes import Scanned
 
-from ziggurat.datasets.importers.table import TableImporter
-from ziggurat.datasets.importers.text import TextImporter
+from ziggurat.datasets.formats.table.importer import TableImporter
+from ziggurat.datasets.formats.text.importer import TextImporter
 from ziggurat.errors import DataError
 
 pyarrow = pytest.importorskip("pyarrow")

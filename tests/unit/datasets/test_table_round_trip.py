@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_text_fakes import MemoryDataset, Scanned
 
-from ziggurat.datasets.exporters.table import export_table
-from ziggurat.datasets.importers.table import TableImporter
+from ziggurat.datasets.formats.table.exporter import export_table
+from ziggurat.datasets.formats.table.importer import TableImporter
 from ziggurat.datasets.samples import Sample
 from ziggurat.errors import DataError, StorageError, UnknownNameError
 from ziggurat.records.schema import Column, Schema

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_text_fakes import MemoryDataset, Scanned
 
-from ziggurat.datasets.exporters.text import export_text
-from ziggurat.datasets.importers.text import TextImporter
+from ziggurat.datasets.formats.text.exporter import export_text
+from ziggurat.datasets.formats.text.importer import TextImporter
 from ziggurat.datasets.samples import Sample
 from ziggurat.records.schema import Schema
 

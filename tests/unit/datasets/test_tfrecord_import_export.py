@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.exporters.tfrecord import export_tfrecord
-from ziggurat.datasets.importers.tfrecord import TFRecordImporter
-from ziggurat.datasets.importers.tfrecord_frames import frame, frames_of
+from ziggurat.datasets.formats.tfrecord.exporter import export_tfrecord
+from ziggurat.datasets.formats.tfrecord.frames import frame, frames_of
+from ziggurat.datasets.formats.tfrecord.importer import TFRecordImporter
 from ziggurat.datasets.wire_format import WireFormatError, pack_features, unpack_features
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 from ziggurat.records.schema import Schema

@@ -6,7 +6,7 @@ import pytest
 from detection_sources import confidence, save_picture, save_text, scan, shared
 from PIL import Image
 
-from ziggurat.datasets.importers.voc import VocImporter
+from ziggurat.datasets.formats.voc.importer import VocImporter
 from ziggurat.errors import DataError
 
 VOC = VocImporter()

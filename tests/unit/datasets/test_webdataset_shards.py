@@ -10,8 +10,8 @@ import pytest
 from exported_datasets import dataset_with, expected, guessed, kinds_of, read_back
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.exporters.webdataset import export_webdataset
-from ziggurat.datasets.importers.webdataset import WebDatasetImporter
+from ziggurat.datasets.formats.webdataset.exporter import export_webdataset
+from ziggurat.datasets.formats.webdataset.importer import WebDatasetImporter
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 from ziggurat.records.schema import Schema
 

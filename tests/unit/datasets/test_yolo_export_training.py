@@ -7,13 +7,13 @@ from detection_sources import MemoryDataset, MemorySample, box, dataset, importe
 from PIL import Image
 from yolo_programs import trained_on
 
-from ziggurat.datasets.exporters.kitti import export_kitti
-from ziggurat.datasets.exporters.voc import export_voc
-from ziggurat.datasets.exporters.yolo import export_yolo
-from ziggurat.datasets.importers.coco import CocoImporter
-from ziggurat.datasets.importers.kitti import KittiImporter
-from ziggurat.datasets.importers.voc import VocImporter
-from ziggurat.datasets.importers.yolo import YoloImporter
+from ziggurat.datasets.formats.coco.importer import CocoImporter
+from ziggurat.datasets.formats.kitti.exporter import export_kitti
+from ziggurat.datasets.formats.kitti.importer import KittiImporter
+from ziggurat.datasets.formats.voc.exporter import export_voc
+from ziggurat.datasets.formats.voc.importer import VocImporter
+from ziggurat.datasets.formats.yolo.exporter import export_yolo
+from ziggurat.datasets.formats.yolo.importer import YoloImporter
 from ziggurat.records.objects import objects_to_json
 from ziggurat.records.schema import Schema
 

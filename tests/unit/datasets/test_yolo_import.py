@@ -8,8 +8,8 @@ import pytest
 from detection_sources import confidence, save_picture, save_text, scan, shared
 from PIL import Image
 
-from ziggurat.datasets.importers.yolo import YoloImporter
-from ziggurat.datasets.importers.yolo_lines import picture_size
+from ziggurat.datasets.formats.yolo.importer import YoloImporter
+from ziggurat.datasets.image_size import picture_size
 from ziggurat.errors import DataError
 
 YOLO = YoloImporter()

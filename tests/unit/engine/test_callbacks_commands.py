@@ -5,7 +5,7 @@ import sys
 import pytest
 from engine_fakes import Memory, PutEachEpoch, make_trainer, train
 
-from ziggurat.callbacks import InjectShell, SendStat, place
+from ziggurat.callbacks import InjectShell, SendStat, bind_folder
 from ziggurat.engine.callbacks.send_stat import command_arguments
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.events import Message
@@ -159,7 +159,7 @@ def test_a_file_opens_a_shell_with_the_trainer_in_it(tmp_path):
             if self.epoch_num == 2:
                 (tmp_path / "INJECT_SHELL.tmp").touch()
 
-    place([shell], tmp_path)
+    bind_folder([shell], tmp_path)
     train(Touch("", []), shell, epochs=3)
     assert opened == [2, 3]
     assert not (tmp_path / "INJECT_SHELL.tmp").exists()

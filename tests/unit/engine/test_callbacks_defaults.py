@@ -30,9 +30,9 @@ from ziggurat.callbacks import (
     SendStat,
     TFEventWriter,
     Trainer,
+    bind_folder,
     default_callbacks,
     default_monitors,
-    place,
 )
 from ziggurat.events import EpochEnded, Progress, ScalarLogged, read_events
 
@@ -109,7 +109,7 @@ def test_the_tutorials_list_runs_as_it_stands(tmp_path):
     ]
     memory = Memory()
     monitors = [TFEventWriter(), JSONWriter(), ScalarPrinter(stream=io.StringIO()), memory]
-    place([*callbacks, *monitors], tmp_path)
+    bind_folder([*callbacks, *monitors], tmp_path)
     program = WrongTopK(8, classes, NullOptions(learning_rate=0.1))
     Trainer(program, data, callbacks=callbacks, monitors=monitors).train(10)
 

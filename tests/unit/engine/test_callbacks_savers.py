@@ -17,7 +17,7 @@ from ziggurat.callbacks import (
     ModelSaver,
     PeriodicTrigger,
     ScalarStats,
-    place,
+    bind_folder,
 )
 from ziggurat.errors import ConfigurationError, StorageError, UsageError
 from ziggurat.events import CheckpointRemoved, CheckpointSaved, Message
@@ -251,7 +251,7 @@ def test_a_saver_without_a_place_says_what_to_do():
 
 def test_place_gives_every_callback_its_place_in_the_job(tmp_path):
     callbacks = [PeriodicTrigger(ModelSaver(), every_k_epochs=1), PutEachEpoch("x", [1.0]), MinSaver("x")]
-    place(callbacks, tmp_path)
+    bind_folder(callbacks, tmp_path)
     train(*callbacks)
     assert steps(tmp_path / "checkpoints") == [4]
 

@@ -14,7 +14,7 @@ from ziggurat.callbacks import (
     ScheduledHyperParamSetter,
     StatMonitorParamSetter,
     Step,
-    place,
+    bind_folder,
 )
 from ziggurat.errors import ConfigurationError, StateError, UnknownNameError
 from ziggurat.events import HyperparameterChanged, Message
@@ -206,7 +206,7 @@ def test_the_file_lies_in_the_job_and_may_be_read_within_an_epoch(tmp_path):
                 (tmp_path / "hyper.txt").write_text("learning_rate: 0.125")
 
     setter = HumanHyperParamSetter(RATE, every_k_steps=2)
-    place([setter], tmp_path)
+    bind_folder([setter], tmp_path)
     assert rates(EditAtStep3("", []), setter, epochs=1, per_epoch=6) == [0.25, 0.25, 0.25, 0.25, 0.125, 0.125]
 
 

@@ -18,7 +18,7 @@ from ziggurat.callbacks import (
     PeriodicCallback,
     ProcessTensors,
     SimpleMovingAverage,
-    place,
+    bind_folder,
 )
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
 
@@ -141,7 +141,7 @@ def test_values_are_handed_to_a_function_in_their_order():
 
 def test_values_are_dumped_without_pickle(tmp_path):
     dump = DumpTensors(["rows", "cost"])
-    place([dump], tmp_path)
+    bind_folder([dump], tmp_path)
     train(PeriodicCallback(dump, every_k_steps=2), program=counting())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["DumpTensor-2.npz", "DumpTensor-4.npz"]
     with np.load(tmp_path / "DumpTensor-4.npz", allow_pickle=False) as content:
@@ -214,7 +214,7 @@ def test_without_names_the_weights_are_looked_at(options, step):
 
 def test_the_black_box_keeps_the_last_batches_and_says_what_they_are(tmp_path):
     box = BlackBox(["cost", "rows"], last_n=2)
-    place([box], tmp_path)
+    bind_folder([box], tmp_path)
     with pytest.raises(NonFiniteError) as caught:
         train(box, program=bad_at(3))
     assert caught.value.details["black_box"] == str(tmp_path / "black_box")

@@ -10,7 +10,7 @@ import pytest
 from engine_fakes import Clock, Memory, PutEachEpoch, make_trainer, train
 from PIL import Image as Picture
 
-from ziggurat.callbacks import Callback, CallbackFactory, EventWriter, ModelSaver, Monitor, place
+from ziggurat.callbacks import Callback, CallbackFactory, EventWriter, ModelSaver, Monitor, bind_folder
 from ziggurat.engine.monitors.background import BatchedWriter
 from ziggurat.errors import StorageError, UsageError
 from ziggurat.events import (
@@ -133,7 +133,7 @@ def test_without_a_folder_it_says_what_to_do(tmp_path):
     with pytest.raises(UsageError, match="EventWriter needs a folder to write to"):
         train(monitors=[EventWriter()])
     writer = EventWriter()
-    place([writer], tmp_path)
+    bind_folder([writer], tmp_path)
     train(PutEachEpoch("x", [1.0]), monitors=[writer])
     assert len(events_of(tmp_path)) == 2
 

@@ -20,7 +20,7 @@ from ziggurat.callbacks import (
     LogScalars,
     ScalarPrinter,
     TFEventWriter,
-    place,
+    bind_folder,
 )
 from ziggurat.errors import ConfigurationError, StorageError, UsageError
 from ziggurat.events import Message
@@ -271,6 +271,6 @@ def test_places(tmp_path):
         with pytest.raises(UsageError, match=f"{type(monitor).__name__} needs a folder to write to"):
             train(monitors=[monitor])
     monitors = [TFEventWriter(), JSONWriter()]
-    place(monitors, tmp_path)
+    bind_folder(monitors, tmp_path)
     train(PutEachEpoch("x", [1]), monitors=monitors)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stats.json", "tb"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ziggurat.entities import Job, Needs, Resources
+from ziggurat.entities import Job, ResourceRequest, Resources
 from ziggurat.jobs.plan import Fail, Start, plan
 
 
 def a_job(name: str, state: str, kind: str, **fields: object) -> Job:
-    return Job(id=name, kind=kind, name=name, state=state, folder="", spec={}, needs=Needs(slot="cpu"), **fields)
+    return Job(
+        id=name, kind=kind, name=name, state=state, folder="", spec={}, needs=ResourceRequest(slot="cpu"), **fields
+    )
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "infer"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ziggurat.entities import Device, Heartbeat, Job, JobChange, Needs, NewJob, Resources, write_heartbeat
+from ziggurat.entities import Device, Heartbeat, Job, JobChange, NewJob, ResourceRequest, Resources, write_heartbeat
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, Event, EventFile, ScalarLogged
 from ziggurat.jobs.executor import Ended, Handle, Running
@@ -193,7 +193,7 @@ def new_job(workspace: Path, job_id: str, /, **changes: Any) -> NewJob:
 
 def a_job(name: str, state: str = "queued", *, position: float = 0.0, gpus: int = 0, **changes: Any) -> Job:
     """Return a job for the plan."""
-    changes.setdefault("needs", Needs(devices=gpus, slot="device" if gpus else "cpu"))
+    changes.setdefault("needs", ResourceRequest(devices=gpus, slot="device" if gpus else "cpu"))
     values: dict[str, Any] = {"id": name, "kind": "train", "name": name, "state": state, "folder": "", "spec": {}}
     values["position"] = position
     return Job(**{**values, **changes})

@@ -13,9 +13,9 @@ from ziggurat.entities import Checkpoint, JobChange
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile
 from ziggurat.jobs.disk import Retention, free_bytes, remove_checkpoints, what_to_empty, what_to_remove
-from ziggurat.jobs.ending import LOST_REASON, ending_of, last_words
 from ziggurat.jobs.job_file import JobRecord, read_job_file, record_of, write_job_file
-from ziggurat.jobs.single import SupervisorLock
+from ziggurat.jobs.outcome import LOST_REASON, last_events, outcome_of
+from ziggurat.jobs.supervisor_lock import SupervisorLock
 from ziggurat.jobs.trash import Trash
 from ziggurat.layout import JobFolder
 
@@ -183,19 +183,19 @@ def over(time, outcome="done", code=0, reason="all epochs are done"):
 
 def test_the_last_words_of_this_attempt_count(tmp_path):
     folder = job_that_said(tmp_path, begun(1), over(5, "stopped", 75, "asked"))
-    assert ending_of(folder, 75, last_words(folder, since=1.0)).event == "end_stopped"
-    assert last_words(folder, since=6.0) is None
+    assert outcome_of(folder, 75, last_events(folder, since=1.0)).event == "end_stopped"
+    assert last_events(folder, since=6.0) is None
     size = folder.events.stat().st_size
-    assert last_words(folder, since=6.0, from_offset=0) is not None
-    assert last_words(folder, since=0.0, from_offset=size) is None
+    assert last_events(folder, since=6.0, from_offset=0) is not None
+    assert last_events(folder, since=0.0, from_offset=size) is None
     job_that_said(tmp_path, begun(7))
-    assert last_words(folder, since=0.0) is None
+    assert last_events(folder, since=0.0) is None
 
 
 def test_a_failure_before_the_start_counts_too(tmp_path):
     error = ErrorRaised(time=5, error={}, traceback="x" * 3_000_000)
     folder = job_that_said(tmp_path, error, over(5, "failed", 4, "The data must stay."))
-    ending = ending_of(folder, 4, last_words(folder, since=1.0))
+    ending = outcome_of(folder, 4, last_events(folder, since=1.0))
     assert (ending.event, ending.reason, ending.exit_code) == ("end_failed", "The data must stay.", 4)
 
 
@@ -216,17 +216,17 @@ SILENT = "the worker ended without a word"
 def test_without_words_the_exit_code_tells(tmp_path, code, event, reason):
     folder = JobFolder(tmp_path)
     folder.log.write_text("Error: of long ago.\nsomething\nError: The disk must have space.\nmore\n")
-    ending = ending_of(folder, code, last_words(folder, since=0.0))
+    ending = outcome_of(folder, code, last_events(folder, since=0.0))
     assert (ending.event, ending.reason) == (event, reason)
 
 
 def test_an_exit_code_without_any_trace(tmp_path):
     reason = "the worker ended with exit code 1 and did not say why; look at its log"
-    assert ending_of(JobFolder(tmp_path), 1, None).reason == reason
+    assert outcome_of(JobFolder(tmp_path), 1, None).reason == reason
 
 
 def test_a_folder_that_is_not_there_is_told_too(tmp_path):
-    ending = ending_of(JobFolder(tmp_path / "gone"), None, None)
+    ending = outcome_of(JobFolder(tmp_path / "gone"), None, None)
     assert ending.reason == f"the worker ended without a word, and its folder {tmp_path / 'gone'} is not there"
 
 

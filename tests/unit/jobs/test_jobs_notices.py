@@ -2,7 +2,7 @@
 
 import threading
 
-from ziggurat.jobs import Hub
+from ziggurat.jobs import EventBus
 
 
 def taken(subscription):
@@ -10,7 +10,7 @@ def taken(subscription):
 
 
 def test_a_listener_gets_what_it_chose():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe(["job:7"])
     hub.publish("job:7", "state", "7")
     hub.publish("job:8", "state", "8")
@@ -19,7 +19,7 @@ def test_a_listener_gets_what_it_chose():
 
 
 def test_newer_news_of_the_same_thing_takes_the_place_of_older():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe()
     hub.publish("jobs", "events", "7", 100)
     hub.publish("jobs", "state", "7")
@@ -28,7 +28,7 @@ def test_newer_news_of_the_same_thing_takes_the_place_of_older():
 
 
 def test_a_notice_is_encoded_once_for_all():
-    hub = Hub()
+    hub = EventBus()
     listeners = [hub.subscribe() for _ in range(3)]
     hub.publish("jobs", "events", "7", 100)
     encoded = [listener.take()[0].encoded for listener in listeners]
@@ -37,11 +37,11 @@ def test_a_notice_is_encoded_once_for_all():
 
 
 def test_a_line_break_in_an_id_cannot_end_the_event():
-    assert Hub().publish("jobs", "state", "7\n\ndata: x").encoded.count(b"\n") == 4
+    assert EventBus().publish("jobs", "state", "7\n\ndata: x").encoded.count(b"\n") == 4
 
 
 def test_too_much_for_a_slow_listener_becomes_one_reload():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe(limit=3)
     for number in range(4):
         hub.publish("jobs", "state", str(number))
@@ -52,7 +52,7 @@ def test_too_much_for_a_slow_listener_becomes_one_reload():
 
 
 def test_who_comes_back_gets_what_it_missed():
-    hub = Hub()
+    hub = EventBus()
     last = hub.publish("jobs", "state", "1").number
     hub.publish("jobs", "state", "2")
     hub.publish("queue", "waiting")
@@ -61,7 +61,7 @@ def test_who_comes_back_gets_what_it_missed():
 
 
 def test_who_was_away_for_too_long_asks_for_everything():
-    hub = Hub(kept=2)
+    hub = EventBus(kept=2)
     for number in range(5):
         hub.publish("jobs", "state", str(number))
     assert taken(hub.subscribe(since=1)) == [("", "reload", "", 0)]
@@ -69,11 +69,11 @@ def test_who_was_away_for_too_long_asks_for_everything():
 
 
 def test_the_number_of_another_hub_asks_for_everything():
-    assert taken(Hub().subscribe(since=77)) == [("", "reload", "", 0)]
+    assert taken(EventBus().subscribe(since=77)) == [("", "reload", "", 0)]
 
 
 def test_a_listener_can_wait():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe()
     thread = threading.Timer(0.05, hub.publish, ("jobs", "state", "7"))
     thread.start()
@@ -84,7 +84,7 @@ def test_a_listener_can_wait():
 
 def test_a_loop_is_told_once_when_there_is_something():
     called = []
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe(ready=lambda: called.append(1))
     hub.publish("jobs", "state", "7")
     hub.publish("jobs", "state", "8")
@@ -95,7 +95,7 @@ def test_a_loop_is_told_once_when_there_is_something():
 
 
 def test_a_closed_subscription_gets_nothing_and_keeps_nobody():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe()
     subscription.close()
     subscription.close()
@@ -104,7 +104,7 @@ def test_a_closed_subscription_gets_nothing_and_keeps_nobody():
 
 
 def test_many_threads_publish_and_nothing_is_lost():
-    hub = Hub()
+    hub = EventBus()
     subscription = hub.subscribe(limit=10_000)
     threads = [
         threading.Thread(target=lambda first=first: [hub.publish("jobs", "state", f"{first}-{n}") for n in range(200)])

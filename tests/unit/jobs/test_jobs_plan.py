@@ -5,7 +5,7 @@ import re
 import pytest
 from jobs_doubles import a_job, gpus, machine
 
-from ziggurat.entities import Device, Needs, Resources
+from ziggurat.entities import Device, ResourceRequest, Resources
 from ziggurat.jobs.plan import Fail, Start, plan
 
 NOW = 1_000_000.0
@@ -29,7 +29,7 @@ def reason_of(made, job_id):
 
 
 def dataset(name, state="queued", **changes):
-    return a_job(name, state, kind="dataset", needs=Needs(slot="dataset"), **changes)
+    return a_job(name, state, kind="dataset", needs=ResourceRequest(slot="dataset"), **changes)
 
 
 # ---- order
@@ -78,7 +78,7 @@ def test_a_machine_without_places_says_so():
 
 def test_the_second_in_line_is_told_who_is_before_it():
     running = [a_job("a", "running"), a_job("b", "running")]
-    jobs = [a_job("big", position=1, needs=Needs(memory_bytes=9 * GB)), a_job("small", position=2)]
+    jobs = [a_job("big", position=1, needs=ResourceRequest(memory_bytes=9 * GB)), a_job("small", position=2)]
     made = planned(jobs, running, machine(cpu_slots=3, memory_bytes=8 * GB))
     assert reason_of(made, "big") == "needs 9.0 GB of memory; this machine has 8.0 GB for jobs"
     assert started(made) == {"small": ()}
@@ -96,12 +96,12 @@ def test_two_gpus_of_which_one_is_busy():
 
 
 def test_chosen_gpus_are_those_that_it_gets():
-    jobs = [a_job("a", needs=Needs(devices=2, device_indices=(1, 3), slot="device"))]
+    jobs = [a_job("a", needs=ResourceRequest(devices=2, device_indices=(1, 3), slot="device"))]
     assert started(planned(jobs, resources=machine(4))) == {"a": (1, 3)}
 
 
 def test_a_chosen_gpu_that_is_not_there():
-    jobs = [a_job("a", needs=Needs(devices=1, device_indices=(3,), slot="device"))]
+    jobs = [a_job("a", needs=ResourceRequest(devices=1, device_indices=(3,), slot="device"))]
     assert reason_of(planned(jobs, resources=machine(2)), "a") == (
         "needs GPU 3, which this machine does not have for jobs"
     )
@@ -122,17 +122,17 @@ def test_an_unusable_gpu_is_none():
 def test_memory_of_gpus():
     sizes = enumerate((24 * GB, 8 * GB))
     small, large = (Device(index=index, name="test", memory_bytes=size, free_bytes=size) for index, size in sizes)
-    needs = Needs(devices=1, device_memory_bytes=6 * GB, slot="device")
+    needs = ResourceRequest(devices=1, device_memory_bytes=6 * GB, slot="device")
     made = planned([a_job("a", needs=needs)], resources=Resources(devices=(small, large)))
     assert started(made) == {"a": (1,)}  # the smallest that does
-    needs = Needs(devices=1, device_memory_bytes=30 * GB, slot="device")
+    needs = ResourceRequest(devices=1, device_memory_bytes=30 * GB, slot="device")
     made = planned([a_job("a", needs=needs)], resources=Resources(devices=(small, large)))
     assert reason_of(made, "a") == "needs 1 GPU with 30.0 GB each; this machine has too few so large"
 
 
 def test_a_gpu_on_which_a_strangers_program_is():
     device = Device(index=0, name="test", memory_bytes=16 * GB, free_bytes=2 * GB)
-    needs = Needs(devices=1, device_memory_bytes=6 * GB, slot="device")
+    needs = ResourceRequest(devices=1, device_memory_bytes=6 * GB, slot="device")
     made = planned([a_job("a", needs=needs)], resources=Resources(devices=(device,)))
     assert reason_of(made, "a") == "needs 1 GPU; GPU 0 has only 2.0 GB free"
     assert made.waiting["a"].expected_start is None
@@ -178,7 +178,7 @@ def test_where_nobody_knows_when_the_first_can_start_nothing_goes_before_it():
 
 def test_what_the_first_does_not_need_is_free_for_others():
     running = [a_job("r", "running", gpus=1, devices=(0,))]
-    chosen = Needs(devices=1, device_indices=(0,), slot="device")
+    chosen = ResourceRequest(devices=1, device_indices=(0,), slot="device")
     jobs = [a_job("first", needs=chosen, position=1), a_job("other", gpus=2, position=2)]
     assert started(planned(jobs, running, machine(3))) == {"other": (1, 2)}
 
@@ -190,10 +190,10 @@ def test_jobs_of_other_lines_go_on():
 
 
 def test_memory_is_kept_for_the_first_that_lacks_it():
-    running = [a_job("r", "running", needs=Needs(memory_bytes=6 * GB), remaining_s=60)]
+    running = [a_job("r", "running", needs=ResourceRequest(memory_bytes=6 * GB), remaining_s=60)]
     jobs = [
-        a_job("big", needs=Needs(memory_bytes=8 * GB), position=1),
-        a_job("small", needs=Needs(memory_bytes=1 * GB), position=2),
+        a_job("big", needs=ResourceRequest(memory_bytes=8 * GB), position=1),
+        a_job("small", needs=ResourceRequest(memory_bytes=1 * GB), position=2),
     ]
     made = planned(jobs, running, machine(cpu_slots=9, memory_bytes=10 * GB))
     assert reason_of(made, "big") == "needs 8.0 GB of memory; 4.0 GB are free"

@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs_doubles import a_job, machine
 
-from ziggurat.entities import Needs
+from ziggurat.entities import ResourceRequest
 from ziggurat.jobs.plan import Fail, Start, plan
 
 NOW = 5000.0
 
 remaining = st.none() | st.integers(1, 1000).map(float)
 needs = st.one_of(
-    st.builds(lambda memory: Needs(memory_bytes=memory), st.integers(0, 12)),
-    st.builds(lambda count: Needs(devices=count, slot="device"), st.integers(1, 5)),
+    st.builds(lambda memory: ResourceRequest(memory_bytes=memory), st.integers(0, 12)),
+    st.builds(lambda count: ResourceRequest(devices=count, slot="device"), st.integers(1, 5)),
     st.builds(
-        lambda indices: Needs(devices=len(indices), device_indices=tuple(sorted(indices)), slot="device"),
+        lambda indices: ResourceRequest(devices=len(indices), device_indices=tuple(sorted(indices)), slot="device"),
         st.sets(st.integers(0, 4), min_size=1, max_size=3),
     ),
-    st.just(Needs(slot="dataset")),
+    st.just(ResourceRequest(slot="dataset")),
 )
 
 

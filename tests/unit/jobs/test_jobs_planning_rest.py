@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from jobs_doubles import machine
 
-from ziggurat.entities import JobChange, Needs
+from ziggurat.entities import JobChange, ResourceRequest
 
 SOMEBODY_ELSES = "a word that only a new plan replaces"
 
@@ -65,7 +65,7 @@ def test_a_machine_that_has_more_gets_a_new_plan_at_once(waiting):
 
 def test_a_busy_accelerator_and_a_disk_with_room_need_no_new_plan(studio):
     for each in ("a", "b"):
-        studio.submit(each, needs=Needs(devices=1, slot="device"))
+        studio.submit(each, needs=ResourceRequest(devices=1, slot="device"))
     studio.machine = machine(1, disk_free_bytes=900, disk_reserve_bytes=100)
     studio.tick()
     studio.tick()

@@ -7,7 +7,7 @@ import pytest
 from jobs_doubles import HOST, machine, new_job
 from supervised_studio import Studio
 
-from ziggurat.entities import Heartbeat, JobChange, Needs, write_heartbeat
+from ziggurat.entities import Heartbeat, JobChange, ResourceRequest, write_heartbeat
 from ziggurat.errors import JobError, StorageError
 from ziggurat.jobs.job_file import read_job_file
 from ziggurat.layout import JobFolder
@@ -96,7 +96,7 @@ def test_the_order_can_be_changed(studio):
 def test_devices_are_handed_out_once(tmp_path):
     studio = Studio(tmp_path, devices=2)
     for name in "abc":
-        studio.submit(name, needs=Needs(devices=1, slot="device"))
+        studio.submit(name, needs=ResourceRequest(devices=1, slot="device"))
     studio.tick()
     assert studio.executor.started == [("a", (0,)), ("b", (1,))]
     assert studio.job("b").devices == (1,)

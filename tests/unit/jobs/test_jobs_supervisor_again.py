@@ -4,7 +4,7 @@ import pytest
 from jobs_doubles import HOST, machine
 from supervised_studio import Studio
 
-from ziggurat.entities import Heartbeat, Needs, write_heartbeat
+from ziggurat.entities import Heartbeat, ResourceRequest, write_heartbeat
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import CheckpointRemoved
 from ziggurat.jobs import Retention
@@ -126,7 +126,7 @@ def test_a_running_job_is_deleted_by_force_only(studio):
 
 
 def test_a_data_set_in_use_is_kept(studio):
-    studio.submit("d", kind="dataset", name="mnist", needs=Needs(slot="dataset"))
+    studio.submit("d", kind="dataset", name="mnist", needs=ResourceRequest(slot="dataset"))
     studio.submit("m", name="lenet", depends_on=("d",))
     studio.tick()
     studio.executor.end(studio.folder("d"), "done")

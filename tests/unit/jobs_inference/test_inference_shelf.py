@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ziggurat.errors import JobError
-from ziggurat.jobs.inference_warm import Shelf
+from ziggurat.services.process_pool import ProcessPool
 
 
 class Cup:
@@ -35,7 +35,9 @@ class Kitchen:
     def __init__(self, most: int = 2, idle_s: float = 10.0) -> None:
         self.now = 0.0
         self.made: list[Cup] = []
-        self.shelf: Shelf[str, Cup] = Shelf(self.make, most=most, idle_s=idle_s, what="cups", clock=lambda: self.now)
+        self.shelf: ProcessPool[str, Cup] = ProcessPool(
+            self.make, most=most, idle_s=idle_s, what="cups", clock=lambda: self.now
+        )
 
     def make(self, name: str) -> Cup:
         if name == "none":

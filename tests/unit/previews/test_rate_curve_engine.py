@@ -11,7 +11,7 @@ from ziggurat.schedules.registry import SCHEDULES
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import build_job
-from ziggurat.worker.pulse import StepClock
+from ziggurat.worker.heartbeat_thread import StepClock
 from ziggurat.workspace.rate_curve import rate_curve
 
 _EPOCHS, _STEPS = 3, 64

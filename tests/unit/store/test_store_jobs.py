@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from store_samples import new_job
 
-from ziggurat.entities import JobChange, JobFilter, Needs
+from ziggurat.entities import JobChange, JobFilter, ResourceRequest
 from ziggurat.errors import JobError, StorageError, UnknownNameError, UsageError
 from ziggurat.store import Store
 
@@ -15,7 +15,8 @@ from ziggurat.store import Store
 def test_a_job_comes_back_as_it_was_asked_for(store: Store) -> None:
     asked = new_job(
         "a", spec={"learning_rate": 0.1, "network": {"name": "lenet"}}, project="digits", owner="fred", group="g",
-        parent="z", depends_on=("d",), needs=Needs(devices=2, device_indices=(0, 1), slot="device"), priority=3,
+        parent="z", depends_on=("d",), needs=ResourceRequest(devices=2, device_indices=(0, 1), slot="device"),
+        priority=3,
         framework="tensorflow", network="lenet", created=5.0, tags=("good", "old"), notes="Käse \N{SNOWMAN}",
     )  # fmt: skip
     job = store.jobs.add(asked)

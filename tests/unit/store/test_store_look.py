@@ -11,16 +11,16 @@ from store_server import engine_of, on_server
 from ziggurat.errors import StorageError
 from ziggurat.settings import Settings
 from ziggurat.store import Store
-from ziggurat.store.look import look_at
+from ziggurat.store.inspect import inspect_database
 from ziggurat.store.schema import REVISIONS
 from ziggurat.workspace.doctor_database import examine_database
-from ziggurat.workspace.studio.opening import open_studio, upgrade_database
+from ziggurat.workspace.studio.bootstrap import open_studio, upgrade_database
 
 
 def test_a_sound_database(empty_postgresql: str) -> None:
     Store.open(empty_postgresql).close()
     found = examine_database(empty_postgresql)
-    version = look_at(empty_postgresql).version
+    version = inspect_database(empty_postgresql).version
     assert (found.level, found.advice) == ("ok", "")
     assert found.text == f"{empty_postgresql}, PostgreSQL {version}, revision {REVISIONS[-1]}, answers"
 
@@ -39,7 +39,7 @@ def test_an_older_schema_needs_a_backup_that_a_person_makes(empty_postgresql: st
     assert found.level == "note"
     assert f"revision 0001; this release needs {REVISIONS[-1]}, and makes no backup of it" in found.text
     assert found.advice == "Back it up with `pg_dump`, then call: ziggurat up --backup-made"
-    assert look_at(empty_postgresql).revision == "0001"  # looking changed nothing
+    assert inspect_database(empty_postgresql).revision == "0001"  # looking changed nothing
 
 
 def test_a_studio_brings_it_up_to_date_once_a_person_says_that_there_is_a_backup(

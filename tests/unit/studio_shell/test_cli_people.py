@@ -11,8 +11,8 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
 from ziggurat.settings import load_settings
-from ziggurat.workspace.people import LOCAL
-from ziggurat.workspace.studio.opening import open_people
+from ziggurat.workspace.accounts import LOCAL
+from ziggurat.workspace.studio.bootstrap import open_people
 
 PASSWORD = "correct horse battery"
 

@@ -11,9 +11,9 @@ import pytest
 
 from ziggurat.errors import MissingEntryError, NetworkCodeError
 from ziggurat.settings import Settings
-from ziggurat.workspace.studio.kept_graphs import GRAPHS_FOLDER, KeptGraphs
+from ziggurat.workspace.studio.bootstrap import open_studio
+from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
 from ziggurat.workspace.studio.network_graphs import NetworkGraphs
-from ziggurat.workspace.studio.opening import open_studio
 
 GONE = "The graph of a network is kept for a while only, and this one is not there any more."
 
@@ -38,11 +38,11 @@ def removed() -> list[str]:
 
 
 @pytest.fixture
-def make(tmp_path: Path, hour: Hour, removed: list[str]) -> Callable[..., KeptGraphs]:
-    return lambda **limits: KeptGraphs(tmp_path / "graphs", hour, before_remove=removed.append, **limits)
+def make(tmp_path: Path, hour: Hour, removed: list[str]) -> Callable[..., GraphCache]:
+    return lambda **limits: GraphCache(tmp_path / "graphs", hour, before_remove=removed.append, **limits)
 
 
-def added(graphs: KeptGraphs, hour: Hour, size_bytes: int = 10) -> str:
+def added(graphs: GraphCache, hour: Hour, size_bytes: int = 10) -> str:
     """Keep one graph of so many bytes, a second later than the last."""
     hour.now += 1
     name = graphs.begin()
@@ -53,7 +53,7 @@ def added(graphs: KeptGraphs, hour: Hour, size_bytes: int = 10) -> str:
     return name
 
 
-def there(graphs: KeptGraphs, names: list[str]) -> list[str]:
+def there(graphs: GraphCache, names: list[str]) -> list[str]:
     return [name for name in names if graphs.events(name).is_dir()]
 
 

@@ -15,10 +15,10 @@ from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.settings import load_settings
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.server_state import make_server_state, write_server
+from ziggurat.workspace.studio.bootstrap import open_people, open_studio, reindex, studio_summary
 from ziggurat.workspace.studio.new_jobs import JobRequest
-from ziggurat.workspace.studio.opening import open_people, open_studio, reindex, studio_summary
 
 SPEC = {
     "kind": "train",

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, StreamingResponse
-from ziggurat.api.serving import serve
+from ziggurat.server.serving import serve
 from ziggurat.workspace.ports import address_of, take_port
 
 class Streams:

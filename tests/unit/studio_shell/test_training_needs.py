@@ -2,7 +2,7 @@
 
 import pytest
 
-from ziggurat.entities import Needs
+from ziggurat.entities import ResourceRequest
 from ziggurat.specs import TrainSpec
 from ziggurat.workspace.studio.new_jobs import train_needs
 
@@ -14,14 +14,14 @@ def spec(**fields):
 @pytest.mark.parametrize(
     ("fields", "accelerators", "expected"),
     [
-        ({"backend": "tensorflow"}, 2, Needs(devices=1, slot="device")),
-        ({"backend": "tensorflow"}, 0, Needs(slot="cpu")),
-        ({"backend": "tensorflow", "devices": ["cpu:0"]}, 2, Needs(slot="cpu")),
-        ({"backend": "null"}, 2, Needs(slot="cpu")),
+        ({"backend": "tensorflow"}, 2, ResourceRequest(devices=1, slot="device")),
+        ({"backend": "tensorflow"}, 0, ResourceRequest(slot="cpu")),
+        ({"backend": "tensorflow", "devices": ["cpu:0"]}, 2, ResourceRequest(slot="cpu")),
+        ({"backend": "null"}, 2, ResourceRequest(slot="cpu")),
         (
             {"backend": "tensorflow", "devices": ["gpu:3", "gpu:1"]},
             4,
-            Needs(devices=2, device_indices=(1, 3), slot="device"),
+            ResourceRequest(devices=2, device_indices=(1, 3), slot="device"),
         ),
     ],
 )

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tests.unit.studio_samples import add_pets, make_empty_workspace, studio_in_copy
-from ziggurat.web.application import create_studio
-from ziggurat.workspace.people import LOCAL
+from ziggurat.app import create_studio
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from tests.integration.studio.studio_process import wait_for
 from ziggurat import __version__
-from ziggurat.web.disk_use import disk_use
-from ziggurat.web.doctor_look import DoctorLook
-from ziggurat.web.licences import licence_text, own_licence, python_licences
+from ziggurat.web.pages.about.disk import disk_use
+from ziggurat.web.pages.about.doctor import DoctorLook
+from ziggurat.web.pages.about.licences import licence_text, own_licence, python_licences
 from ziggurat.workspace.doctor import Finding
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ziggurat.events import AttemptStarted, ScalarLogged
 from ziggurat.store import Store
-from ziggurat.web.compare_view import chosen_runs, compared
+from ziggurat.web.pages.compare.view import chosen_runs, compared
 
 
 @pytest.fixture

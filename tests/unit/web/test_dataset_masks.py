@@ -15,7 +15,7 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
 from ziggurat.records.run_lengths import run_lengths
 from ziggurat.specs import DatasetSpec, save_spec
-from ziggurat.web.dataset_samples import shape_of
+from ziggurat.web.pages.dataset.samples import shape_of
 
 PATH = '<path d="M6,4 20,4 20,12 6,12ZM9,6 13,6 13,9 9,9Z"/>'
 

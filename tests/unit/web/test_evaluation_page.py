@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from ziggurat.entities import NewJob
-from ziggurat.web.confusion_view import cell_at, cell_side_px, confused_pairs, confusion_picture, confusion_rows
+from ziggurat.web.pages.evaluation.confusion import (
+    cell_at,
+    cell_side_px,
+    confused_pairs,
+    confusion_picture,
+    confusion_rows,
+)
 from ziggurat.worker.results import SampleResults
 
 NAMES = ["ant", "bee <b>", "cat"]

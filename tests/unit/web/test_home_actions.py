@@ -14,8 +14,8 @@ from home_samples import STARTED, ended_training, rows_of, text_of
 from ziggurat.entities import Job, JobChange, JobFilter
 from ziggurat.events import Progress
 from ziggurat.store import Store
-from ziggurat.web.home_bulk import change_of
-from ziggurat.web.home_queue import move_in_queue, place_in_queue
+from ziggurat.web.pages.home.bulk import change_of
+from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue
 from ziggurat.workspace.studio import Studio
 
 

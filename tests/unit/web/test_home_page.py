@@ -18,10 +18,10 @@ from starlette.requests import Request
 from ziggurat.entities import Job
 from ziggurat.events import ScalarLogged
 from ziggurat.store import Store
-from ziggurat.web.home_columns import best_of, column_choices, value_of
-from ziggurat.web.home_query import HomeQuery, query_of, query_of_text
-from ziggurat.web.pages import part
-from ziggurat.web.strip import Strip
+from ziggurat.web.columns import best_of, column_choices, value_of
+from ziggurat.web.pages.home.query import HomeQuery, query_of, query_of_text
+from ziggurat.web.rendering import part
+from ziggurat.web.status_bar import StatusBar
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
@@ -326,7 +326,7 @@ def test_the_strip_names_owners_and_what_is_disabled(studio: Studio, train: Call
         ],
     }
     request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
-    strip = Strip(machine=machine, running=[job], states={"queued": 1200}, owners={0: job})
+    strip = StatusBar(machine=machine, running=[job], states={"queued": 1200}, owners={0: job})
     shown = html.unescape(bytes(part(request, "parts/strip.html", strip=strip).body).decode())
     assert f'<a href="/models/{job.id}">tiny</a> <span>10 min 00 s left</span>' in shown
     assert "60.0 GB of 80.0 GB" in shown

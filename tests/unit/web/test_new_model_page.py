@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.studio_samples import add_objects
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
-from ziggurat.web.kept_pictures import KeptPictures
-from ziggurat.web.model_fields import model_fields
-from ziggurat.web.model_request import read_form
-from ziggurat.web.new_model_form import clone_form, first_form
+from ziggurat.web.image_cache import ImageCache
+from ziggurat.web.pages.new_model.fields import model_fields
+from ziggurat.web.pages.new_model.form import clone_form, first_form
+from ziggurat.web.pages.new_model.request import read_form
 
 SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
 
@@ -286,7 +286,7 @@ def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
 
 def test_kept_pictures_are_let_go_of(visit: Any) -> None:
     del visit
-    kept = KeptPictures()
+    kept = ImageCache()
     first = kept.keep([b"one", b"two"])
     assert (kept.get(first, 1), kept.get(first, 2), kept.get(first, -1)) == (b"two", None, None)
     for _ in range(40):

@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-from ziggurat.workspace.people import LOCAL
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 _PASSWORD = "correct horse battery"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import ziggurat.web.application
-from ziggurat.web.addresses import is_built
+import ziggurat.web
+from ziggurat.web.urls import is_built
 
-STATIC = Path(ziggurat.web.application.__file__).parent / "static"
+STATIC = Path(ziggurat.web.__file__).parent / "static"
 FOR_DOCUMENTS = ("content-security-policy", "x-frame-options", "referrer-policy", "cross-origin-opener-policy")
 needs_scripts = pytest.mark.skipif(
     not is_built(), reason="the scripts of the pages are not built: there is no Node here"

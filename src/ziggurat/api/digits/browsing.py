@@ -9,13 +9,14 @@ from fastapi import Query, Response
 from ziggurat import __version__
 from ziggurat.api.digits.model_form import checkpoint_of_epoch
 from ziggurat.api.digits.shapes import brief_shape, dataset_shape, model_shape, status_shape
-from ziggurat.api.guard import new_router
-from ziggurat.api.refusals import NotFoundError
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer, download, job_values
-from ziggurat.api.routes.shapes import Json, SuggestionsShape
+from ziggurat.api.responses import answer, job_values
+from ziggurat.api.schemas import Json, SuggestionsShape
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.downloads import download
+from ziggurat.server.http_errors import NotFoundError
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS, archive
 from ziggurat.workspace.studio.bulk import chosen_ids
@@ -26,7 +27,7 @@ router = new_router(tags=["digits"])
 
 
 @router.get("/index.json", response_model=Json)
-def index(studio: Held, _who: Viewer) -> Response:
+def index(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return ``datasets`` and ``models`` of the studio, each with ``id``, ``name`` and ``status``."""
     return answer(
         {
@@ -40,7 +41,7 @@ def index(studio: Held, _who: Viewer) -> Response:
 
 
 @router.get("/completed_jobs.json", response_model=Json)
-def completed_jobs(studio: Held, _who: Viewer) -> Response:
+def completed_jobs(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the jobs that run or wait (``running``), and those that ended, as ``datasets`` and ``models``."""
     datasets, models = _all(studio, "dataset"), _all(studio, "train")
     ended = ("done", "failed", "stopped")
@@ -54,7 +55,7 @@ def completed_jobs(studio: Held, _who: Viewer) -> Response:
 
 
 @router.get("/jobs/{job_id}/table_data.json", response_model=Json)
-def table_data(studio: Held, _who: Viewer, job_id: str) -> Response:
+def table_data(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return one row of the lists."""
     return answer({"job": brief_shape(studio, studio.jobs.get(job_id))})
 
@@ -62,32 +63,32 @@ def table_data(studio: Held, _who: Viewer, job_id: str) -> Response:
 @router.get("/jobs/{job_id}/status", response_model=Json)
 @router.get("/datasets/{job_id}/status", response_model=Json)
 @router.get("/models/{job_id}/status", response_model=Json)
-def status(studio: Held, _who: Viewer, job_id: str) -> Response:
+def status(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return ``status``, ``name``, ``type`` and ``error`` of a job."""
     return answer(status_shape(studio.jobs.get(job_id)))
 
 
 @router.get("/datasets/{job_id}.json", response_model=Json)
-def dataset(studio: Held, _who: Viewer, job_id: str) -> Response:
+def dataset(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a data set."""
     return answer(dataset_shape(studio, _of_kind(studio, job_id, "dataset")))
 
 
 @router.get("/models/{job_id}.json", response_model=Json)
-def model(studio: Held, _who: Viewer, job_id: str) -> Response:
+def model(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a model; ``snapshots`` are the epochs of its checkpoints."""
     return answer(model_shape(studio, _of_kind(studio, job_id, "train")))
 
 
 @router.get("/jobs/{job_id}.json", response_model=Json)
-def job(studio: Held, _who: Viewer, job_id: str) -> Response:
+def job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a data set or a model."""
     found = studio.jobs.get(job_id)
     return answer((dataset_shape if found.kind == "dataset" else model_shape)(studio, found))
 
 
 @router.get("/autocomplete/path", response_model=SuggestionsShape)
-def autocomplete(studio: Held, _who: Trainer, query: Annotated[str, Query(max_length=4096)] = "") -> Response:
+def autocomplete(studio: StudioDep, _who: TrainerUser, query: Annotated[str, Query(max_length=4096)] = "") -> Response:
     """Return what a path that is being typed may become; only folders that the studio offers are looked at."""
     return answer({"suggestions": studio.paths.suggestions(query)})
 
@@ -95,7 +96,7 @@ def autocomplete(studio: Held, _who: Trainer, query: Annotated[str, Query(max_le
 @router.get("/models/{job_id}/download", response_class=Response)
 @router.get("/models/{job_id}/download.{extension}", response_class=Response)
 def download_model(
-    studio: Held, _who: Viewer, job_id: str, extension: str = "tar.gz", epoch: Annotated[str, Query()] = ""
+    studio: StudioDep, _who: ViewerUser, job_id: str, extension: str = "tar.gz", epoch: Annotated[str, Query()] = ""
 ) -> Response:
     """Return an archive of a model with an ``info.json``, of all its checkpoints or that of an epoch."""
     found = _of_kind(studio, job_id, "train")

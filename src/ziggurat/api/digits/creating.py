@@ -13,12 +13,12 @@ from ziggurat.api.digits.fields import Fields, FormError
 from ziggurat.api.digits.forms import Form, Posted
 from ziggurat.api.digits.model_form import model_request
 from ziggurat.api.digits.shapes import dataset_shape, model_shape
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json
 from ziggurat.entities import Job
 from ziggurat.errors import ConfigurationError, DataError, UsageError, ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.training_checks import problem_sentence
@@ -34,7 +34,7 @@ _LISTS: Final = ("train_images", "val_images", "test_images", "labels_file")
 
 
 @router.post("/datasets/images/classification.json", response_model=Json)
-def create_dataset(studio: Held, who: Trainer, form: Posted) -> Response:
+def create_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
     """Make a classification data set of DIGITS's fields; a wrong one is answered by 400 and ``errors`` by field."""
 
     def make() -> Any:
@@ -49,7 +49,7 @@ def create_dataset(studio: Held, who: Trainer, form: Posted) -> Response:
 
 
 @router.post("/models/images/classification.json", response_model=Json)
-def create_model(studio: Held, who: Trainer, form: Posted) -> Response:
+def create_model(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
     """Make a classification model of DIGITS's fields, or ``jobs`` where lists of values make several."""
 
     def make() -> Any:

@@ -10,11 +10,11 @@ from fastapi import Response
 
 from ziggurat.api.digits.forms import Form, Posted
 from ziggurat.api.digits.model_form import checkpoint_of_epoch
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Looker
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.server.dependencies import ImageViewerUser, StudioDep
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.pictures import read_pictures
 
@@ -31,19 +31,19 @@ _Row = tuple[str, dict[str, Any]]
 
 
 @router.post("/models/images/classification/classify_one.json", response_model=Json)
-def classify_one(studio: Held, _who: Looker, form: Posted) -> Response:
+def classify_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``predictions``: the five likeliest classes of ``image_file``, ``image_path`` or ``image_url``, in %."""
     return answer({"predictions": _percent(_one(studio, form, _TOP))})
 
 
 @router.post("/models/images/classification/classify_many.json", response_model=Json)
-def classify_many(studio: Held, _who: Looker, form: Posted) -> Response:
+def classify_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``classifications``: path → the five likeliest classes, of the pictures in ``image_list``."""
     return answer({"classifications": {name: _percent(row) for name, row in _many(studio, form, _TOP)}})
 
 
 @router.post("/models/images/classification/top_n.json", response_model=Json)
-def top_n(studio: Held, _who: Looker, form: Posted) -> Response:
+def top_n(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``top_n``: class → the ``top_n`` (9) paths of ``image_list`` with the highest percentages."""
     count = form.values.get("top_n", "") or "9"
     if not count.isdecimal() or not 1 <= int(count) <= 1000:
@@ -57,13 +57,13 @@ def top_n(studio: Held, _who: Looker, form: Posted) -> Response:
 
 
 @router.post("/models/images/generic/infer_one.json", response_model=Json)
-def infer_one(studio: Held, _who: Looker, form: Posted) -> Response:
+def infer_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``outputs``: name → numbers, of ``image_file``, ``image_path`` or ``image_url``."""
     return answer({"outputs": _numbers(_one(studio, form, _ALL))})
 
 
 @router.post("/models/images/generic/infer_many.json", response_model=Json)
-def infer_many(studio: Held, _who: Looker, form: Posted) -> Response:
+def infer_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``outputs``: path → name → numbers, of the pictures in ``image_list``."""
     return answer({"outputs": {name: _numbers(row) for name, row in _many(studio, form, _ALL)}})
 

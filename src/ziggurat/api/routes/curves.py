@@ -8,11 +8,11 @@ from typing import Annotated
 import numpy as np
 from fastapi import Query, Response
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.shapes import CurveShape
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import CurveShape
 from ziggurat.entities import Curve, Mark
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -29,21 +29,21 @@ _Digits = Annotated[
 
 
 @router.get("/jobs/{job_id}/tags", response_model=list[str])
-def tags(studio: Held, _who: Viewer, job_id: str) -> Response:
+def tags(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the names of a job's curves."""
     return answer(studio.jobs.tags(job_id))
 
 
 @router.get("/jobs/{job_id}/marks", response_model=list[Mark])
-def marks(studio: Held, _who: Viewer, job_id: str) -> Response:
+def marks(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the moments that explain a job's curves: interventions, new attempts, a divergence."""
     return answer(studio.jobs.marks(job_id))
 
 
 @router.get("/jobs/{job_id}/curves", response_model=list[CurveShape])
 def curves(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     tag: Annotated[list[str], Query(description="Names of curves; none for all.")] = [],  # noqa: B006 - never changed
     since_step: _Since = -1,

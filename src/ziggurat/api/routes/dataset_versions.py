@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import RequestBody
-from ziggurat.api.routes.shapes import JobShape, Json
+from ziggurat.api.requests import RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import JobShape, Json
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -45,33 +45,33 @@ class _Merge(_Named):
 
 
 @router.get("/datasets/{job_id}/versions", response_model=list[Json])
-def versions(studio: Held, _who: Viewer, job_id: str) -> Response:
+def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a data set and all that it came from, newest first: ``id``, ``name``, ``folder``, ``changes``."""
     return answer(studio.datasets.versions(job_id))
 
 
 @router.post("/datasets/{job_id}/relabel", response_model=JobShape, status_code=201)
-def relabel(studio: Held, who: Trainer, job_id: str, body: _Relabel) -> Response:
+def relabel(studio: StudioDep, who: TrainerUser, job_id: str, body: _Relabel) -> Response:
     """Make a version in which samples have another label."""
     job = studio.datasets.relabel(job_id, body.samples, body.label, name=body.name, owner=who.name)
     return answer(job, 201)
 
 
 @router.post("/datasets/{job_id}/exclude", response_model=JobShape, status_code=201)
-def exclude(studio: Held, who: Trainer, job_id: str, body: _Exclude) -> Response:
+def exclude(studio: StudioDep, who: TrainerUser, job_id: str, body: _Exclude) -> Response:
     """Make a version without some samples, or without those that have a problem."""
     given = body.model_dump(exclude={"samples"})
     return answer(studio.datasets.exclude(job_id, body.samples, **given, owner=who.name), 201)
 
 
 @router.post("/datasets/{job_id}/classes", response_model=JobShape, status_code=201)
-def change_classes(studio: Held, who: Trainer, job_id: str, body: _Classes) -> Response:
+def change_classes(studio: StudioDep, who: TrainerUser, job_id: str, body: _Classes) -> Response:
     """Make a version with other classes."""
     changes = body.model_dump(exclude={"name"})
     return answer(studio.datasets.change_classes(job_id, changes, name=body.name, owner=who.name), 201)
 
 
 @router.post("/dataset-merges", response_model=JobShape, status_code=201)
-def merge(studio: Held, who: Trainer, body: _Merge) -> Response:
+def merge(studio: StudioDep, who: TrainerUser, body: _Merge) -> Response:
     """Make one data set of several; classes are matched by their names."""
     return answer(studio.datasets.merge(body.datasets, name=body.name, owner=who.name), 201)

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer, download
-from ziggurat.api.routes.asked import NewJobBody, PageQuery, RequestBody
+from ziggurat.api.requests import NewJobBody, PageQuery, RequestBody
+from ziggurat.api.responses import answer
 from ziggurat.api.routes.job_files import ArchiveFormat
-from ziggurat.api.routes.shapes import JobShape, Json, SamplePageShape
+from ziggurat.api.schemas import JobShape, Json, SamplePageShape
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.downloads import download
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -54,19 +55,19 @@ class _Export(RequestBody):
 
 
 @router.get("/dataset-formats", response_model=list[Json])
-def formats(studio: Held, _who: Viewer) -> Response:
+def formats(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return every format: ``name``, ``title``, ``kinds``, ``options``, ``exports`` and ``export_options``."""
     return answer(studio.datasets.formats())
 
 
 @router.post("/dataset-guesses", response_model=list[Json])
-def guess(studio: Held, _who: Trainer, body: _Source) -> Response:
+def guess(studio: StudioDep, _who: TrainerUser, body: _Source) -> Response:
     """Return what every importer thinks of a source: ``format``, ``confidence``, ``reason``, ``kind``, ``options``."""
     return answer(studio.datasets.guesses(str(studio.paths.allowed(body.source))))
 
 
 @router.post("/datasets", response_model=JobShape, status_code=201)
-def create(studio: Held, who: Trainer, body: NewJobBody) -> Response:
+def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
     """Put a data set into the queue."""
     studio.paths.check_spec(body.spec)
     job = studio.datasets.create(body.request(), owner=who.name)
@@ -75,13 +76,13 @@ def create(studio: Held, who: Trainer, body: NewJobBody) -> Response:
 
 
 @router.get("/datasets/{job_id}", response_model=Json)
-def describe(studio: Held, _who: Viewer, job_id: str) -> Response:
+def describe(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return what a data set that is done is: ``kind``, ``splits``, ``classes``, ``columns``, ``problems``, …"""
     return answer(studio.datasets.describe(job_id))
 
 
 @router.get("/datasets/{job_id}/samples", response_model=SamplePageShape)
-def explore(studio: Held, _who: Viewer, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
+def explore(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
     """Return some of the samples that a filter leaves; no picture is read."""
     chosen = query.model_dump(exclude={"offset", "limit"}, exclude_none=True)
     page, names = studio.datasets.explore(job_id, chosen, offset=query.offset, limit=query.limit)
@@ -90,8 +91,8 @@ def explore(studio: Held, _who: Viewer, job_id: str, query: Annotated[_Samples, 
 
 @router.get("/datasets/{job_id}/pictures/{split}/{row}", response_class=Response)
 def picture(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     request: Request,
     job_id: str,
     split: str,
@@ -110,26 +111,26 @@ def picture(
 
 @router.get("/datasets/{job_id}/problems", response_model=list[Json])
 def problems(
-    studio: Held, _who: Viewer, job_id: str, query: Annotated[PageQuery, Query()], kind: str | None = None
+    studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[PageQuery, Query()], kind: str | None = None
 ) -> Response:
     """Return some of the problems that were found when it was made: ``key``, ``kind``, ``reason``, ``left_out``."""
     return answer(studio.datasets.problems(job_id, kind, offset=query.offset, limit=query.limit))
 
 
 @router.get("/datasets/{job_id}/statistics", response_model=Json)
-def statistics(studio: Held, _who: Viewer, job_id: str) -> Response:
+def statistics(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return counts by class and split, sizes, and distributions."""
     return answer(studio.datasets.statistics(job_id).as_json())
 
 
 @router.post("/datasets/{job_id}/check", response_model=Json)
-def check(studio: Held, _who: Trainer, job_id: str, body: _Check) -> Response:
+def check(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Check) -> Response:
     """Return what may spoil a training: duplicates, leaks, classes, boxes, damage."""
     return answer(studio.datasets.check(job_id, verify=body.verify).as_json())
 
 
 @router.post("/datasets/{job_id}/export", response_class=Response)
-def export(studio: Held, who: Trainer, job_id: str, body: _Export) -> Response:
+def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
     """Return a data set in a format of others, as an archive whose ``info.json`` says what could not be written."""
     name = studio.jobs.get(job_id).name or job_id
     parts = studio.datasets.exported(job_id, body.format, body.archive, body.options)

@@ -9,11 +9,11 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import PageQuery, RequestBody
-from ziggurat.api.routes.shapes import JobShape, JobsShape, Json
+from ziggurat.api.requests import PageQuery, RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import JobShape, JobsShape, Json
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.prediction_table import TABLE_TYPES
 
 __all__ = ["router"]
@@ -53,7 +53,7 @@ class _Differences(PageQuery):
 
 
 @router.post("/models/{job_id}/evaluations", response_model=JobShape, status_code=201)
-def create(studio: Held, who: Trainer, job_id: str, body: _Evaluation) -> Response:
+def create(studio: StudioDep, who: TrainerUser, job_id: str, body: _Evaluation) -> Response:
     """Put the evaluation of a model on a split into the queue."""
     job = studio.evaluations.create(job_id, owner=who.name, **body.model_dump())
     studio.people.note(who, "evaluation.create", job.id, model=job_id, split=body.split)
@@ -61,7 +61,7 @@ def create(studio: Held, who: Trainer, job_id: str, body: _Evaluation) -> Respon
 
 
 @router.post("/models/{job_id}/inferences", response_model=JobShape, status_code=201)
-def create_many(studio: Held, who: Trainer, job_id: str, body: _Inference) -> Response:
+def create_many(studio: StudioDep, who: TrainerUser, job_id: str, body: _Inference) -> Response:
     """Put predicting for many pictures of the studio's machine into the queue."""
     job = studio.evaluations.create_many(job_id, owner=who.name, **body.model_dump())
     studio.people.note(who, "inference.create", job.id, model=job_id)
@@ -69,27 +69,27 @@ def create_many(studio: Held, who: Trainer, job_id: str, body: _Inference) -> Re
 
 
 @router.get("/models/{job_id}/evaluations", response_model=JobsShape)
-def of_model(studio: Held, _who: Viewer, job_id: str) -> Response:
+def of_model(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the jobs that used a model, of both kinds, newest first."""
     return answer({"jobs": studio.evaluations.of_model(job_id)})
 
 
 @router.get("/evaluations/{job_id}", response_model=Json)
-def summary(studio: Held, _who: Viewer, job_id: str) -> Response:
+def summary(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return what was found: ``count``, ``failures``, ``scalars``, ``accuracy``, ``confusion``, ``per_class``, …"""
     return answer(studio.evaluations.summary(job_id))
 
 
 @router.get("/evaluations/{job_id}/samples", response_model=Json)
-def samples(studio: Held, _who: Viewer, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
+def samples(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
     """Return ``total`` and ``samples`` that a filter leaves; a cell of the confusion is a label and a prediction."""
     return answer(studio.evaluations.samples(job_id, **query.model_dump()))
 
 
 @router.get("/evaluations/{job_id}/curves/{class_index}", response_model=Json)
 def curves(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     class_index: _ClassIndex,
     points: Annotated[int, Query(ge=2, le=10_000)] = 200,
@@ -100,7 +100,10 @@ def curves(
 
 @router.get("/evaluations/{job_id}/at-threshold", response_model=Json)
 def at_threshold(
-    studio: Held, _who: Viewer, job_id: str, threshold: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    threshold: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)],
 ) -> Response:
     """Return the figures where samples below a score count as undecided: ``coverage``, ``accuracy``, ``per_class``."""
     return answer(studio.evaluations.at_threshold(job_id, threshold))
@@ -108,7 +111,11 @@ def at_threshold(
 
 @router.get("/evaluations/{job_id}/top/{class_index}", response_model=list[Json])
 def top_of_class(
-    studio: Held, _who: Viewer, job_id: str, class_index: _ClassIndex, limit: Annotated[int, Query(ge=1, le=1000)] = 10
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    class_index: _ClassIndex,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Response:
     """Return the samples with the highest score of a class, the surest first."""
     return answer(studio.evaluations.top_of_class(job_id, class_index, limit))
@@ -116,7 +123,7 @@ def top_of_class(
 
 @router.get("/evaluations/{job_id}/differences/{other_id}", response_model=Json)
 def differences(
-    studio: Held, _who: Viewer, job_id: str, other_id: str, query: Annotated[_Differences, Query()]
+    studio: StudioDep, _who: ViewerUser, job_id: str, other_id: str, query: Annotated[_Differences, Query()]
 ) -> Response:
     """Return the samples that another evaluation of the same ones got right, got wrong, or still gets wrong."""
     return answer(studio.evaluations.differences(job_id, other_id, **query.model_dump()))
@@ -124,8 +131,8 @@ def differences(
 
 @router.get("/evaluations/{job_id}/pictures/{row}", response_class=Response)
 def picture(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     row: Annotated[int, Path(ge=0, lt=2**31)],
     max_side_px: Annotated[int, Query(ge=8, le=4096)] = 1024,
@@ -137,8 +144,8 @@ def picture(
 
 @router.get("/evaluations/{job_id}/table", response_class=Response)
 def table(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     format: Annotated[Literal["csv", "json"], Query()] = "csv",  # noqa: A002 - the word that people use
 ) -> Response:

@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 from fastapi import Query, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer, download
-from ziggurat.api.routes.asked import RequestBody
+from ziggurat.api.requests import RequestBody
+from ziggurat.api.responses import answer
 from ziggurat.api.routes.job_files import ArchiveFormat
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.schemas import Json
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.downloads import download
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -26,13 +27,13 @@ class _Export(RequestBody):
 
 
 @router.get("/models/{job_id}/exports", response_model=list[Json])
-def exports(studio: Held, _who: Viewer, job_id: str) -> Response:
+def exports(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the exports of a model, newest first: ``name``, ``state``, ``result`` with its ``parity``, ``error``, …"""
     return answer(studio.exports.of_job(job_id))
 
 
 @router.post("/models/{job_id}/exports", response_model=Json, status_code=202)
-def start(studio: Held, who: Trainer, job_id: str, body: _Export) -> Response:
+def start(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
     """Ask for an export; it is made while nobody waits, and one that is there already is returned as it is."""
     asked = studio.exports.start(job_id, body.format, preprocessing=body.preprocessing, checkpoint=body.checkpoint)
     studio.people.note(who, "model.export", job_id, format=body.format)
@@ -40,15 +41,15 @@ def start(studio: Held, who: Trainer, job_id: str, body: _Export) -> Response:
 
 
 @router.get("/models/{job_id}/exports/{name}", response_model=Json)
-def export(studio: Held, _who: Viewer, job_id: str, name: str) -> Response:
+def export(studio: StudioDep, _who: ViewerUser, job_id: str, name: str) -> Response:
     """Return how an export is: ``state`` is ``waiting``, ``running``, ``done``, ``failed`` or ``interrupted``."""
     return answer(studio.exports.get(job_id, name))
 
 
 @router.get("/models/{job_id}/exports/{name}/download", response_class=Response)
 def fetch(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     name: str,
     format: Annotated[ArchiveFormat, Query()] = "zip",  # noqa: A002 - the word that people use
@@ -60,7 +61,7 @@ def fetch(
 
 
 @router.delete("/models/{job_id}/exports/{name}", status_code=204)
-def remove(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
+def remove(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Delete an export that is not under way."""
     studio.exports.remove(job_id, name)
     studio.people.note(who, "export.delete", job_id, name=name)

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Response
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer, download, job_values
-from ziggurat.api.routes.shapes import CheckpointShape, MessageShape
+from ziggurat.api.responses import answer, job_values
+from ziggurat.api.schemas import CheckpointShape, MessageShape
 from ziggurat.entities import Attempt
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.downloads import download
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.archives import archive
 from ziggurat.workspace.studio.log_parts import LogPart
 
@@ -23,8 +24,8 @@ ArchiveFormat = Literal["tar", "tar.gz", "tar.bz2", "zip"]
 
 @router.get("/jobs/{job_id}/log", response_model=LogPart)
 def log(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     at_most_bytes: Annotated[int, Query(ge=1, le=16 << 20)] = 64 << 10,
     before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
@@ -38,8 +39,8 @@ def log(
 
 @router.get("/jobs/{job_id}/messages", response_model=MessageShape)
 def messages(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     level: Annotated[list[Literal["info", "warning", "error"]], Query()] = [],  # noqa: B006 - never changed
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
@@ -49,19 +50,19 @@ def messages(
 
 
 @router.get("/jobs/{job_id}/attempts", response_model=list[Attempt])
-def attempts(studio: Held, _who: Viewer, job_id: str) -> Response:
+def attempts(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the attempts of a job, the oldest first."""
     return answer(studio.jobs.attempts(job_id))
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=list[CheckpointShape])
-def checkpoints(studio: Held, _who: Viewer, job_id: str) -> Response:
+def checkpoints(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the checkpoints of a job, the oldest step first."""
     return answer(studio.jobs.checkpoints(job_id))
 
 
 @router.delete("/jobs/{job_id}/checkpoints/{name}", status_code=204)
-def remove_checkpoint(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
+def remove_checkpoint(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Remove a checkpoint of a job that is not running."""
     studio.jobs.remove_checkpoint(job_id, name)
     studio.people.note(who, "checkpoint.delete", job_id, name=name)
@@ -70,8 +71,8 @@ def remove_checkpoint(studio: Held, who: Trainer, job_id: str, name: str) -> Res
 
 @router.get("/jobs/{job_id}/download", response_class=Response)
 def download_job(
-    studio: Held,
-    _who: Viewer,
+    studio: StudioDep,
+    _who: ViewerUser,
     job_id: str,
     format: Annotated[ArchiveFormat, Query()] = "tar.gz",  # noqa: A002 - the word that people use
     checkpoint: str = "",

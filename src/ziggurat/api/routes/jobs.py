@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import PAGE_SIZE, BulkBody, ChangeBody, JobQuery, PageQuery, RequestBody
-from ziggurat.api.routes.shapes import ActionShape, JobPageShape, JobShape, Json, RequestShape
+from ziggurat.api.requests import PAGE_SIZE, BulkBody, ChangeBody, JobQuery, PageQuery, RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import ActionShape, JobPageShape, JobShape, Json, RequestShape
 from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.bulk import act_on_jobs
 from ziggurat.workspace.studio.clones import clone_request
 
@@ -32,33 +32,35 @@ class _Hyperparameter(RequestBody):
 
 
 @router.get("/jobs", response_model=JobPageShape)
-def list_jobs(studio: Held, _who: Viewer, query: Annotated[JobQuery, Query()]) -> Response:
+def list_jobs(studio: StudioDep, _who: ViewerUser, query: Annotated[JobQuery, Query()]) -> Response:
     """Return some of the jobs that a filter leaves."""
     return answer(studio.jobs.page(query.chosen()))
 
 
 @router.get("/queue", response_model=JobPageShape)
-def queue(studio: Held, _who: Viewer, part: Annotated[PageQuery, Query()]) -> Response:
+def queue(studio: StudioDep, _who: ViewerUser, part: Annotated[PageQuery, Query()]) -> Response:
     """Return jobs that wait, the next one first; ``reason`` of each says why it waits, ``total`` counts all."""
     return answer(studio.jobs.queue_page(part.limit, part.offset))
 
 
 @router.get("/counts", response_model=dict[str, int])
-def counts(studio: Held, _who: Viewer) -> Response:
+def counts(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return state → number of jobs."""
     return answer(studio.jobs.counts())
 
 
 @router.get("/compare", response_model=Json)
 def compare(
-    studio: Held, _who: Viewer, job: Annotated[list[str], Query(min_length=1, max_length=100, description="Ids.")]
+    studio: StudioDep,
+    _who: ViewerUser,
+    job: Annotated[list[str], Query(min_length=1, max_length=100, description="Ids.")],
 ) -> Response:
     """Return where the specs of jobs differ (``differences``), and what their curves came to (``scalars``)."""
     return answer(studio.jobs.compare(job))
 
 
 @router.post("/jobs/actions", response_model=ActionShape)
-def act(studio: Held, who: Trainer, body: BulkBody) -> Response:
+def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
     """Do the same with many jobs: with those of ``ids``, or with all that ``filter`` leaves."""
     if (body.ids is None) == (body.filter is None):
         raise UsageError("Jobs are chosen by `ids` or by `filter`.", received="both or neither")
@@ -71,13 +73,13 @@ def act(studio: Held, who: Trainer, body: BulkBody) -> Response:
 
 
 @router.get("/jobs/{job_id}", response_model=JobShape)
-def get_job(studio: Held, _who: Viewer, job_id: str) -> Response:
+def get_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a job."""
     return answer(studio.jobs.get(job_id))
 
 
 @router.patch("/jobs/{job_id}", response_model=JobShape)
-def change_job(studio: Held, who: Trainer, job_id: str, body: ChangeBody) -> Response:
+def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBody) -> Response:
     """Change name, notes, project, tags or priority."""
     job = studio.jobs.change(job_id, body.change())
     studio.people.note(who, "job.change", job_id, fields=sorted(body.model_fields_set))
@@ -85,7 +87,7 @@ def change_job(studio: Held, who: Trainer, job_id: str, body: ChangeBody) -> Res
 
 
 @router.delete("/jobs/{job_id}", status_code=204)
-def delete_job(studio: Held, who: Trainer, job_id: str, force: bool = False) -> Response:
+def delete_job(studio: StudioDep, who: TrainerUser, job_id: str, force: bool = False) -> Response:
     """Delete a job and its folder; ``force`` ends it first where it runs."""
     studio.jobs.delete(job_id, force=force)
     studio.people.note(who, "job.delete", job_id, force=force)
@@ -93,7 +95,7 @@ def delete_job(studio: Held, who: Trainer, job_id: str, force: bool = False) -> 
 
 
 @router.post("/jobs/{job_id}/stop", response_model=JobShape)
-def stop_job(studio: Held, who: Trainer, job_id: str, now: bool = False) -> Response:
+def stop_job(studio: StudioDep, who: TrainerUser, job_id: str, now: bool = False) -> Response:
     """Ask the worker to save and end, or take the job out of the queue; ``now`` kills the worker.
 
     ``reason`` says when a worker that does not end will be ended by force. Asked again, the next stage of that comes at
@@ -105,7 +107,7 @@ def stop_job(studio: Held, who: Trainer, job_id: str, now: bool = False) -> Resp
 
 
 @router.post("/jobs/{job_id}/pause", response_model=JobShape)
-def pause_job(studio: Held, who: Trainer, job_id: str) -> Response:
+def pause_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
     """Save, and free the device; ``resume`` goes on at the exact step."""
     job = studio.jobs.pause(job_id, who=who.name)
     studio.people.note(who, "job.pause", job_id)
@@ -113,7 +115,7 @@ def pause_job(studio: Held, who: Trainer, job_id: str) -> Response:
 
 
 @router.post("/jobs/{job_id}/resume", response_model=JobShape)
-def resume_job(studio: Held, who: Trainer, job_id: str) -> Response:
+def resume_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
     """Put a job that was stopped, paused or failed back into the queue."""
     job = studio.jobs.resume(job_id)
     studio.people.note(who, "job.resume", job_id)
@@ -121,7 +123,7 @@ def resume_job(studio: Held, who: Trainer, job_id: str) -> Response:
 
 
 @router.post("/jobs/{job_id}/retry", response_model=JobShape)
-def retry_job(studio: Held, who: Trainer, job_id: str) -> Response:
+def retry_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
     """Put a job that failed back into the queue."""
     job = studio.jobs.retry(job_id)
     studio.people.note(who, "job.retry", job_id)
@@ -129,7 +131,7 @@ def retry_job(studio: Held, who: Trainer, job_id: str) -> Response:
 
 
 @router.post("/jobs/{job_id}/reorder", response_model=JobPageShape)
-def reorder_job(studio: Held, who: Trainer, job_id: str, body: _Reorder) -> Response:
+def reorder_job(studio: StudioDep, who: TrainerUser, job_id: str, body: _Reorder) -> Response:
     """Place a job of the queue before another one, or last; return the beginning of the queue."""
     studio.jobs.reorder(job_id, body.before)
     studio.people.note(who, "job.reorder", job_id)
@@ -137,7 +139,7 @@ def reorder_job(studio: Held, who: Trainer, job_id: str, body: _Reorder) -> Resp
 
 
 @router.post("/jobs/{job_id}/hyperparameters", response_model=JobShape)
-def set_hyperparameter(studio: Held, who: Trainer, job_id: str, body: _Hyperparameter) -> Response:
+def set_hyperparameter(studio: StudioDep, who: TrainerUser, job_id: str, body: _Hyperparameter) -> Response:
     """Set a hyperparameter of a running training; it acts within a tenth of an epoch."""
     studio.jobs.set_hyperparameter(job_id, body.name, body.value, force=body.force)
     studio.people.note(who, "job.hyperparameter", job_id, name=body.name, value=body.value)
@@ -145,7 +147,7 @@ def set_hyperparameter(studio: Held, who: Trainer, job_id: str, body: _Hyperpara
 
 
 @router.delete("/jobs/{job_id}/hyperparameters/{name}", response_model=JobShape)
-def unset_hyperparameter(studio: Held, who: Trainer, job_id: str, name: str) -> Response:
+def unset_hyperparameter(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Give a hyperparameter that was set by hand back to its schedule; it acts within a tenth of an epoch."""
     studio.jobs.unset_hyperparameter(job_id, name)
     studio.people.note(who, "job.hyperparameter", job_id, name=name, value=None)
@@ -153,7 +155,7 @@ def unset_hyperparameter(studio: Held, who: Trainer, job_id: str, name: str) -> 
 
 
 @router.get("/jobs/{job_id}/request", response_model=RequestShape)
-def clone_job(studio: Held, _who: Viewer, job_id: str) -> Response:
+def clone_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return what would make a job again, to be changed and sent to ``/trainings`` or ``/datasets``."""
     values = vars(clone_request(studio.jobs, job_id))
     return answer({name: value for name, value in values.items() if name != "needs"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Admin, Held
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import RequestBody
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.requests import RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json
+from ziggurat.server.dependencies import AdminUser, StudioDep
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -21,13 +21,13 @@ class _Limits(RequestBody):
 
 
 @router.get("/limits", response_model=list[Json])
-def limits(studio: Held, _who: Admin) -> Response:
+def limits(studio: StudioDep, _who: AdminUser) -> Response:
     """Return every number: ``name``, ``value``, ``default``, ``is_chosen``, ``least``, ``help``."""
     return answer(studio.limits.all())
 
 
 @router.put("/limits", response_model=list[Json])
-def choose_limits(studio: Held, who: Admin, body: _Limits) -> Response:
+def choose_limits(studio: StudioDep, who: AdminUser, body: _Limits) -> Response:
     """Choose some of the numbers, all that are sent or none; they hold at once."""
     studio.limits.choose(body.values)
     studio.people.note(who, "settings.limits", **body.values)

@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 from fastapi import Depends, Form, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Looker, Trainer
-from ziggurat.api.routes.answers import answer, download
-from ziggurat.api.routes.asked import RequestBody
+from ziggurat.api.requests import RequestBody
+from ziggurat.api.responses import answer
 from ziggurat.api.routes.job_files import ArchiveFormat
-from ziggurat.api.routes.pictures import Pictures
-from ziggurat.api.routes.shapes import Json, PredictionsShape
+from ziggurat.api.schemas import Json, PredictionsShape
 from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser
+from ziggurat.server.downloads import download
+from ziggurat.server.permissions import new_router
+from ziggurat.server.posted_images import Pictures
 
 __all__ = ["router"]
 
@@ -63,8 +64,8 @@ class _Export(RequestBody):
 
 @router.post("/models/{job_id}/predict", response_model=PredictionsShape)
 def predict(
-    studio: Held,
-    _who: Looker,
+    studio: StudioDep,
+    _who: ImageViewerUser,
     job_id: str,
     pictures: Pictures,
     how: _How,
@@ -91,8 +92,8 @@ def predict(
 
 @router.post("/models/{job_id}/activations", response_model=Json)
 def activations(
-    studio: Held,
-    _who: Looker,
+    studio: StudioDep,
+    _who: ImageViewerUser,
     job_id: str,
     pictures: Pictures,
     checkpoint: _Checkpoint = "",
@@ -104,13 +105,13 @@ def activations(
 
 
 @router.post("/models/{job_id}/evaluate", response_model=Json)
-def evaluate(studio: Held, _who: Trainer, job_id: str, body: _Evaluate) -> Response:
+def evaluate(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Evaluate) -> Response:
     """Evaluate on every sample of a split: ``scalars``, ``accuracy``, ``confusion``, ``classes``."""
     return answer(studio.training.evaluate(job_id, split=body.split, checkpoint=body.checkpoint))
 
 
 @router.post("/models/{job_id}/export", response_class=Response)
-def export(studio: Held, who: Trainer, job_id: str, body: _Export) -> Response:
+def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
     """Return a model in a format of other programs, as an archive whose ``info.json`` proves that it gives the same."""
     name = studio.jobs.get(job_id).name or job_id
     options = body.model_dump(include={"preprocessing", "checkpoint"})

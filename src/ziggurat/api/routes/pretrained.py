@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import RequestBody, Text
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.requests import RequestBody, Text
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.published import PublishedModel
 
@@ -28,13 +28,13 @@ class _Publish(RequestBody):
 
 
 @router.get("/pretrained", response_model=list[Json])
-def published(studio: Held, _who: Viewer) -> Response:
+def published(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the published models: ``name``, ``job``, ``checkpoint``, ``owner``, ``notes``, ``is_whole``, …"""
     return answer([_values(studio, each) for each in studio.published.all()])
 
 
 @router.post("/pretrained", response_model=Json, status_code=201)
-def publish(studio: Held, who: Trainer, body: _Publish) -> Response:
+def publish(studio: StudioDep, who: TrainerUser, body: _Publish) -> Response:
     """Publish a checkpoint of a training; as long as it is, neither can be deleted."""
     made = studio.published.publish(body.job, body.name, checkpoint=body.checkpoint, notes=body.notes, owner=who.name)
     studio.people.note(who, "model.publish", made.job, name=made.name, checkpoint=made.checkpoint)
@@ -42,7 +42,7 @@ def publish(studio: Held, who: Trainer, body: _Publish) -> Response:
 
 
 @router.delete("/pretrained/{name:path}", status_code=204)
-def withdraw(studio: Held, who: Trainer, name: str) -> Response:
+def withdraw(studio: StudioDep, who: TrainerUser, name: str) -> Response:
     """Take a model out of the list; its job and its files stay."""
     job_id = studio.published.get(name).job
     studio.published.withdraw(name)

@@ -7,11 +7,11 @@ from typing import Any, Literal
 from fastapi import Request, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import NewJobBody, RequestBody
-from ziggurat.api.routes.shapes import Json
+from ziggurat.api.requests import NewJobBody, RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = ["router"]
@@ -49,13 +49,13 @@ class _Source(RequestBody):
 
 
 @router.post("/trainings/rate-curve", response_model=Json)
-def rate_curve(studio: Held, _who: Viewer, body: _RateCurve) -> Response:
+def rate_curve(studio: StudioDep, _who: ViewerUser, body: _RateCurve) -> Response:
     """Return the learning rate over a training, as the engine will set it: ``epochs``, ``rates``, ``sentence``."""
     return answer(studio.training.rate_curve(body.spec, points=body.points, steps_per_epoch=body.steps_per_epoch))
 
 
 @router.post("/trainings/augmented", response_model=Json)
-def augmented(studio: Held, _who: Trainer, body: _Augmented) -> Response:
+def augmented(studio: StudioDep, _who: TrainerUser, body: _Augmented) -> Response:
     """Return pictures as the network will get them: ``seed``, ``pictures`` (PNG in base64), ``sentence``."""
     studio.paths.check_spec(body.spec)
     options = body.model_dump(include={"row", "split", "count", "seed"})
@@ -63,21 +63,21 @@ def augmented(studio: Held, _who: Trainer, body: _Augmented) -> Response:
 
 
 @router.post("/trainings/preflight", response_model=Json)
-def preflight(studio: Held, _who: Trainer, body: _Preflight) -> Response:
+def preflight(studio: StudioDep, _who: TrainerUser, body: _Preflight) -> Response:
     """Return what a training will take: ``findings``, ``steps``, ``steps_per_epoch``, ``parameters``."""
     studio.paths.check_spec(body.spec)
     return answer(studio.training.preflight(body.request(), describe=body.describe))
 
 
 @router.post("/trainings/text", response_model=Json)
-def text(studio: Held, _who: Trainer, request: Request, body: NewJobBody) -> Response:
+def text(studio: StudioDep, _who: TrainerUser, request: Request, body: NewJobBody) -> Response:
     """Return the same training in other words: ``cli``, ``json``, ``python``."""
     studio.paths.check_spec(body.spec)
     return answer(studio.training.as_text(body.request(), url=str(request.base_url).rstrip("/")))
 
 
 @router.post("/datasets/preview", response_model=Json)
-def preview(studio: Held, _who: Trainer, body: _Source) -> Response:
+def preview(studio: StudioDep, _who: TrainerUser, body: _Source) -> Response:
     """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …
 
     A sample has its picture (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``

@@ -9,11 +9,11 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from ziggurat import __version__
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Admin, Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import PAGE_SIZE, RequestBody
-from ziggurat.api.routes.shapes import Json, ProjectShape, RootsShape, SuggestionsShape
+from ziggurat.api.requests import PAGE_SIZE, RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json, ProjectShape, RootsShape, SuggestionsShape
+from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
 
 __all__ = ["router"]
@@ -26,13 +26,13 @@ class _Project(RequestBody):
 
 
 @router.get("/projects", response_model=list[ProjectShape])
-def projects(studio: Held, _who: Viewer) -> Response:
+def projects(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return all projects by name, each with how many jobs it has."""
     return answer([{**vars(project), "jobs": count} for project, count in studio.projects.all()])
 
 
 @router.post("/projects", response_model=ProjectShape, status_code=201)
-def add_project(studio: Held, who: Trainer, body: _Project) -> Response:
+def add_project(studio: StudioDep, who: TrainerUser, body: _Project) -> Response:
     """Make a project, where there is none of that name."""
     project = studio.projects.ensure(body.name, studio.clock())
     studio.people.note(who, "project.create", project.name)
@@ -41,7 +41,7 @@ def add_project(studio: Held, who: Trainer, body: _Project) -> Response:
 
 
 @router.patch("/projects/{name:path}", status_code=204)
-def rename_project(studio: Held, who: Trainer, name: str, body: _Project) -> Response:
+def rename_project(studio: StudioDep, who: TrainerUser, name: str, body: _Project) -> Response:
     """Give a project another name; its jobs stay in it."""
     studio.projects.rename(name, body.name)
     studio.people.note(who, "project.rename", name, name=body.name)
@@ -50,8 +50,8 @@ def rename_project(studio: Held, who: Trainer, name: str, body: _Project) -> Res
 
 @router.delete("/projects/{name:path}", status_code=204)
 def delete_project(
-    studio: Held,
-    who: Trainer,
+    studio: StudioDep,
+    who: TrainerUser,
     name: str,
     move_jobs_to: Annotated[str | None, Query(description="Project that gets its jobs; empty: none.")] = None,
 ) -> Response:
@@ -62,7 +62,7 @@ def delete_project(
 
 
 @router.get("/machine", response_model=Json)
-def machine(studio: Held, _who: Viewer) -> Response:
+def machine(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return what the machine has (devices, memory, disk, frameworks), the jobs that run, and those that wait.
 
     ``queue`` holds the next 50 of the ``waiting`` jobs; ``/queue`` has all of them, in pages. ``remarks`` says what
@@ -81,19 +81,19 @@ def machine(studio: Held, _who: Viewer) -> Response:
 
 
 @router.get("/paths", response_model=SuggestionsShape)
-def paths(studio: Held, _who: Trainer, query: Annotated[str, Query(max_length=4096)] = "") -> Response:
+def paths(studio: StudioDep, _who: TrainerUser, query: Annotated[str, Query(max_length=4096)] = "") -> Response:
     """Return what a path that is being typed may become; only folders that the studio offers are looked at."""
     return answer({"suggestions": studio.paths.suggestions(query)})
 
 
 @router.get("/roots", response_model=RootsShape)
-def roots(studio: Held, _who: Trainer) -> Response:
+def roots(studio: StudioDep, _who: TrainerUser) -> Response:
     """Return the folders of the machine below which people may name files; those of the workspace are offered too."""
     return answer({"roots": studio.paths.chosen})
 
 
 @router.put("/roots", response_model=RootsShape)
-def choose_roots(studio: Held, who: Admin, body: RootsShape) -> Response:
+def choose_roots(studio: StudioDep, who: AdminUser, body: RootsShape) -> Response:
     """Offer other folders; none offers only those of the workspace."""
     studio.paths.choose(body.roots)
     studio.people.note(who, "settings.roots", roots=body.roots)
@@ -101,7 +101,7 @@ def choose_roots(studio: Held, who: Admin, body: RootsShape) -> Response:
 
 
 @router.get("/settings", response_model=list[Json])
-def settings(studio: Held, _who: Admin) -> Response:
+def settings(studio: StudioDep, _who: AdminUser) -> Response:
     """Return every setting: ``name``, ``value``, ``origin``, ``help``, ``variable``."""
     known = [(each, str(getattr(studio.settings, each.name))) for each in describe_settings()]
     origins = studio.settings.origins
@@ -120,6 +120,6 @@ def settings(studio: Held, _who: Admin) -> Response:
 
 
 @router.get("/version", response_model=dict[str, str])
-def version(_studio: Held, _who: Viewer) -> Response:
+def version(_studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the versions of Ziggurat and of Python."""
     return answer({"ziggurat": __version__, "python": platform.python_version()})

@@ -8,11 +8,11 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from pydantic import Field
 
-from ziggurat.api.guard import new_router
-from ziggurat.api.routes.access import Held, Trainer, Viewer
-from ziggurat.api.routes.answers import answer
-from ziggurat.api.routes.asked import NewJobBody, RequestBody
-from ziggurat.api.routes.shapes import JobsShape, Json, TextShape
+from ziggurat.api.requests import NewJobBody, RequestBody
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import JobsShape, Json, TextShape
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
@@ -39,7 +39,7 @@ class _Debug(_Network):
 
 
 @router.post("/trainings", response_model=JobsShape, status_code=201)
-def create(studio: Held, who: Trainer, body: NewJobBody) -> Response:
+def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
     """Put a training, or a sweep of several, into the queue; all of them, or none."""
     studio.paths.check_spec(body.spec)
     jobs = studio.training.create(body.request(), owner=who.name)
@@ -49,19 +49,19 @@ def create(studio: Held, who: Trainer, body: NewJobBody) -> Response:
 
 
 @router.get("/networks", response_model=list[Json])
-def networks(studio: Held, _who: Viewer, framework: _Framework = "tensorflow") -> Response:
+def networks(studio: StudioDep, _who: ViewerUser, framework: _Framework = "tensorflow") -> Response:
     """Return the standard networks of a framework."""
     return answer(studio.training.standard(framework))
 
 
 @router.get("/networks/{name}", response_model=TextShape)
-def network_text(studio: Held, _who: Viewer, name: str, framework: _Framework = "tensorflow") -> Response:
+def network_text(studio: StudioDep, _who: ViewerUser, name: str, framework: _Framework = "tensorflow") -> Response:
     """Return the source of a standard network, to be changed."""
     return answer({"text": studio.training.network_text(name, framework)})
 
 
 @router.post("/networks/describe", response_model=Json)
-def describe(request: Request, studio: Held, _who: Trainer, body: _Describe) -> Response:
+def describe(request: Request, studio: StudioDep, _who: TrainerUser, body: _Describe) -> Response:
     """Describe a network: layers, shapes, parameters, cost. Its code runs in a process of its own.
 
     With `tensorboard`, the answer has `tensorboard` too: `address` of the page that opens its graph there (from the
@@ -77,6 +77,6 @@ def describe(request: Request, studio: Held, _who: Trainer, body: _Describe) -> 
 
 
 @router.post("/networks/debug", response_model=Json)
-def debug(studio: Held, _who: Trainer, body: _Debug) -> Response:
+def debug(studio: StudioDep, _who: TrainerUser, body: _Debug) -> Response:
     """Run a network eagerly on one real batch, in a process of its own."""
     return answer(studio.training.debug(**body.model_dump()))

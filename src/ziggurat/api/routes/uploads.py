@@ -7,11 +7,11 @@ from typing import Annotated, Final
 from fastapi import File, Query, Request, Response, UploadFile
 from starlette.concurrency import run_in_threadpool
 
-from ziggurat.api.guard import needs, new_router
-from ziggurat.api.routes.access import Held, Trainer, Uploader
-from ziggurat.api.routes.answers import answer
+from ziggurat.api.responses import answer
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser
+from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace.studio.uploads import Upload
 
 __all__ = ["router"]
@@ -21,7 +21,7 @@ router = new_router(prefix="/api/v1", tags=["uploads"])
 _SMALL_FILES_BYTES: Final = 64 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _UploadId = Annotated[str, Query(description="Upload that they are added to; empty for a new one.")]
-_SmallFiles = Annotated[Identity, needs("trainer", "write", limit_bytes=_SMALL_FILES_BYTES)]
+_SmallFiles = Annotated[Identity, require("trainer", "write", limit_bytes=_SMALL_FILES_BYTES)]
 
 _BODY = {
     "requestBody": {
@@ -34,8 +34,8 @@ _BODY = {
 @router.post("/uploads", response_model=Upload, status_code=201, openapi_extra=_BODY)
 async def upload(
     request: Request,
-    studio: Held,
-    _who: Uploader,
+    studio: StudioDep,
+    _who: UploadUser,
     name: Annotated[str, Query(min_length=1, max_length=4096, description="Of the file, with folders if any.")],
     id: Annotated[str, Query(description="Upload that the file is added to; empty for a new one.")] = "",  # noqa: A002
 ) -> Response:
@@ -52,7 +52,7 @@ async def upload(
 
 @router.post("/uploads/files", response_model=Upload, status_code=201)
 def upload_files(
-    studio: Held,
+    studio: StudioDep,
     _who: _SmallFiles,
     files: Annotated[list[UploadFile], File(max_length=1000, description="Each under its name, with folders if any.")],
     id: _UploadId = "",  # noqa: A002
@@ -70,13 +70,13 @@ def upload_files(
 
 
 @router.get("/uploads/{upload_id}", response_model=Upload)
-def describe_upload(studio: Held, _who: Trainer, upload_id: str) -> Response:
+def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
     """Return what came so far."""
     return answer(studio.uploads.describe(upload_id))
 
 
 @router.delete("/uploads/{upload_id}", status_code=204)
-def remove_upload(studio: Held, _who: Trainer, upload_id: str) -> Response:
+def remove_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
     """Delete an upload."""
     studio.uploads.remove(upload_id)
     return Response(status_code=204)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.tasks import TensorDescription
+from ziggurat.engine.capabilities import TensorDescription
 from ziggurat.errors import DataError, UnknownNameError
 
 __all__ = ["ForeignModel", "open_foreign_model"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.errors import DataError, UnknownNameError, UsageError
-from ziggurat.records.atomic import PartialFile, storage_errors
 
 __all__ = ["Download", "fetch", "find_files", "require_split", "set_data_folder", "set_folder"]
 
@@ -129,7 +129,7 @@ def fetch(item: Download, folder: Path, *, opener: Callable[..., Any] = urllib.r
     """
     if not item.url.startswith("https://"):
         raise UsageError("Data is fetched by HTTPS only.", received=item.url)
-    target = PartialFile(folder / item.name)
+    target = AtomicFile(folder / item.name)
     try:
         digest = _copy(item, target.path, opener)
         if digest != item.sha256:

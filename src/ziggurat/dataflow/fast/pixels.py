@@ -21,9 +21,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.errors import DataError, UsageError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.codec import pack, unpack
 
 __all__ = ["PixelFlow", "PixelWriter"]
@@ -44,7 +44,7 @@ class PixelWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._target = PartialFile(path)
+        self._target = AtomicFile(path)
         self._places = array("Q")
         self._sizes = array("I")
         self._others = bytearray()

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.errors import DataError, DatapointError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.hdf5_file import NewHDF5File, require_h5py
 
 __all__ = ["BYTES_MARK", "DATA_PATHS", "TableWriter"]
@@ -38,7 +38,7 @@ class TableWriter:
     def __init__(self, path: str | os.PathLike[str], data_paths: Sequence[str] | None) -> None:
         self._path = path
         self._names = None if data_paths is None else list(data_paths)
-        self._target = PartialFile(path)
+        self._target = AtomicFile(path)
         self._columns: list[_ColumnWriter] = []
         self._count = 0
         with storage_errors(path):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ziggurat.dataflow.base import DataFlow, StageErrors, StageStats
-from ziggurat.dataflow.parallel.marks import Marks
-from ziggurat.dataflow.parallel.points import Points
+from ziggurat.dataflow.parallel.checkpoint_interval import CheckpointInterval
+from ziggurat.dataflow.parallel.column_pickle import Points
 from ziggurat.dataflow.parallel.program import Fault, Program, seed_global_generators
 from ziggurat.dataflow.parallel.share import Share, ShareBrokenError
 
@@ -105,7 +105,7 @@ class FlowProgram(Program):
         self._worker = 0
         self._items: Iterator[Any] = iter(())
         self._count = 0
-        self._marks = Marks()
+        self._marks = CheckpointInterval()
         self._divisor = 1
         self._divides = False
 
@@ -115,7 +115,7 @@ class FlowProgram(Program):
         own._worker = worker
         own._flow = self._flows[worker % len(self._flows)]
         own._share = Share()
-        own._marks = Marks()
+        own._marks = CheckpointInterval()
         own._divides = not self._independent and self._workers > 1 and own._share.offer(own._flow)
         return own
 

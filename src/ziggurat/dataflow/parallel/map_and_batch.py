@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.parallel.line import Line
+from ziggurat.dataflow.parallel.input_window import InputWindow
 from ziggurat.dataflow.parallel.map_program import MapProgram
 from ziggurat.dataflow.parallel.map_run import Chunk, Pace
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData
 from ziggurat.dataflow.parallel.options import BatchOptions
-from ziggurat.dataflow.parallel.team import Team
+from ziggurat.dataflow.parallel.worker_pool import WorkerPool
 from ziggurat.dataflow.stacking import stack_datapoints
 from ziggurat.errors import UsageError
 
@@ -64,7 +64,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
         """Let each task be a batch."""
         return Pace(self.buffer_size, self.workers, fixed=self.batch_size)
 
-    def outcomes(self, chunks: Iterator[Chunk], line: Line, team: Team) -> Iterator[Datapoint]:
+    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, team: WorkerPool) -> Iterator[Datapoint]:
         """Yield the batches."""
         kept: deque[tuple[int, Any]] = deque()
         for chunk in chunks:
@@ -81,7 +81,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
         if self.remainder and any(point is not None for _, point in kept):
             yield self._cut(kept, line)
 
-    def _points(self, chunk: Chunk, team: Team) -> Iterator[tuple[int, Any]]:
+    def _points(self, chunk: Chunk, team: WorkerPool) -> Iterator[tuple[int, Any]]:
         """Yield the number of each input, and what became of it."""
         result = chunk.result
         for place, each in enumerate(chunk.inputs):
@@ -90,7 +90,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
             point = result.values[place] if result.batch is None else _row(result.batch, place)
             yield each.number, point
 
-    def _cut(self, kept: deque[tuple[int, Any]], line: Line) -> Datapoint:
+    def _cut(self, kept: deque[tuple[int, Any]], line: InputWindow) -> Datapoint:
         """Make a batch of the first datapoints of ``kept``, and take them out."""
         points: list[Any] = []
         numbers: list[int] = []
@@ -102,7 +102,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
         self._finish(line, numbers)
         return stack_datapoints(points, first=numbers[0])
 
-    def _finish(self, line: Line, numbers: list[int]) -> None:
+    def _finish(self, line: InputWindow, numbers: list[int]) -> None:
         for number in numbers:
             line.finish(number)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ziggurat.dataflow.parallel.points import Points
+from ziggurat.dataflow.parallel.column_pickle import Points
 from ziggurat.dataflow.parallel.program import Fault, Program
 from ziggurat.dataflow.random import RandomStream
 from ziggurat.dataflow.stacking import stack_datapoints

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from ziggurat.dataflow.parallel.line import Input, Line
+from ziggurat.dataflow.parallel.column_pickle import Points
+from ziggurat.dataflow.parallel.input_window import Input, InputWindow
 from ziggurat.dataflow.parallel.map_program import MapResult, MapTask
-from ziggurat.dataflow.parallel.points import Points
 from ziggurat.dataflow.parallel.program import Fault
-from ziggurat.dataflow.parallel.team import Report, Team, raised
+from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, raised
 from ziggurat.dataflow.random import RandomStream
 
 __all__ = ["Chunk", "MapRun", "Pace"]
@@ -38,7 +38,7 @@ class Pace:
         """Return the number of datapoints of the next task.
 
         Args:
-            item_bytes: what each takes in a message, see ``Team``.
+            item_bytes: what each takes in a message, see ``WorkerPool``.
         """
         if self._fixed is not None:
             return self._fixed
@@ -82,8 +82,8 @@ class MapRun:
 
     def __init__(
         self,
-        team: Team,
-        line: Line,
+        team: WorkerPool,
+        line: InputWindow,
         stream: RandomStream,
         pace: Pace,
         *,

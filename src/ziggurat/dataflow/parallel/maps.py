@@ -7,12 +7,12 @@ from typing import Unpack
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
 from ziggurat.dataflow.parallel.map_program import MapProgram
-from ziggurat.dataflow.parallel.means import ProcessSettings
 from ziggurat.dataflow.parallel.options import MapOptions, ProcessOptions, Settings, default_workers
 from ziggurat.dataflow.parallel.parallel_map import ParallelMap
 from ziggurat.dataflow.parallel.processes import ProcessTeam
-from ziggurat.dataflow.parallel.team import Team
+from ziggurat.dataflow.parallel.resources import ProcessSettings
 from ziggurat.dataflow.parallel.threads import ThreadTeam
+from ziggurat.dataflow.parallel.worker_pool import WorkerPool
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 
 __all__ = ["MultiProcessMapData", "MultiProcessMapDataZMQ", "MultiThreadMapData"]
@@ -44,7 +44,7 @@ class MultiThreadMapData(ParallelMap):
         workers = default_workers(num_thread, "num_thread")
         super().__init__(ds, map_func, workers, buffer_size, on_error, settings=Settings.of(options))
 
-    def start_team(self, program: MapProgram) -> Team:
+    def start_team(self, program: MapProgram) -> WorkerPool:
         """Start the threads."""
         return ThreadTeam(type(self).__name__, program, self.workers)
 
@@ -83,7 +83,7 @@ class MultiProcessMapData(ParallelMap):
         """Return what the workers run; without workers, what the consumer runs."""
         return MapProgram(self.func, copies=self.workers == 0, portable=self.workers > 0)
 
-    def start_team(self, program: MapProgram) -> Team:
+    def start_team(self, program: MapProgram) -> WorkerPool:
         """Start the processes."""
         settings = ProcessSettings(
             self.workers,

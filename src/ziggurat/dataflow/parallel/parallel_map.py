@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageStats
-from ziggurat.dataflow.life import Position as PassPosition
-from ziggurat.dataflow.parallel.holder import Holder
-from ziggurat.dataflow.parallel.line import Line
+from ziggurat.dataflow.flow_state import Position as PassPosition
+from ziggurat.dataflow.parallel.input_window import InputWindow
 from ziggurat.dataflow.parallel.map_program import MapProgram
 from ziggurat.dataflow.parallel.map_run import Chunk, MapRun, Pace
 from ziggurat.dataflow.parallel.options import Settings
+from ziggurat.dataflow.parallel.pool_lifetime import PoolLifetime
 from ziggurat.dataflow.parallel.program import Fault
-from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
+from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, WorkerPool, raised
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.stages.repeating import RepeatedData
 from ziggurat.errors import UsageError
@@ -60,12 +60,12 @@ class ParallelMap(ProxyDataFlow):
         self.policy = ErrorPolicy.of(on_error)
         self._source = ds
         self.settings = settings
-        self._holder = Holder()
-        self._line: Line | None = None
+        self._holder = PoolLifetime()
+        self._line: InputWindow | None = None
         self._loaded: tuple[int, list[int]] = (0, [])
 
     @abstractmethod
-    def start_team(self, program: MapProgram) -> Team:
+    def start_team(self, program: MapProgram) -> WorkerPool:
         """Start the workers; only called where there are any."""
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class ParallelMap(ProxyDataFlow):
         """Yield the mapped datapoints."""
         user = object()
         team = self._holder.claim(user, self._start)
-        line = self._line = Line(self.ds, *self._loaded)
+        line = self._line = InputWindow(self.ds, *self._loaded)
         self._loaded = (0, [])
         finished = False
         try:
@@ -92,7 +92,7 @@ class ParallelMap(ProxyDataFlow):
             line.close()
             self._holder.rest(user, finished=finished)
 
-    def outcomes(self, chunks: Iterator[Chunk], line: Line, team: Team) -> Iterator[Datapoint]:
+    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, team: WorkerPool) -> Iterator[Datapoint]:
         """Yield what became of the inputs, and tell ``line`` what is finished before each yield."""
         for chunk in chunks:
             faults = chunk.result.faults
@@ -104,7 +104,7 @@ class ParallelMap(ProxyDataFlow):
                 if place in faults:
                     self.judge(faults[place], team, chunk.worker)
 
-    def judge(self, fault: Fault, team: Team, worker: int) -> None:
+    def judge(self, fault: Fault, team: WorkerPool, worker: int) -> None:
         """Let the policy decide about a datapoint that failed; return where it is dropped."""
         cause = fault.exception()
         try:
@@ -158,10 +158,10 @@ class ParallelMap(ProxyDataFlow):
 
     # ---- inside
 
-    def _start(self) -> Team:
+    def _start(self) -> WorkerPool:
         program = self.program()
         if self.workers == 0:
-            return InlineTeam(type(self).__name__, program)
+            return InlineWorkerPool(type(self).__name__, program)
         return self.start_team(program)
 
     def _chunks(self, run: MapRun) -> Iterator[Chunk]:

@@ -14,9 +14,8 @@ import numpy as np
 
 from ziggurat.dataflow.parallel.arena import HEADER_BYTES, Arena, Slot
 from ziggurat.dataflow.parallel.codec import Packed, pack, unpack
-from ziggurat.dataflow.parallel.means import Means, ProcessSettings
 from ziggurat.dataflow.parallel.program import Program
-from ziggurat.dataflow.parallel.team import Report, Team, died
+from ziggurat.dataflow.parallel.resources import ProcessSettings, WorkerResources
 from ziggurat.dataflow.parallel.wire import (
     GENERATION_CELL,
     GRANT,
@@ -28,6 +27,7 @@ from ziggurat.dataflow.parallel.wire import (
     cell_of,
 )
 from ziggurat.dataflow.parallel.worker import COPIED_BYTES
+from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, died
 from ziggurat.errors import DataWorkerError, UsageError
 
 __all__ = ["ProcessTeam"]
@@ -64,7 +64,7 @@ class _SharedReport(Report):
         return self._team._unpack(self.number, self._size)
 
 
-class ProcessTeam(Team):
+class ProcessTeam(WorkerPool):
     """Processes of this machine.
 
     Args:
@@ -82,7 +82,7 @@ class ProcessTeam(Team):
             raise UsageError(f"A stage has 0 to {WORKERS_AT_MOST} workers.", received=settings.workers)
         self._arena = Arena(settings.buffer_bytes)
         self._cells = np.frombuffer(self._arena.window.view(0, HEADER_BYTES), np.int64)
-        self._means = Means(self._arena.file)
+        self._means = WorkerResources(self._arena.file)
         self._end = weakref.finalize(self, self._means.close)
         self._number = 0
         self._generation = 0

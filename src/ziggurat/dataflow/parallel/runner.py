@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageErrors, StageStats, UnknownLengthError
-from ziggurat.dataflow.life import Position as PassPosition
+from ziggurat.dataflow.flow_state import Position as PassPosition
 from ziggurat.dataflow.parallel.flow_program import Begin, FlowProgram, Parcel
-from ziggurat.dataflow.parallel.holder import Holder
-from ziggurat.dataflow.parallel.lanes import Lanes
 from ziggurat.dataflow.parallel.options import Settings
+from ziggurat.dataflow.parallel.pool_lifetime import PoolLifetime
+from ziggurat.dataflow.parallel.round_robin import RoundRobin
 from ziggurat.dataflow.parallel.share import can_share
 from ziggurat.dataflow.parallel.statistics import merged_errors, merged_stats
-from ziggurat.dataflow.parallel.team import InlineTeam, Team, raised
+from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, WorkerPool, raised
 from ziggurat.dataflow.random import fresh_seed
 from ziggurat.errors import DataError, UsageError
 
@@ -35,7 +35,7 @@ class _Rest:
         skip: datapoints delivered after that state.
         dropless: no stage dropped any among them.
         renew: how many passes, that one included, were begun and broken off; the next one is to begin.
-        start: number of the team whose workers stand there already, see ``Holder.starts``.
+        start: number of the team whose workers stand there already, see ``PoolLifetime.starts``.
     """
 
     state: Any = None
@@ -72,8 +72,8 @@ class Runner(ProxyDataFlow):
         self.prefetch = int(prefetch)
         self.settings = settings
         self._ziggurat_spans_passes = settings.independent
-        self._holder = Holder()
-        self._lanes: Lanes | None = None
+        self._holder = PoolLifetime()
+        self._lanes: RoundRobin | None = None
         self._rest = [_Rest()] * (max(workers, 1) if settings.independent else 1)
         self._turn = 0
         self._stopped_at: tuple[Any, int] | None = None
@@ -84,7 +84,7 @@ class Runner(ProxyDataFlow):
     """True where the workers are processes."""
 
     @abstractmethod
-    def start_team(self, program: FlowProgram, workers: int) -> Team:
+    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start so many workers; only called where there are any."""
 
     def flows(self) -> Sequence[DataFlow]:
@@ -112,12 +112,12 @@ class Runner(ProxyDataFlow):
 
     # ---- a pass
 
-    def _divided(self, team: Team) -> Iterator[Datapoint]:
+    def _divided(self, team: WorkerPool) -> Iterator[Datapoint]:
         """Yield a pass that the workers divide between them."""
         if self._rest[0].state is None:
             self._rest = [_Rest(self.ds._ziggurat_state())]
         while True:
-            lanes = self._lanes = Lanes(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
+            lanes = self._lanes = RoundRobin(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
             last = yield from self._points(lanes)
             assert last is not None
             if last.divided and not last.broken:
@@ -140,12 +140,12 @@ class Runner(ProxyDataFlow):
         self._lanes = None
         self._rest = [_Rest(last.final, start=self._holder.starts)]
 
-    def _in_turn(self, team: Team) -> Iterator[Datapoint]:
+    def _in_turn(self, team: WorkerPool) -> Iterator[Datapoint]:
         """Yield what independent workers make, each in its turn, for as long as a pass of the flow is."""
         lanes = self._lanes
         if lanes is None or lanes.team is not team:
             begins = [self._begin_at(rest, worker) for worker, rest in enumerate(self._rest)]
-            lanes = self._lanes = Lanes(team, begins, self.prefetch, turn=self._turn, independent=True)
+            lanes = self._lanes = RoundRobin(team, begins, self.prefetch, turn=self._turn, independent=True)
         try:
             at_most: int | None = len(self.ds) - self._ziggurat_resume_index
         except UnknownLengthError:
@@ -154,7 +154,7 @@ class Runner(ProxyDataFlow):
         if last is not None:
             self._raise_fault(last, lanes)
 
-    def _points(self, lanes: Lanes, at_most: int | None = None) -> Generator[Datapoint, None, Parcel | None]:
+    def _points(self, lanes: RoundRobin, at_most: int | None = None) -> Generator[Datapoint, None, Parcel | None]:
         """Yield what the lanes bring; return the parcel after which nothing comes, if it came to that."""
         until = None if at_most is None else lanes.count + at_most
         while until is None or lanes.count < until:
@@ -165,7 +165,7 @@ class Runner(ProxyDataFlow):
             yield lanes.take(lane)
         return None
 
-    def _raise_fault(self, last: Parcel, lanes: Lanes) -> None:
+    def _raise_fault(self, last: Parcel, lanes: RoundRobin) -> None:
         if last.fault is not None:
             raise raised(lanes.team.name, lanes.turn, last.fault) from last.fault.exception()
 
@@ -176,14 +176,14 @@ class Runner(ProxyDataFlow):
             self._ziggurat_life.seed or 0, path, state, rest.skip, rest.dropless, rest.renew, self._divisor, worker
         )
 
-    def _start(self) -> Team:
+    def _start(self) -> WorkerPool:
         if self._divisor > 1 and not can_share(self.ds):
             self._tell(None)
             self._divisor = 1
         count = self.workers if self.settings.independent else min(self.workers, self._divisor)
         flows, independent = self.flows(), self.settings.independent
         program = FlowProgram(flows, max(count, 1), independent=independent, portable=self.in_processes)
-        return self.start_team(program, count) if count else InlineTeam(type(self).__name__, program)
+        return self.start_team(program, count) if count else InlineWorkerPool(type(self).__name__, program)
 
     def _tell(self, why: str | None) -> None:
         _logger.warning(

@@ -7,12 +7,12 @@ from typing import Unpack
 
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.parallel.flow_program import FlowProgram
-from ziggurat.dataflow.parallel.means import ProcessSettings
 from ziggurat.dataflow.parallel.options import RunnerOptions, Settings, default_workers
 from ziggurat.dataflow.parallel.processes import ProcessTeam
+from ziggurat.dataflow.parallel.resources import ProcessSettings
 from ziggurat.dataflow.parallel.runner import Runner
-from ziggurat.dataflow.parallel.team import Team
 from ziggurat.dataflow.parallel.threads import ThreadTeam
+from ziggurat.dataflow.parallel.worker_pool import WorkerPool
 from ziggurat.errors import UsageError
 
 __all__ = [
@@ -44,7 +44,7 @@ class MultiProcessRunner(Runner):
         super().__init__(ds, workers, num_prefetch, settings=Settings.of(options))
         self.in_processes = workers > 0
 
-    def start_team(self, program: FlowProgram, workers: int) -> Team:
+    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start the processes."""
         settings = ProcessSettings(
             workers,
@@ -104,7 +104,7 @@ class MultiThreadRunner(Runner):
         """Return one flow for each thread."""
         return self._flows
 
-    def start_team(self, program: FlowProgram, workers: int) -> Team:
+    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start the threads."""
         return ThreadTeam(type(self).__name__, program, workers, lanes=True)
 

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 from ziggurat.dataflow.parallel.program import Fault, Program
-from ziggurat.dataflow.parallel.team import Report, Team
+from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool
 
 __all__ = ["ThreadTeam"]
 
@@ -28,7 +28,7 @@ class _Shared:
         self.stopped = False
 
 
-class ThreadTeam(Team):
+class ThreadTeam(WorkerPool):
     """Threads of this process.
 
     Args:

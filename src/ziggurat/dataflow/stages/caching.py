@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
-from ziggurat.dataflow.life import Position
+from ziggurat.dataflow.flow_state import Position
 
 __all__ = ["CacheData"]
 

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from typing import Any, Self
 
 from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
-from ziggurat.dataflow.life import Position
+from ziggurat.dataflow.flow_state import Position
 from ziggurat.errors import DataError
 
 __all__ = ["Held", "HoldingFlow"]

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ziggurat.atomic import AtomicFile
 from ziggurat.datasets.catalogue.entries import COLUMNS, Entry, row_of_entry
 from ziggurat.datasets.catalogue.tables import INDEXES, connect_for_writing, sql_errors
 from ziggurat.datasets.samples import Problem
-from ziggurat.records.atomic import PartialFile
 
 __all__ = ["CatalogueWriter"]
 
@@ -31,7 +31,7 @@ class CatalogueWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
-        self._target = PartialFile(Path(path), replace=replace)
+        self._target = AtomicFile(Path(path), replace=replace)
         self._rows: list[tuple[Any, ...]] = []
         self._objects: list[tuple[int, int, int]] = []
         self._problems: list[tuple[str, str, str, int]] = []

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.chunk import ChunkFacts, ChunkPlan, read_facts, records_path
 from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.creation.sums import PictureSums
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import LeakReport, find_leaks
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.base import RecordWriter
 from ziggurat.records.manifest import SplitNote, StoreNote
 from ziggurat.records.stores import create_records, open_records
@@ -295,7 +295,7 @@ def _save_mean(folder: Path, sums: PictureSums) -> Any:
     mean = sums.mean_picture()
     if mean is None:
         return
-    target = PartialFile(folder / MEAN_NAME)
+    target = AtomicFile(folder / MEAN_NAME)
     try:
         with storage_errors(target.final), target.path.open("wb") as file:
             np.save(file, mean, allow_pickle=False)

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalogue import Catalogue, Entry
 from ziggurat.datasets.creation.labels import fit_objects, misfits
 from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, decoded_picture, fit_mask, fit_picture
 from ziggurat.datasets.creation.sums import PictureSums
-from ziggurat.datasets.formats import importer
+from ziggurat.datasets.format_choice import importer
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DatapointError, ZigguratError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.codec import pack, unpack
 from ziggurat.records.record import FileReference, pack_record
 from ziggurat.records.schema import Schema
@@ -299,7 +299,7 @@ def _save(facts: ChunkFacts, path: Path) -> None:
     content = dict(vars(facts))
     content["problems"] = [(each.key, each.kind, each.reason, each.left_out) for each in facts.problems]
     content["sums"] = facts.sums.as_parts()
-    target = PartialFile(path, replace=True)
+    target = AtomicFile(path, replace=True)
     try:
         with storage_errors(path):
             target.path.write_bytes(pack(content))

@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 
 from ziggurat import __version__
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalogue import Catalogue
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
 from ziggurat.datasets.creation.chunk import ChunkPlan, facts_path, make_chunk
@@ -33,12 +34,11 @@ from ziggurat.datasets.creation.pictures import Fitting
 from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
-from ziggurat.datasets.formats import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError
-from ziggurat.records.atomic import PartialFile, storage_errors
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
 from ziggurat.records.offered_folders import watched_source
 
@@ -137,7 +137,7 @@ def _split(
             leaking = [problem.reason for problem in catalogue.problems(LEAKING)]
         problems = [asdict(problem) for problem in assignment.problems]
         _write(found, json.dumps({"problems": problems, "warnings": [*leaking, *assignment.warnings]}).encode())
-        target = PartialFile(arrays)
+        target = AtomicFile(arrays)
         with storage_errors(arrays), target.path.open("wb") as file:
             np.save(file, assignment.splits.astype(np.int8), allow_pickle=False)
         target.publish()
@@ -238,7 +238,7 @@ def _manifest(
 
 
 def _write(path: Path, content: bytes) -> None:
-    target = PartialFile(path, replace=True)
+    target = AtomicFile(path, replace=True)
     with storage_errors(path):
         target.path.write_bytes(content)
     target.publish()

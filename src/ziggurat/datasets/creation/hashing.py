@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalogue import Catalogue
 from ziggurat.datasets.creation.chunk import CHUNK
 from ziggurat.datasets.creation.pictures import Fitting, decoded_picture
 from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult
-from ziggurat.datasets.formats import importer
+from ziggurat.datasets.format_choice import importer
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.errors import DatapointError
-from ziggurat.records.atomic import PartialFile, storage_errors
 
 __all__ = ["hash_all"]
 
@@ -90,7 +90,7 @@ def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
         _hash(plan.fitting, reader, entry.parts[0], entry.key)
         for entry in catalogue.entries(range(first, first + count))
     ]
-    target = PartialFile(_path(plan.folder, chunk), replace=True)
+    target = AtomicFile(_path(plan.folder, chunk), replace=True)
     with storage_errors(target.final), target.path.open("wb") as file:
         np.save(file, np.array(hashes, np.int64), allow_pickle=False)
     target.publish()

@@ -11,15 +11,15 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
-from ziggurat.dataflow.image_header import read_header
 from ziggurat.dataflow.imgaug.paste import ConstantBackgroundFiller
 from ziggurat.dataflow.imgaug.resize import Resize
 from ziggurat.dataflow.imgaug.transform import Transform
 from ziggurat.dataflow.record_data import decode_mask
+from ziggurat.datasets.image_size import size_of
 from ziggurat.errors import DatapointError
 from ziggurat.records.manifest import ImageForm
 
-__all__ = ["FittedPicture", "Fitting", "decoded_picture", "fit_mask", "fit_picture", "size_of"]
+__all__ = ["FittedPicture", "Fitting", "decoded_picture", "fit_mask", "fit_picture"]
 
 
 @dataclass(frozen=True)
@@ -135,24 +135,6 @@ def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting,
     done, encoded = cv2.imencode(".png", mask)
     assert done
     return encoded.tobytes()
-
-
-def size_of(part: bytes, key: str) -> tuple[int, int]:
-    """Return (height, width) of an encoded picture from its header.
-
-    Raises:
-        DatapointError: where it has none, or is cut off.
-    """
-    header = read_header(part)
-    if header.width and header.complete:
-        return header.height, header.width
-    if header.width:
-        raise DatapointError(key, f"the {header.file_format} data is cut off after {len(part)} bytes.")
-    try:
-        with Image.open(io.BytesIO(part)) as image:
-            return image.height, image.width
-    except Exception as error:  # decoders raise what they like for damaged data
-        raise DatapointError(key, f"it is no picture ({type(error).__name__}).") from error
 
 
 def _as_it_is(part: bytes, fitting: Fitting, key: str) -> FittedPicture:

@@ -15,8 +15,8 @@ import cv2
 
 from ziggurat.datasets.sources.web_client import address_limits, limit_addresses
 from ziggurat.errors import DataWorkerError
+from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.records.offered_folders import Watched, watch, watched
-from ziggurat.web_addresses import AllowedAddresses
 
 __all__ = ["in_processes"]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.errors import DataError
-from ziggurat.records.atomic import storage_errors
 
 __all__ = ["CONTENT_NAME", "NOTE_NAME", "cached_folder", "member_path", "plain_name"]
 

@@ -14,10 +14,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
+from ziggurat.atomic import storage_errors
 from ziggurat.datasets.sources.limits import Meter, SourceLimits
 from ziggurat.datasets.sources.places import cached_folder, member_path, plain_name
 from ziggurat.errors import DataError
-from ziggurat.records.atomic import storage_errors
 
 __all__ = ["RemoteFile", "RemotePlace", "TransferError", "fetch"]
 

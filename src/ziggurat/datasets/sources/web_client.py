@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from ziggurat.datasets.sources.secrets import Credentials
 from ziggurat.errors import DataError
-from ziggurat.web_addresses import AllowedAddresses, addresses_of
+from ziggurat.net.ssrf import AllowedAddresses, addresses_of
 
 __all__ = ["WebClient", "address_limits", "host_of", "length_of", "limit_addresses"]
 

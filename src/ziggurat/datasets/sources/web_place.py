@@ -17,7 +17,7 @@ from ziggurat.datasets.sources.remote import RemoteFile, RemotePlace, TransferEr
 from ziggurat.datasets.sources.secrets import Credentials, public_uri, without_user
 from ziggurat.datasets.sources.web_client import WebClient, host_of, length_of
 from ziggurat.errors import DataError
-from ziggurat.web_addresses import status_in_words
+from ziggurat.net.ssrf import status_in_words
 
 __all__ = ["WebPlace"]
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ziggurat.atomic import storage_errors, sync_path
 from ziggurat.entities.rights import folder_mode
 from ziggurat.errors import DataError, StorageError
-from ziggurat.records.atomic import storage_errors, sync_path
 from ziggurat.records.manifest import StoreNote
 from ziggurat.records.stores import create_records, open_records
 from ziggurat.records.tfrecord import index_path

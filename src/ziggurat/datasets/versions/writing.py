@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat import __version__
+from ziggurat.atomic import storage_errors
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import OPENINGS_NAME
 from ziggurat.datasets.samples import SPLITS, Problem
@@ -20,7 +21,6 @@ from ziggurat.datasets.versions.joining import joined_image, joined_source
 from ziggurat.datasets.versions.mean import version_mean
 from ziggurat.datasets.versions.survey import Survey
 from ziggurat.errors import DataError, UsageError
-from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import Manifest, Parent, SplitNote, StoreNote
 
 __all__ = ["write_version"]

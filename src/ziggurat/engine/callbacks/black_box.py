@@ -15,8 +15,8 @@ from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.array_files import write_arrays
 from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array
 from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
+from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.numbers import to_json
-from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
 from ziggurat.errors import ConfigurationError, StorageError
 from ziggurat.layout import JobFolder
 

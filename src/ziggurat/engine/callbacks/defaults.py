@@ -12,9 +12,9 @@ from ziggurat.engine.callbacks.summaries import MergeAllSummaries
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.monitor import Monitor
+from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.monitors.event_writer import EventWriter
 from ziggurat.engine.monitors.json_writer import JSONWriter
-from ziggurat.engine.monitors.placing import place
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.layout import JobFolder
@@ -46,7 +46,7 @@ def default_monitors(folder: Path | JobFolder | None = None) -> list[Monitor]:
     """Return the monitors.
 
     Args:
-        folder: the folder of the job; where it is left out, ``place()`` gives one.
+        folder: the folder of the job; where it is left out, ``bind_folder()`` gives one.
     """
     monitors: list[Monitor] = [
         EventWriter(),  # first: what happened is on record even if another monitor fails
@@ -55,7 +55,7 @@ def default_monitors(folder: Path | JobFolder | None = None) -> list[Monitor]:
         ScalarPrinter(),  # last: what a person reads has been written down
     ]
     if folder is not None:
-        place(monitors, folder)
+        bind_folder(monitors, folder)
     return monitors
 
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.engine.callback import Callback
+from ziggurat.engine.monitors.binding import innermost
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.monitors.placing import innermost
 from ziggurat.entities.divergence import DIVERGED, RECOVERED, Divergence
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import DivergenceNoticed

@@ -10,8 +10,8 @@ from ziggurat.engine.callbacks.hyperparameters import HyperParam
 from ziggurat.engine.callbacks.learning_rate import schedules_of
 from ziggurat.engine.callbacks.recurring import Period
 from ziggurat.engine.callbacks.setters import HyperParamSetter, setters_of
+from ziggurat.engine.monitors.binding import NeedsFolder, innermost
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.monitors.placing import NeedsFolder, innermost
 from ziggurat.errors import nearest_names
 from ziggurat.layout import JobFolder
 

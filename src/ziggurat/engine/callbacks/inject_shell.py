@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ziggurat.engine.callback import Callback
+from ziggurat.engine.monitors.binding import NeedsFolder
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.monitors.placing import NeedsFolder
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.hyperparameters import ProgramParam
 from ziggurat.engine.callbacks.setters import HyperParamSetter, report_change, setters_of
-from ziggurat.engine.monitors.placing import innermost
+from ziggurat.engine.monitors.binding import innermost
 from ziggurat.errors import ConfigurationError
 from ziggurat.schedules.registry import make_schedule
 

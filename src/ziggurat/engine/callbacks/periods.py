@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.engine.callback import Callback, ProxyCallback
 from ziggurat.engine.callbacks.recurring import Period
-from ziggurat.engine.monitors.placing import innermost
+from ziggurat.engine.monitors.binding import innermost
 from ziggurat.errors import ConfigurationError
 
 __all__ = ["CallbackFactory", "EnableCallbackIf", "PeriodicCallback", "PeriodicTrigger"]

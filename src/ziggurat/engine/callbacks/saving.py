@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
-from ziggurat.engine.monitors.placing import NeedsFolder, innermost, missing_folder
+from ziggurat.engine.monitors.binding import NeedsFolder, innermost, missing_folder
 from ziggurat.events import CheckpointSaved
 from ziggurat.layout import JobFolder
 
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["CheckpointDesk", "Saver", "newest_checkpoint"]
+__all__ = ["CheckpointCoordinator", "Saver", "newest_checkpoint"]
 
 
-class CheckpointDesk:
+class CheckpointCoordinator:
     """Saves the state of one trainer into one store when somebody asks for it.
 
     Args:
@@ -90,7 +90,7 @@ class Saver(Callback, NeedsFolder):
         store: the store or its folder; None for the one that another saver of the list has, or that ``place()`` gives.
     """
 
-    desk: CheckpointDesk
+    desk: CheckpointCoordinator
     """Where to ask for a save; there from ``setup_graph`` on."""
 
     def __init__(self, store: CheckpointStore | Path | str | None = None) -> None:
@@ -109,7 +109,7 @@ class Saver(Callback, NeedsFolder):
             raise missing_folder(self)
         desks = (other.desk for other in others if hasattr(other, "desk"))
         shared = next((desk for desk in desks if desk.store.folder.absolute() == store.folder.absolute()), None)
-        self.desk = shared or CheckpointDesk(self.trainer, store)
+        self.desk = shared or CheckpointCoordinator(self.trainer, store)
 
     def trigger_epoch(self) -> None:
         """Act at the end of an epoch: what was saved within it is no longer the newest state."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.hyperparameters import HyperParam, as_parameter
 from ziggurat.engine.callbacks.observing import ScalarWatch
+from ziggurat.engine.monitors.binding import innermost
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.monitors.placing import innermost
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import HyperparameterChanged
 

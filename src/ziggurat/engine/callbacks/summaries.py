@@ -7,7 +7,8 @@ A program may define what to log: with a method ``summary_names()`` (values to l
 ``moving_summary_names()`` (scalars to log as a moving average; a sequence, or a mapping from name to decay). Both are
 optional; a callback created without names uses them.
 
-Non-scalar summaries (images, histograms) are made once per epoch, from one batch, by a program that ``Summarises``.
+Non-scalar summaries (images, histograms) are made once per epoch, from one batch, by a program with
+``SupportsSummaries``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.recurring import Period, Recurring
+from ziggurat.engine.capabilities import SupportsSummaries
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.tasks import Summarises
 from ziggurat.errors import NetworkCodeError, TrainingError
 
 __all__ = ["HasSummaries", "LogScalars", "MergeAllSummaries", "SummariseBatch"]
@@ -164,7 +165,7 @@ class SummariseBatch(Recurring):
     def hooks(self) -> frozenset[str]:
         """Return none where there is nothing to do."""
         takers = [each for each in self.trainer.monitors if type(each).process_summary is not Monitor.process_summary]
-        return super().hooks() if takers and isinstance(self.trainer.program, Summarises) else frozenset()
+        return super().hooks() if takers and isinstance(self.trainer.program, SupportsSummaries) else frozenset()
 
     def trigger(self) -> None:
         """Summarise the newest batch."""

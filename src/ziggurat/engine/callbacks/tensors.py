@@ -9,7 +9,7 @@ from typing import Any
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.array_files import write_arrays
 from ziggurat.engine.callbacks.batches import plain_array
-from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
+from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.layout import JobFolder
 
 __all__ = ["DumpTensors", "ProcessTensors"]

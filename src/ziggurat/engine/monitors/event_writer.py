@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ziggurat.engine.monitor import Image, Monitor, Scalar
 from ziggurat.engine.monitors.background import BatchedWriter
+from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.numbers import to_json
-from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
 from ziggurat.errors import StorageError
 from ziggurat.events import EpochEnded, Event, EventFile, ImageLogged, encode_event
 from ziggurat.layout import JobFolder

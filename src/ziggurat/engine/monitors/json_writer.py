@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.engine.monitor import Monitor, Scalar
+from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.numbers import from_json, to_json
-from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
 from ziggurat.errors import StorageError
 from ziggurat.layout import JobFolder
 

@@ -9,10 +9,11 @@ import socket
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.engine.capabilities import HasGraph
 from ziggurat.engine.monitor import Image, Monitor, Scalar
 from ziggurat.engine.monitors.background import BatchedWriter
+from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.messages import say
-from ziggurat.engine.monitors.placing import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.tensorboard_records import (
     file_version,
     graph_event,
@@ -22,7 +23,6 @@ from ziggurat.engine.monitors.tensorboard_records import (
     scalar_event,
     summary_event,
 )
-from ziggurat.engine.tasks import HasGraph
 from ziggurat.layout import JobFolder
 
 __all__ = ["TFEventWriter", "write_graph"]

@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Heartbeat
-from ziggurat.entities.whole_files import write_whole
 from ziggurat.entities.worker_shim import LOG_LIMIT_BYTES, start_worker
 from ziggurat.jobs.executor import Ended, Handle, Running
 from ziggurat.jobs.executors.processes import (
@@ -97,7 +97,7 @@ class LocalExecutor:
 
     def ask_to_stop(self, handle: Handle, reason: str) -> None:
         """Write the stop request into the job folder."""
-        write_whole(JobFolder(handle.folder).stop_request, reason.strip() + "\n", "The stop request")
+        atomic_write_text(JobFolder(handle.folder).stop_request, reason.strip() + "\n", "The stop request")
 
     def terminate(self, handle: Handle) -> None:
         """Send the worker SIGTERM."""

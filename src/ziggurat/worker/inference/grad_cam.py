@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ziggurat.errors import NonFiniteError, UnknownNameError, UsageError
-from ziggurat.worker.inference.answers import decoded_picture, top_of
+from ziggurat.worker.commands.prediction import described
+from ziggurat.worker.inference.handlers import decoded_picture, top_of
 from ziggurat.worker.inference.heat import HEAT_COLOURS, draw_heat, draw_overlay, heat_of
 from ziggurat.worker.inference.model import WarmModel
-from ziggurat.worker.tasks.prediction import described
 
 __all__ = ["GivesGradients", "class_number_of", "grad_cam"]
 

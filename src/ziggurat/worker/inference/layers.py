@@ -7,11 +7,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from ziggurat.engine.tasks import TrainedNetwork
-from ziggurat.worker.inference.answers import fitted_picture, top_of
+from ziggurat.engine.capabilities import TrainedNetwork
+from ziggurat.worker.commands.prediction import described
 from ziggurat.worker.inference.drawing import draw_activation, draw_weights
+from ziggurat.worker.inference.handlers import fitted_picture, top_of
 from ziggurat.worker.inference.model import WarmModel
-from ziggurat.worker.tasks.prediction import described
 
 __all__ = ["BINS", "ShowsLayers", "activations", "figures", "weights_of"]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ziggurat.engine.capabilities import TrainedNetwork
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.tasks import TrainedNetwork
 from ziggurat.errors import CheckpointError
 from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.specs import FileNetwork
-from ziggurat.worker.tasks.trained import TrainedJob, open_network, open_trained_job
+from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = ["WarmModel"]
 

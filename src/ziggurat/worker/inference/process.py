@@ -20,11 +20,11 @@ from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, Zigg
 from ziggurat.logs import set_up_logging
 from ziggurat.records.frames import write_frame
 from ziggurat.settings import load_settings
-from ziggurat.worker.inference.answers import PredictRequest, evaluate, predict
 from ziggurat.worker.inference.grad_cam import grad_cam
+from ziggurat.worker.inference.handlers import PredictRequest, evaluate, predict
 from ziggurat.worker.inference.layers import activations
 from ziggurat.worker.inference.model import WarmModel
-from ziggurat.worker.inference.waiting import Requests
+from ziggurat.worker.inference.request_queue import Requests
 from ziggurat.worker.parent_watch import ParentWatch
 
 __all__ = ["REQUESTS", "main"]

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.errors import UnknownNameError
-from ziggurat.records.atomic import storage_errors
 
 __all__ = ["ARCHIVE_FORMATS", "archive", "files_below", "sent_folder"]
 

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ziggurat.atomic import storage_errors
 from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.exporters.report import ExportReport
-from ziggurat.datasets.formats import Recognition
+from ziggurat.datasets.format_choice import Recognition
+from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics
 from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
 from ziggurat.layout import other_folders
-from ziggurat.records.atomic import storage_errors
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec

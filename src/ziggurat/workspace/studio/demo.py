@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.entities import Job, JobFilter
-from ziggurat.records.atomic import storage_errors
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
 

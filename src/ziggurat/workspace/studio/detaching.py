@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.errors import JobError
-from ziggurat.records.atomic import storage_errors
 from ziggurat.settings import Settings, child_environment
 from ziggurat.workspace.server_state import ServerState, running_server
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
+from ziggurat.atomic import atomic_write_text, storage_errors
 from ziggurat.entities import Job
-from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
-from ziggurat.records.atomic import storage_errors
 from ziggurat.workspace.studio.archives import archive, files_below
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
@@ -305,7 +304,7 @@ def _place(job: Job) -> Path:
 
 
 def _record(place: Path, export: Export) -> None:
-    write_whole(place / f"{export.name}.json", json.dumps(asdict(export), indent=1), "The record of an export")
+    atomic_write_text(place / f"{export.name}.json", json.dumps(asdict(export), indent=1), "The record of an export")
 
 
 def _read(place: Path, name: str) -> Export | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import (
     INTERVENTION,
     Attempt,
@@ -23,7 +24,6 @@ from ziggurat.entities import (
     NewJob,
 )
 from ziggurat.entities.best_checkpoint import best_checkpoint
-from ziggurat.entities.whole_files import write_whole
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import JobFolder
@@ -337,7 +337,7 @@ class Jobs:
         if name == "learning_rate" and not force:
             _check_rate(self.hyperparameters(job_id).get(name), job, value)
         known = {**dict(_lines(path)), name: repr(float(value))}
-        write_whole(path, "".join(f"{each}: {text}\n" for each, text in known.items()), "The hyperparameter")
+        atomic_write_text(path, "".join(f"{each}: {text}\n" for each, text in known.items()), "The hyperparameter")
 
     def unset_hyperparameter(self, job_id: str, name: str) -> None:
         """Give a hyperparameter that a person set back to its schedule; it acts within a tenth of an epoch.
@@ -361,7 +361,7 @@ class Jobs:
                 advice=f"Set by hand are: {', '.join(known)}." if known else "There is nothing to do: it follows it.",
             )
         rest = "".join(f"{each}: {text}\n" for each, text in known.items() if each != name)
-        write_whole(path, rest, "The hyperparameter")
+        atomic_write_text(path, rest, "The hyperparameter")
 
     def compare(self, job_ids: Sequence[str]) -> dict[str, Any]:
         """Return where the specs of jobs differ, and what their curves came to.

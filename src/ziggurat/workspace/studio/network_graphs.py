@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ziggurat.errors import StorageError
-from ziggurat.workspace.studio.kept_graphs import KeptGraphs
+from ziggurat.workspace.studio.graph_cache import GraphCache
 
 __all__ = ["NetworkGraphs"]
 
@@ -24,7 +24,7 @@ class NetworkGraphs:
         tensorboards: a TensorBoard for each graph that somebody looks at.
     """
 
-    def __init__(self, kept: KeptGraphs, describe: Callable[..., dict[str, Any]], tensorboards: Any) -> None:
+    def __init__(self, kept: GraphCache, describe: Callable[..., dict[str, Any]], tensorboards: Any) -> None:
         self._kept = kept
         self._describe = describe
         self.tensorboards = tensorboards

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Job, Needs, NewJob
+from ziggurat.entities import Job, NewJob, ResourceRequest
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import SpecError, UsageError
 from ziggurat.layout import JobFolder, other_folders
@@ -75,7 +75,7 @@ class JobRequest:
     tags: tuple[str, ...] = ()
     notes: str = ""
     priority: int = 0
-    needs: Needs | None = None
+    needs: ResourceRequest | None = None
     parent: str = ""
 
 
@@ -114,7 +114,7 @@ def make_jobs(
         submit: puts a ``NewJob`` into the queue and returns the ``Job``.
         owner: name of who asks.
         now: seconds since 1970.
-        needs: finds a spec's ``Needs``.
+        needs: finds a spec's ``ResourceRequest``.
         group: id of the sweep; a new one where there are several jobs.
 
     Raises:
@@ -122,7 +122,7 @@ def make_jobs(
         StorageError: where a folder cannot be made; nothing stays.
     """
     check_job_texts(project=request.project, tags=request.tags, notes=request.notes)
-    planned: list[tuple[Spec, Needs]] = []
+    planned: list[tuple[Spec, ResourceRequest]] = []
     for content, suffix in expand_sweep(request):
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
@@ -158,7 +158,7 @@ def train_spec(content: Mapping[str, Any]) -> TrainSpec:
     return spec
 
 
-def train_needs(spec: Spec, *, accelerators: int = 0) -> Needs:
+def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     """Return what a training needs.
 
     Args:
@@ -168,28 +168,28 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> Needs:
     if not isinstance(spec, TrainSpec):
         raise SpecError("A training has a spec of kind train.", received=spec.kind)
     if accelerators and not spec.devices and spec.backend in _USE_ACCELERATORS:
-        return Needs(devices=1, slot="device")
+        return ResourceRequest(devices=1, slot="device")
     indices = [device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()]
     if not indices:
-        return Needs(slot="cpu")
+        return ResourceRequest(slot="cpu")
     numbers = tuple(sorted({int(index) for index in indices if index.isdigit()}))
-    return Needs(devices=len(indices), device_indices=numbers, slot="device")
+    return ResourceRequest(devices=len(indices), device_indices=numbers, slot="device")
 
 
-def dataset_needs(_spec: Spec) -> Needs:
+def dataset_needs(_spec: Spec) -> ResourceRequest:
     """Return what making a data set needs."""
-    return Needs(slot="dataset")
+    return ResourceRequest(slot="dataset")
 
 
-def model_needs(spec: EvaluateSpec | InferSpec) -> Needs:
+def model_needs(spec: EvaluateSpec | InferSpec) -> ResourceRequest:
     """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
     try:
         return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec))
     except SpecError:
-        return Needs(slot="cpu")
+        return ResourceRequest(slot="cpu")
 
 
-def needs_of(spec: Spec) -> Needs:
+def needs_of(spec: Spec) -> ResourceRequest:
     """Return what a job of any kind needs."""
     if isinstance(spec, EvaluateSpec | InferSpec):
         return model_needs(spec)
@@ -204,7 +204,9 @@ def network_name(spec: Spec) -> str:
     return Path(network.path).name if isinstance(network, FileNetwork) else network.name
 
 
-def _new_job(request: JobRequest, spec: Spec, folder: Path, owner: str, now: float, needs: Needs, sweep: str) -> NewJob:
+def _new_job(
+    request: JobRequest, spec: Spec, folder: Path, owner: str, now: float, needs: ResourceRequest, sweep: str
+) -> NewJob:
     return NewJob(
         id=folder.name,
         kind=spec.kind,

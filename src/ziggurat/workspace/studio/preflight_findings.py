@@ -32,7 +32,7 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What is known of the data of a training; see ``ziggurat.worker.tasks.previews.loading``."""
+    """What is known of the data of a training; see ``ziggurat.worker.commands.previews.loading``."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     classes: int | None = None

@@ -13,8 +13,8 @@ from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
+from ziggurat.workspace.studio.graph_cache import GraphCache
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.kept_graphs import KeptGraphs
 from ziggurat.workspace.studio.limits import Limits
 from ziggurat.workspace.studio.network_graphs import NetworkGraphs
 from ziggurat.workspace.studio.paths import studio_paths
@@ -48,7 +48,7 @@ class StudioParts:
     people: Any
     inference: Any
     tensorboards: Any
-    graphs: KeptGraphs
+    graphs: GraphCache
     graph_boards: Any
     machine: Any
     remarks: tuple[str, ...] = ()

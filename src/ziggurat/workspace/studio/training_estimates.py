@@ -63,7 +63,7 @@ def network_size(described: Mapping[str, Any], spec: TrainSpec) -> NetworkSize:
     """Return the size of a network that was described.
 
     Args:
-        described: see ``ziggurat.engine.tasks.Describes``.
+        described: see ``ziggurat.engine.capabilities.SupportsDescribe``.
         spec: of the training.
     """
     parameters = int(described["parameters"])

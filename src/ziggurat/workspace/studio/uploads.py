@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
 
+from ziggurat.atomic import storage_errors
 from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.places import member_path
 from ziggurat.errors import DataError, MissingEntryError
-from ziggurat.records.atomic import storage_errors
 
 __all__ = ["Incoming", "Upload", "Uploads"]
 

@@ -1,6 +1,6 @@
 """Images fetched from a URL, with limits on size and address.
 
-Each name is resolved once, what it stands for is checked (see ``ziggurat.web_addresses``), and the connection goes to
+Each name is resolved once, what it stands for is checked (see ``ziggurat.net.ssrf``), and the connection goes to
 the address that was checked, also after a redirect.
 """
 
@@ -18,7 +18,7 @@ import httpx
 
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.errors import DataError, UsageError, ZigguratError
-from ziggurat.web_addresses import AllowedAddresses, addresses_of, status_in_words
+from ziggurat.net.ssrf import AllowedAddresses, addresses_of, status_in_words
 
 __all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
 

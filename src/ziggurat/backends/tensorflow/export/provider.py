@@ -18,7 +18,7 @@ from ziggurat.backends.tensorflow.export.trained import TrainedTower, tower_inpu
 from ziggurat.backends.tensorflow.foreign import ForeignModel, open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf2
 from ziggurat.engine.backend import ProgramRequest
-from ziggurat.engine.tasks import DescribedGraph, ExportOrder, ExportResult
+from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult
 
 __all__ = ["TensorFlowTasks"]
 

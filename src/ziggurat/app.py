@@ -1,0 +1,38 @@
+"""Application of the studio: the REST API and the pages."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+
+from ziggurat.api.app import ROUTERS, create_app
+from ziggurat.web.errors import error_page
+from ziggurat.web.last_event_id import LastEventIdMiddleware
+from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
+from ziggurat.web.static_files import StaticFiles
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["create_studio"]
+
+_COMPRESSION: Final = 6
+"""zlib's level: higher ones cost the server more than they save the network."""
+
+
+def create_studio(studio: Studio, **options: Any) -> FastAPI:
+    """Return the application with its pages.
+
+    Args:
+        studio: what the faces hold.
+        options: as ``ziggurat.server.application.create_app`` takes them.
+
+    Raises:
+        UsageError: where the prefix is none.
+    """
+    app = create_app(studio, routers=(*ROUTERS, *PAGE_ROUTERS), **options)
+    app.state.error_page = error_page
+    app.add_middleware(GZipMiddleware, minimum_size=800, compresslevel=_COMPRESSION)
+    app.add_middleware(LastEventIdMiddleware)
+    app.mount("/static", StaticFiles(), name="static")
+    return app

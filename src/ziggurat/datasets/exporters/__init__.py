@@ -1,1 +1,0 @@
-"""Exporters of datasets to third-party formats; one module per format."""

@@ -1,0 +1,1 @@
+"""Dataset formats, one package each: importer, exporter, and what they share."""

@@ -1,0 +1,206 @@
+"""Importer for images in class folders, with or without split folders above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ziggurat.datasets.formats.class_folders.guess import guess_class_folders
+from ziggurat.datasets.formats.class_folders.images import chosen_pictures, exported_pictures
+from ziggurat.datasets.formats.class_folders.label_files import label_files
+from ziggurat.datasets.formats.class_folders.layout import ClassPlace, class_places, listed_classes
+from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk, holds_pictures
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.split_names import split_of
+from ziggurat.errors import ConfigurationError, DataError
+from ziggurat.records.schema import Schema
+
+__all__ = ["ClassFolders"]
+
+
+class ClassFolders(Importer):
+    """A folder for each class; pictures may lie deeper in it."""
+
+    name: ClassVar[str] = "class_folders"
+    title: ClassVar[str] = "Class folders"
+    kinds: ClassVar[tuple[str, ...]] = ("image-classification", "image-to-image")
+    options: ClassVar[tuple[ImporterOption, ...]] = (
+        ImporterOption(
+            name="classes",
+            type=str,
+            default="folders",
+            help="Whether folders are classes, or there are none and each picture is its own target.",
+            choices=("folders", "none"),
+        ),
+        ImporterOption(
+            name="splits",
+            type=str,
+            default="auto",
+            help="Whether the first folders are splits such as train and val; auto finds out by their names.",
+            choices=("auto", "yes", "no"),
+        ),
+        ImporterOption(
+            name="min_per_class",
+            type=int,
+            default=2,
+            help="Classes with fewer pictures (to train on) are left out; unused where an export lists its classes.",
+        ),
+        ImporterOption(
+            name="max_per_class",
+            type=int,
+            default=None,
+            help="At most so many pictures of a class in each split, chosen by chance.",
+        ),
+        ImporterOption(name="seed", type=int, default=0, help="Decides which pictures chance chooses."),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Recognise folders with pictures, and a folder with nothing but pictures."""
+        return guess_class_folders(self.name, source)
+
+    def obstacle(self, source: Path) -> str:
+        """Name labels that no importer reads, where they lie with pictures."""
+        found = next(label_files(source), "") if source.is_dir() and holds_pictures(source) else ""
+        return f"no importer reads the labels in `{found}` with these pictures" if found else ""
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Walk through the folders; links to folders are entered once."""
+        most, least = options["max_per_class"], options["min_per_class"]
+        if least < 0 or (most is not None and most < max(least, 1)):
+            raise ConfigurationError(
+                "`min_per_class` is 0 or more, and `max_per_class` is not below it.",
+                received=f"{least} and {most}",
+                advice="Leave `max_per_class` out for no limit.",
+            )
+        if not source.is_dir():
+            raise DataError("Class folders are read from a folder.", received=f"`{source}`")
+        return _FlatScan(source, options) if options["classes"] == "none" else _ClassScan(source, options)
+
+
+class _ClassScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._source = source
+        self._options = options
+        listed = listed_classes(source)
+        self._texts: dict[str, str] | None = listed
+        self._numbers = {folder: number for number, folder in enumerate(listed or ())}
+        self._least = 0 if listed is not None else options["min_per_class"]
+        self._dropped: set[str] = set()
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        walk = PictureWalk(self._source)
+        places = class_places(self._source, self._options["splits"])
+        for place in places:
+            yield from _loose_pictures(walk, place)
+            for folder in place.classes:
+                if place is places[0] and folder not in self._numbers:
+                    yield from self._new_class(walk, place, folder)
+                elif folder in self._numbers:
+                    yield from self._samples(self._pictures(walk, place, folder), place, self._numbers[folder])
+                else:
+                    yield self._unknown_class(walk, place, folder)
+            if place is places[0]:
+                self._require_classes()
+
+    @property
+    def schema(self) -> Schema:
+        folders = list(self._numbers)
+        texts = self._texts or {folder: folder.replace("_", " ") for folder in folders}
+        plain = list(texts.values())
+        names = [folder if plain.count(texts[folder]) > 1 else texts[folder] for folder in folders]
+        if self._texts is not None:
+            names = plain
+        return Schema(kind="image-classification", class_names=tuple(names), details={"class_folders": folders})
+
+    def _new_class(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Iterator[Sample | Problem]:
+        """Yield the samples of a class, which gets its number only when it has enough of them."""
+        pictures = self._pictures(walk, place, folder)
+        least = max(self._least, 1)
+        first: list[FoundPicture] = []
+        while len(first) < least:
+            found = next(pictures, None)
+            if found is None:
+                self._dropped.add(folder)
+                yield _small_class(place.path_of(folder), len(first), least)
+                return
+            if isinstance(found, Problem):
+                yield found
+            else:
+                first.append(found)
+        number = self._numbers[folder] = len(self._numbers)
+        yield from self._samples(iter(first), place, number)
+        yield from self._samples(pictures, place, number)
+
+    def _samples(
+        self, pictures: Iterator[FoundPicture | Problem], place: ClassPlace, number: int
+    ) -> Iterator[Sample | Problem]:
+        for found in pictures:
+            if isinstance(found, Problem):
+                yield found
+            else:
+                path, size_bytes, key = found
+                yield Sample(key=key or path, parts=(path,), label=number, split=place.split, size_bytes=size_bytes)
+
+    def _pictures(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Iterator[FoundPicture | Problem]:
+        found = exported_pictures(walk, self._source, place.path_of(folder))
+        most = self._options["max_per_class"]
+        return found if most is None else chosen_pictures(found, most, self._options["seed"], place.path_of(folder))
+
+    def _unknown_class(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Problem:
+        count = sum(1 for found in walk.pictures(place.path_of(folder)) if isinstance(found, FoundPicture))
+        is_small = folder in self._dropped
+        reason = "is too small in the first split" if is_small else "is not in the first split"
+        return Problem(
+            key=place.path_of(folder),
+            kind="small-class" if is_small else "unknown-class",
+            reason=f"The class {reason}; its {count} pictures are left out.",
+            left_out=True,
+        )
+
+    def _require_classes(self) -> None:
+        if len(self._numbers) < 2 and self._texts is None:
+            raise DataError(
+                "Class folders are at least two folders with enough pictures.",
+                received=f"{len(self._numbers)} in `{self._source}` ({len(self._dropped)} too small)",
+                advice="Name the folder above the classes, lower `min_per_class`, or set classes=none for pictures "
+                "without classes. Folders named as splits, such as Train and Test, are classes with splits=no only.",
+            )
+
+
+class _FlatScan(Scan):
+    """Pictures without classes: each is its own target."""
+
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._source = source
+        self._by_split = options["splits"] != "no"
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        empty = True
+        for found in PictureWalk(self._source).pictures():
+            if isinstance(found, Problem):
+                yield found
+                continue
+            empty = False
+            split = split_of(found.path) if self._by_split and "/" in found.path else ""
+            yield Sample(key=found.path, parts=(found.path,), split=split, size_bytes=found.size_bytes)
+        if empty:
+            raise DataError("A source has pictures.", received=f"none in `{self._source}`")
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(kind="image-to-image", parts=("image",))
+
+
+def _loose_pictures(walk: PictureWalk, place: ClassPlace) -> Iterator[Problem]:
+    for found in walk.pictures(place.folder, nested=False):
+        if isinstance(found, FoundPicture):
+            yield Problem(key=found.path, kind="no-label", reason="It lies in no class's folder.", left_out=True)
+        elif found.kind != "other-files":
+            yield found
+
+
+def _small_class(path: str, count: int, least: int) -> Problem:
+    reason = f"The class has {count} of the at least {least} pictures, and is left out."
+    return Problem(key=path, kind="small-class", reason=reason, left_out=True)

@@ -1,0 +1,1 @@
+"""LMDB stores of DIGITS."""

@@ -1,0 +1,250 @@
+"""Importer for the LMDB stores of DIGITS and Caffe: images with classes, or arrays with arrays as labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ziggurat.datasets.formats.digits_lmdb.records import (
+    array_of,
+    datum_of,
+    first_record,
+    is_store,
+    open_store,
+    picture_of,
+    records_of,
+    shape_of,
+)
+from ziggurat.datasets.formats.shared.exported_schema import completed
+from ziggurat.datasets.formats.shared.list_files import names_in
+from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
+from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.wire_format import Datum, unpack_datum
+from ziggurat.errors import DataError, DatapointError, UsageError
+from ziggurat.records.lmdb_environment import EnvironmentLease
+from ziggurat.records.schema import Schema
+
+__all__ = ["DigitsLMDBImporter"]
+
+_NAME_FILES: Final = ("labels.txt", "classes.txt")
+_AS_ARRAY: Final = "array"
+_AS_PICTURE: Final = "picture"
+
+
+class _Stores(NamedTuple):
+    """The stores of one split: of the records, and of their labels where these have one of their own."""
+
+    records: str
+    labels: str
+    split: str
+
+
+class DigitsLMDBImporter(Importer):
+    """Stores of Caffe's ``Datum``: those of DIGITS's jobs, and those that were made for it by others."""
+
+    name = "digits_lmdb"
+    title = "DIGITS and Caffe (LMDB)"
+    kinds = ("image-classification", "generic")
+    options = (
+        ImporterOption(name="train_images", type=str, default="", help="Store of the training samples."),
+        ImporterOption(name="train_labels", type=str, default="", help="Store of their labels, in the same order."),
+        ImporterOption(name="val_images", type=str, default="", help="Store of the samples for validation."),
+        ImporterOption(name="val_labels", type=str, default="", help="Store of their labels, in the same order."),
+        ImporterOption(name="classes", type=str, default="", help="File with the name of class i in line i."),
+        ImporterOption(name="force_same_shape", type=bool, default=True, help="Refuse stores of several shapes."),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Claim folders with ``data.mdb`` whose first record is a ``Datum`` with values."""
+        if source.is_file():
+            return None
+        found = _stores(source, self.checked_options({}))
+        first = first_record(source / found[0].records) if found else None
+        if first is None or not _has_values(first):
+            return None
+        names = ", ".join(f"`{stores.records or source.name}`" for stores in found)
+        kind = _kind(found[0], first)
+        return Guess(format=self.name, confidence=0.95, reason=f"LMDB stores of Caffe's records: {names}", kind=kind)
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Return a walk through the stores.
+
+        Raises:
+            DataError: where there is no store, or none of Caffe's records.
+        """
+        return _DatumScan(source, options)
+
+    def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
+        """Return what reads a record by its key."""
+        return _DatumReader(source)
+
+
+class _DatumScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._root = source
+        self._options = options
+        self._stores = _stores(source, options)
+        first = first_record(source / self._stores[0].records) if self._stores else None
+        if first is None or not _has_values(first):
+            what = "records that are no `Datum`" if self._stores else "no folder with `data.mdb`"
+            raise DataError(
+                "A source of DIGITS has LMDB stores of Caffe's `Datum`, such as `train_db` and `val_db`.",
+                received=f"`{source}`: {what}",
+                advice="Name the folders of the stores with the options `train_images` and `val_images`.",
+            )
+        self._kind = _kind(self._stores[0], first)
+        self._label_part = self._has_label_part()
+        self._shape: tuple[int, int, int] | None = None
+        self._shape_key = ""
+        self._highest = -1
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        for stores in self._stores:
+            keys = _own_keys(self._root, stores.split)
+            for (key, value), label in self._rows(stores):
+                yield self._sample(stores, key, value, label, next(keys, ""))
+
+    @property
+    def schema(self) -> Schema:
+        """Of classes, the names in ``labels.txt``; else shape (H, W, C) in the details, where all have one."""
+        details = {"shape": list(self._shape)} if self._shape and self._options["force_same_shape"] else {}
+        if self._kind == "generic":
+            return Schema(kind="generic", parts=("array", "label")[: 1 + self._label_part], details=details)
+        names = self._class_names()
+        more = tuple(str(number) for number in range(len(names), self._highest + 1))
+        return completed(Schema(kind=self._kind, class_names=(*names, *more), details=details), self._root)
+
+    def _class_names(self) -> tuple[str, ...]:
+        given = self._options["classes"]
+        folders = ("", "..") if is_store(self._root) else ("",)
+        usual = (self._root / folder / name for folder in folders for name in _NAME_FILES)
+        path = self._root / given if given else next((path for path in usual if path.is_file()), None)
+        return () if path is None else names_in(path)
+
+    def _has_label_part(self) -> bool:
+        """Whether labels are more than a row of numbers, and so become a part of the record."""
+        if not self._stores[0].labels:
+            return False
+        first = first_record(self._root / self._stores[0].labels)
+        return first is not None and (first.encoded or sum(length > 1 for length in first.array().shape) > 1)
+
+    def _rows(self, stores: _Stores) -> Iterator[tuple[tuple[bytes, bytes], tuple[bytes, bytes] | None]]:
+        records = records_of(self._root / stores.records)
+        if not stores.labels:
+            yield from ((record, None) for record in records)
+            return
+        for record, label in zip_longest(records, records_of(self._root / stores.labels)):
+            if record is None or label is None:
+                raise DataError(
+                    "A store of labels has a record for each of the samples.",
+                    received=f"more in `{stores.labels if record is None else stores.records}`",
+                )
+            yield record, label
+
+    def _sample(
+        self, stores: _Stores, key: bytes, value: bytes, label: tuple[bytes, bytes] | None, own_key: str
+    ) -> Sample | Problem:
+        name = own_key or f"{stores.records or self._root.name}/{key.decode('utf-8', 'backslashreplace')}"
+        try:
+            datum = unpack_datum(value)
+            shape = shape_of(datum)
+            numbers = None if label is None or self._label_part else unpack_datum(label[1]).array().ravel().tolist()
+        except DataError as error:
+            return Problem(key=name, kind="unreadable", reason=str(error), left_out=True)
+        self._check_shape(shape, name)
+        parts = [_address(stores.records, key, _AS_PICTURE if self._kind != "generic" else _AS_ARRAY)]
+        if label is not None and self._label_part:
+            parts.append(_address(stores.labels, label[0], _AS_ARRAY))
+        if self._kind != "generic":
+            self._highest = max(self._highest, datum.label)
+        number = datum.label if label is None else numbers
+        return Sample(key=name, parts=tuple(parts), label=number, split=stores.split, size_bytes=len(value))
+
+    def _check_shape(self, shape: tuple[int, int, int], key: str) -> None:
+        if self._shape is None:
+            self._shape, self._shape_key = shape, key
+        elif shape != self._shape and self._options["force_same_shape"]:
+            raise DataError(
+                "All records of a store have the same height, width and channels.",
+                received=f"{shape} at `{key}`, {self._shape} at `{self._shape_key}`",
+                advice="Say `force_same_shape=false` where that is meant, for pictures that are resized anyway.",
+            )
+
+
+class _DatumReader(PartReader):
+    """Reads by addresses: the JSON list of store, key (Latin-1) and how it is wanted."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._leases: dict[str, EnvironmentLease] = {}
+
+    def read(self, address: str) -> bytes | np.ndarray:
+        """Return a picture as it is encoded or as (H, W, C) uint8, RGB; or an array (H, W, C) uint8 or float32."""
+        store, key, form = json.loads(address)
+        if store not in self._leases:
+            try:
+                self._leases[store] = open_store(self._root / store)
+            except DataError as error:
+                raise DatapointError(address, str(error)) from error
+        datum = datum_of(self._leases[store], key.encode("latin-1"), address)
+        return picture_of(datum, address) if form == _AS_PICTURE else array_of(datum, address)
+
+    def close(self) -> None:
+        """Give the stores back."""
+        for lease in self._leases.values():
+            lease.close()
+        self._leases.clear()
+
+
+def _address(store: str, key: bytes, form: str) -> str:
+    return json.dumps([store, key.decode("latin-1"), form])
+
+
+def _stores(source: Path, options: Mapping[str, Any]) -> list[_Stores]:
+    """Return the stores of a source by split."""
+    chosen = [
+        _Stores(options[f"{split}_images"], options[f"{split}_labels"], split)
+        for split in ("train", "val")
+        if options[f"{split}_images"]
+    ]
+    if chosen:
+        return chosen
+    if options["train_labels"] or options["val_labels"]:
+        raise UsageError("A store of labels belongs to a store of samples.", received="`train_labels` alone")
+    if is_store(source):
+        return [_Stores("", "", split_of(source.name.partition("_")[0]))]
+    found: dict[str, _Stores] = {}
+    for name in folders_of(source):
+        split = next((split_of(word) for word in name.replace("-", "_").split("_") if split_of(word)), "")
+        if is_store(source / name):
+            found.setdefault(split, _Stores(name, "", split))
+        elif is_store(source / name / "features"):
+            labels = f"{name}/labels" if is_store(source / name / "labels") else ""
+            found.setdefault(split, _Stores(f"{name}/features", labels, split))
+    return [found[split] for split in (*SPLITS, "") if split in found]
+
+
+def _kind(stores: _Stores, first: Datum) -> str:
+    is_generic = stores.labels or stores.records.endswith("/features") or not first.data
+    return "generic" if is_generic else "image-classification"
+
+
+def _has_values(datum: Datum) -> bool:
+    try:
+        return min(shape_of(datum)) > 0
+    except DataError:
+        return False
+
+
+def _own_keys(root: Path, split: str) -> Iterator[str]:
+    """Yield the keys that our exporter wrote beside the stores."""
+    path = root / f"{split or 'all'}_keys.jsonl"
+    if path.is_file():
+        with path.open(encoding="utf-8") as lines:
+            yield from (str(json.loads(line)) for line in lines)

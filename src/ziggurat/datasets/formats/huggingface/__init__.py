@@ -1,0 +1,1 @@
+"""Image folders of Hugging Face."""

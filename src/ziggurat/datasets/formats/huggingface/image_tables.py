@@ -1,0 +1,153 @@
+"""CSV files beside folders of pictures, as on Kaggle: which column names the pictures, and where they are.
+
+A cell names a picture with or without its suffix: ``7.jpg``, ``train/7.jpg`` and ``7`` may all mean ``train/7.jpg``.
+The label is a column, or one of several columns of 0 and 1 of which one is 1 in each row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.datasets.formats.huggingface.metadata import FILE_COLUMN, MetadataFile, read_rows
+from ziggurat.datasets.formats.shared.detection_files import PICTURE_FOLDERS, folders_below, split_within
+from ziggurat.datasets.formats.shared.folder_walk import has_picture_name
+from ziggurat.errors import DataError
+
+__all__ = ["LABEL_COLUMN", "label_column", "picture_tables", "table_rows"]
+
+LABEL_COLUMN: Final = "label"
+"""Column that rows get where several columns of 0 and 1 say their class."""
+
+_LABELS: Final = (
+    "label", "labels", "class", "classname", "classid", "category", "categoryid", "target", "breed", "species",
+    "diagnosis", "level", "grade",
+)  # fmt: skip
+_ID: Final = re.compile(r".*(id|name|path|file)", re.IGNORECASE)
+_BOX_NAMES: Final = frozenset(("bbox", "boxes", "xmin", "xmax", "x_min", "x_max", "encodedpixels"))
+_NO_LABELS: Final = re.compile(r".*submission.*", re.IGNORECASE)
+_HEAD_ROWS: Final = 50
+_TRIED_ROWS: Final = 10
+_MOST_TABLES: Final = 8
+_MOST_FOLDERS: Final = 30
+_MOST_COLUMNS: Final = 40
+_FOUND_SHARE: Final = 0.8
+
+
+def picture_tables(source: Path) -> list[MetadataFile]:
+    """Return the CSV files that name pictures of a source: one for each split, or the likeliest.
+
+    Args:
+        source: a folder, or one of its CSV files.
+    """
+    root, paths = (source, sorted(source.glob("*.csv"))) if source.is_dir() else (source.parent, [source])
+    paths = [path for path in paths if path.suffix.lower() == ".csv" and not _NO_LABELS.fullmatch(path.stem)]
+    folders = folders_below(root, 2)[:_MOST_FOLDERS] if paths else []
+    tables = [table for path in paths[:_MOST_TABLES] if (table := _table(root, path, folders)) is not None]
+    labelled = [table for table in tables if label_column(_head(table)) is not None] or tables
+    by_split = {table.split: table for table in reversed(labelled) if table.split}
+    if "train" in by_split:
+        return [by_split[split] for split in ("train", "val", "test") if split in by_split]
+    return labelled[:1]
+
+
+def table_rows(table: MetadataFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Yield (number from 1, row) of a table, with the picture's path below the table's folder as ``file_name``.
+
+    Raises:
+        DataError: where the file cannot be read at all.
+    """
+    choices: Sequence[str] | None = None
+    for number, row in read_rows(table.path):
+        if row is None or table.column == FILE_COLUMN:
+            yield number, row
+            continue
+        if choices is None:
+            choices = _one_hot(row, table.column)
+        named = {name: value for name, value in row.items() if name != table.column}
+        if choices:
+            marked = [name for name in choices if _is_one(row.get(name))]
+            named = {LABEL_COLUMN: marked[0] if len(marked) == 1 else None}
+        cell = str(row.get(table.column) or "").strip()
+        yield number, {FILE_COLUMN: f"{cell}{table.suffix}" if cell else "", **named}
+
+
+def label_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the column that holds the label, None where no column is the likeliest.
+
+    Args:
+        rows: some of a table, as ``table_rows`` yields them.
+    """
+    names = [name for name in (rows[0] if rows else ()) if name not in (FILE_COLUMN, "split")]
+    plain = {re.sub(r"[\W_]", "", name).lower(): name for name in reversed(names)}
+    usual = next((plain[name] for name in _LABELS if name in plain), None)
+    return usual or (names[0] if len(names) == 1 else None)
+
+
+def _head(table: MetadataFile) -> list[dict[str, Any]]:
+    return [row for _, row in itertools.islice(table_rows(table), _HEAD_ROWS) if row is not None]
+
+
+def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | None:
+    try:
+        rows = [row for _, row in itertools.islice(read_rows(path), _TRIED_ROWS) if row is not None]
+    except DataError:
+        return None
+    columns = list(rows[0])[:_MOST_COLUMNS] if rows else []
+    if len(columns) < 2 or _BOX_NAMES.intersection(name.strip().lower() for name in columns):
+        return None  # boxes and masks in tables have several rows for a picture
+    columns.sort(key=lambda name: not _ID.fullmatch(name.strip()))
+    for folder in sorted(folders, key=lambda folder: _likelihood(folder, path.stem)):
+        suffixes = _suffixes(root / folder)
+        for column, suffix in itertools.product(columns, ("", *suffixes)):
+            cells = [str(row.get(column) or "").strip() for row in rows]
+            if _are_there(root / folder, [f"{cell}{suffix}" for cell in cells if cell]):
+                return MetadataFile(split_within(path.stem), folder, path, column, suffix)
+    return None
+
+
+def _likelihood(folder: str, stem: str) -> tuple[int, int, str]:
+    """Return what folders are sorted by: that of the table's own name first, then those of pictures by their names."""
+    name = folder.rpartition("/")[2].lower()
+    own = name == stem.lower() or (bool(split_within(name)) and split_within(name) == split_within(stem))
+    return (0 if own else 1 if name in PICTURE_FOLDERS else 2, folder.count("/"), folder)
+
+
+def _suffixes(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in itertools.islice(entries, 200)]
+    except OSError:
+        return []
+    return sorted({os.path.splitext(name)[1] for name in names if has_picture_name(name)})
+
+
+def _are_there(folder: Path, names: Sequence[str]) -> bool:
+    """Tell whether most of some names are pictures below a folder; no other place is looked at."""
+    names = [name for name in names if not name.startswith("/") and ".." not in name.split("/")]
+    if not names or not has_picture_name(names[0]) or not _is_file(folder / names[0]):
+        return False
+    return sum(_is_file(folder / name) for name in names) >= _FOUND_SHARE * len(names)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a zero
+        return False
+
+
+def _one_hot(row: Mapping[str, Any], column: str) -> list[str]:
+    """Return the columns of 0 and 1 of which one is 1; none where there are other columns, too."""
+    names = [name for name in row if name not in (column, "split")]
+    marks = [str(row[name]).strip() for name in names]
+    is_one_hot = len(names) > 1 and set(marks) <= {"0", "1", "0.0", "1.0"} and sum(map(_is_one, marks)) == 1
+    return names if is_one_hot else []
+
+
+def _is_one(cell: Any) -> bool:
+    return str(cell).strip() in ("1", "1.0")

@@ -1,0 +1,226 @@
+"""Folders of pictures with a table beside them: metadata of Hugging Face's image folders, CSV files of Kaggle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Final
+
+from ziggurat.datasets.formats.huggingface.image_tables import label_column, picture_tables, table_rows
+from ziggurat.datasets.formats.huggingface.labels import (
+    Columns,
+    NoLabelError,
+    columns_of,
+    label_line,
+    objects_of,
+    survey_rows,
+)
+from ziggurat.datasets.formats.huggingface.metadata import FILE_COLUMN, MetadataFile, find_metadata
+from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk
+from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
+from ziggurat.datasets.formats.text_list.survey import Labels
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.split_names import SPLIT_NAMES, split_of
+from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.records.schema import Schema
+
+__all__ = ["HuggingFaceFolder"]
+
+_HEAD: Final = 50
+_LABELLED: Final = ("image-classification", "image-regression")
+
+
+class HuggingFaceFolder(Importer):
+    """Pictures with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them, or with another CSV."""
+
+    name: ClassVar[str] = "huggingface_folder"
+    title: ClassVar[str] = "Image folder with a table (Hugging Face, Kaggle)"
+    kinds: ClassVar[tuple[str, ...]] = (
+        "image-classification",
+        "image-regression",
+        "detection",
+        "segmentation",
+        "image-to-image",
+        "generic",
+    )
+    options: ClassVar[tuple[ImporterOption, ...]] = (
+        ImporterOption(
+            name="label", type=str, default="", help="Column with the label; by default it is known by its name."
+        ),
+        ImporterOption(
+            name="box_format",
+            type=str,
+            default="xywh",
+            help="Whether a box is left, top, width, height, or left, top, right, bottom.",
+            choices=("xywh", "xyxy"),
+        ),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Recognise a metadata file with the column ``file_name``, and a CSV file with a column of pictures' names."""
+        files = _files(source)
+        if not files:
+            return None
+        try:
+            rows = [row for _, row in islice(table_rows(files[0]), _HEAD) if row is not None]
+        except (DataError, MissingDependencyError):
+            rows = []
+        if not rows or FILE_COLUMN not in rows[0]:
+            return None
+        is_metadata = files[0].column == FILE_COLUMN
+        label = "" if is_metadata else label_column(rows)
+        columns = columns_of(rows[0], label or "")
+        name = f"`{files[0].path.name}` with the column {files[0].column}"
+        reason = f"{name} beside pictures" if is_metadata else f"{name} for pictures in `{files[0].folder or '.'}`"
+        if label is None:
+            others = ", ".join(name for name in rows[0] if name != FILE_COLUMN)
+            reason += f"; the option `label` must name the column with the label: {others}"
+        return Guess(
+            format=self.name,
+            confidence=0.96 if is_metadata else 0.4 if label is None else 0.9,
+            reason=reason,
+            kind=_kind(columns, survey_rows(rows, columns) if columns.label else None),
+        )
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Read the metadata; pictures are looked for, and not opened."""
+        return _MetadataScan(source, options)
+
+
+class _MetadataScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._source = source
+        self._options = options
+        self._files = _files(source)
+        if not self._files:
+            raise DataError(
+                "Beside the pictures is a metadata.csv, metadata.jsonl or metadata.parquet, or a CSV file that names "
+                "them.",
+                received=f"none in `{source}` or its train, val and test",
+            )
+        self._root = source if source.is_dir() else source.parent
+        self._walk = PictureWalk(self._root)
+        self._seen = SeenKeys()
+        self._columns = Columns(kind="generic")
+        self._labels: Labels | None = None
+        self._used = 0
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        first = self._files[0]
+        self._columns = self._find_columns(first)
+        if self._columns.kind in ("detection", "image-classification"):
+            self._labels = survey_rows((row for _, row in table_rows(first)), self._columns)
+            if self._labels is None:
+                raise DataError(
+                    "A row has a label.", received=f"none in `{first.path}`", advice="Set the option `label`."
+                )
+        for file in self._files:
+            place = os.path.relpath(file.path, self._root)
+            for number, row in table_rows(file):
+                yield from self._row(file, f"{place}:{number}", row)
+        yield from self._unlisted()
+
+    @property
+    def schema(self) -> Schema:
+        kind = _kind(self._columns, self._labels)
+        names = self._labels.names if self._labels is not None and self._labels.form != "values" else ()
+        parts = {"generic": ("image", "text"), "image-to-image": ("image", "target")[: 1 + bool(self._columns.second)]}
+        return Schema(
+            kind=kind, parts=parts.get(kind, ()), class_names=names, details={"label_column": self._columns.label}
+        )
+
+    def _find_columns(self, file: MetadataFile) -> Columns:
+        rows = [row for _, row in islice(table_rows(file), _HEAD) if row is not None]
+        row, path = next(iter(rows), None), file.path
+        wanted = self._options["label"] or (label_column(rows) if file.column != FILE_COLUMN else "")
+        if wanted is None:
+            raise DataError(
+                "The option `label` names the column with the label.",
+                received=f"no name, and `{path}` with {', '.join(name for name in row or () if name != FILE_COLUMN)}",
+                advice="As in --option label=NAME.",
+            )
+        if row is None or FILE_COLUMN not in row or (wanted and wanted not in row):
+            raise DataError(
+                f"Metadata has the column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`.",
+                received=f"`{path}` with {', '.join(map(str, row)) if row else 'no row'}",
+            )
+        return columns_of(row, wanted)
+
+    def _row(self, file: MetadataFile, place: str, row: Mapping[str, Any] | None) -> Iterator[Sample | Problem]:
+        if row is None:
+            yield _left_out(place, "bad-line", "The row cannot be read.")
+            return
+        found = self._picture(file, place, row.get(FILE_COLUMN))
+        if isinstance(found, Problem):
+            yield found
+            return
+        if not self._seen.is_new(found.path):
+            yield _left_out(place, "duplicate-key", f"`{found.path}` has a row already; the first one counts.")
+            return
+        self._used += 1
+        split = file.split or SPLIT_NAMES.get(str(row.get("split", "")).lower(), "")
+        split = split or (split_of(found.path) if "/" in found.path else "")
+        try:
+            yield from self._sample(file, place, row, found, split)
+        except NoLabelError as error:
+            yield _left_out(found.path, "no-label", str(error))
+
+    def _sample(
+        self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundPicture, split: str
+    ) -> Iterator[Sample | Problem]:
+        parts, label = [found.path], None
+        if self._columns.second:
+            second = self._picture(file, place, row.get(self._columns.second))
+            if isinstance(second, Problem):
+                yield second
+                return
+            self._used += 1
+            parts.append(second.path)
+        elif self._columns.kind == "generic":
+            parts.append(str(row.get(self._columns.label) or "").encode("utf-8", "replace"))  # type: ignore[arg-type]
+        elif self._labels is not None:
+            label, wrong = self._label(row)
+            for kind, reason in wrong:
+                yield Problem(key=found.path, kind=kind, reason=reason)
+        yield Sample(key=found.path, parts=tuple(parts), label=label, split=split, size_bytes=found.size_bytes)
+
+    def _label(self, row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, str]]]:
+        assert self._labels is not None
+        if self._columns.kind == "detection":
+            return objects_of(row, self._columns, self._labels, self._options["box_format"])
+        line = label_line(row, self._columns)
+        try:
+            return self._labels.label(line), []
+        except (KeyError, ValueError):
+            raise NoLabelError(f"Its label {', '.join(line.values)[:80]!r} is none of the first split's.") from None
+
+    def _picture(self, file: MetadataFile, place: str, name: Any) -> FoundPicture | Problem:
+        if not isinstance(name, str) or not name or "\0" in name:
+            return _left_out(place, "bad-line", "The row names no file.")
+        path = PurePosixPath(file.folder) / name.replace("\\", "/")
+        if path.is_absolute() or ".." in path.parts:
+            return _left_out(place, "bad-line", f"`{name[:200]}` leads out of the folder.")
+        return self._walk.picture(str(path))
+
+    def _unlisted(self) -> Iterator[Problem]:
+        for folder in dict.fromkeys(file.folder for file in self._files):
+            found = sum(1 for each in self._walk.pictures(folder) if isinstance(each, FoundPicture))
+            self._used -= found
+        if self._used < 0:
+            yield Problem(key=".", kind="not-listed", reason=f"{-self._used} pictures have no row in the metadata.")
+
+
+def _files(source: Path) -> list[MetadataFile]:
+    return find_metadata(source) or picture_tables(source)
+
+
+def _kind(columns: Columns, labels: Labels | None) -> str:
+    is_regression = columns.kind in _LABELLED and labels is not None and labels.form == "values"
+    return "image-regression" if is_regression else columns.kind
+
+
+def _left_out(key: str, kind: str, reason: str) -> Problem:
+    return Problem(key=key, kind=kind, reason=reason, left_out=True)

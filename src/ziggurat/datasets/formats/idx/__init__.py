@@ -1,0 +1,1 @@
+"""IDX files, as MNIST has them."""

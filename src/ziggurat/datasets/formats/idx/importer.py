@@ -1,0 +1,198 @@
+"""Importer for MNIST-style idx files: images in one file, their classes in another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.datasets.formats.idx.arrays import open_values, read_header_of
+from ziggurat.datasets.formats.shared.exported_schema import completed
+from ziggurat.datasets.formats.shared.list_files import names_in
+from ziggurat.datasets.formats.shared.paired_folders import split_of
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.errors import DataError, DatapointError
+from ziggurat.records.schema import Schema
+
+__all__ = ["MNISTFilesImporter"]
+
+_PART: Final = re.compile(
+    r"(?:(?P<set>.+?)[-_.])?(?P<split>train|training|t10k|test|testing|val|valid|validation)"
+    r"[-_.](?P<part>images|labels)[-_.]idx\d[-_.]ubyte(?:\.gz)?",
+    re.IGNORECASE,
+)
+_ANY: Final = re.compile(r"(?P<stem>.+?)[-_.]idx(?:\d[-_.]\w+)?(?:\.gz)?", re.IGNORECASE)
+_NAME_FILES: Final = ("classes.txt", "labels.txt", "class_names.txt")
+_NAMES: Final = {"test": "t10k", "": "train"}
+_DIGITS: Final = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of one split; without labels, an array of its own."""
+
+    split: str
+    values: str
+    labels: str = ""
+    name: str = ""
+
+
+class MNISTFilesImporter(Importer):
+    """Pictures and classes in idx files, possibly in gzip; other idx files become arrays.
+
+    A file in gzip is decompressed once, into memory, and may have 1 GiB.
+    """
+
+    name = "idx"
+    title = "idx (MNIST)"
+    kinds = ("image-classification", "generic")
+    options = (
+        ImporterOption(name="class_names", type=list, default=[], help="Names of the classes, by number."),
+        ImporterOption(name="transposed", type=bool, default=False, help="Columns come first, as in EMNIST."),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Claim files by their names and their first bytes."""
+        try:
+            found = _files(source)
+            shapes = [read_header_of(_root(source) / each.values).shape for each in found]
+        except DataError:
+            return None
+        if not found:
+            return None
+        labelled = bool(found[0].labels)
+        counts = ", ".join(f"{each.split or each.name}: {shape[0]}" for each, shape in zip(found, shapes) if shape)
+        what = "pictures with classes" if labelled else "values"
+        return Guess(
+            format=self.name,
+            confidence=0.97 if labelled else 0.6,
+            reason=f"idx files of {what} ({counts})",
+            kind="image-classification" if labelled else "generic",
+        )
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Return a walk through the files."""
+        return _IndexedScan(source, options)
+
+    def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
+        """Return what reads one picture, or one value of an array, at a time."""
+        return _IndexedReader(_root(source), bool(options["transposed"]))
+
+
+class _IndexedScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._root = _root(source)
+        self._files = _files(source)
+        self._given = tuple(str(name) for name in options["class_names"])
+        self._highest = -1
+        if not self._files:
+            raise DataError(
+                "A source of idx files has names such as `train-images-idx3-ubyte.gz`.",
+                received=f"`{source}` without any",
+            )
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        for files in self._files:
+            yield from self._samples(files)
+
+    @property
+    def schema(self) -> Schema:
+        """Classes by number where nobody named them."""
+        if self._highest < 0:
+            return Schema(kind="generic")
+        names = self._given or self._named() or _DIGITS
+        more = tuple(str(number) for number in range(len(names), self._highest + 1))
+        return completed(Schema(kind="image-classification", class_names=(*names, *more)), self._root)
+
+    def _named(self) -> tuple[str, ...]:
+        path = next((self._root / name for name in _NAME_FILES if (self._root / name).is_file()), None)
+        return () if path is None else names_in(path)
+
+    def _samples(self, files: _Files) -> Iterator[Sample | Problem]:
+        shape = read_header_of(self._root / files.values).shape
+        labels = open_values(self._root / files.labels) if files.labels else None
+        if labels is not None and (labels.ndim != 1 or shape[0] != len(labels) or labels.dtype.kind not in "ui"):
+            raise DataError(
+                "A file of labels has a number for each picture.",
+                received=f"{shape[0]} pictures in `{files.values}`, {labels.dtype.name} of {labels.shape} in "
+                f"`{files.labels}`",
+                advice="They belong to different sets, or one is damaged: get both anew.",
+            )
+        prefix = "/".join(part for part in (files.name, files.split) if part)
+        keys = self._keys(files.split)
+        for number in range(shape[0] if shape else 0):
+            label = None if labels is None else int(labels[number])
+            self._highest = max(self._highest, -1 if label is None else label)
+            key = next(keys, "") or f"{prefix}/{number:05d}"
+            yield Sample(key=key, parts=(f"{files.values}#{number}",), label=label, split=files.split)
+
+    def _keys(self, split: str) -> Iterator[str]:
+        """Yield the keys that our exporter wrote beside the files."""
+        path = self._root / f"{_NAMES.get(split, split)}-keys.jsonl"
+        if path.is_file():
+            with path.open(encoding="utf-8") as lines:
+                yield from (str(json.loads(line)) for line in lines)
+
+
+class _IndexedReader(PartReader):
+    """Reads by addresses such as ``train-images-idx3-ubyte#42``; each file is opened once."""
+
+    def __init__(self, root: Path, transposed: bool) -> None:
+        self._root = root
+        self._transposed = transposed
+        self._open: dict[str, np.ndarray] = {}
+
+    def read(self, address: str) -> np.ndarray:
+        """Return a picture (H, W, C) uint8, or a value of an array as it is, in the machine's byte order."""
+        name, _, number = address.rpartition("#")
+        if name not in self._open:
+            try:
+                self._open[name] = open_values(self._root / name)
+            except DataError as error:
+                raise DatapointError(address, str(error)) from error
+        values = self._open[name]
+        if not number.isdigit() or int(number) >= len(values):
+            raise DatapointError(address, f"`{name}` has {len(values)} values.")
+        value = np.array(values[int(number)], values.dtype.newbyteorder("="))
+        if value.dtype != np.uint8 or value.ndim not in (2, 3):
+            return value
+        value = np.ascontiguousarray(value.swapaxes(0, 1)) if self._transposed else value
+        return value[:, :, None] if value.ndim == 2 else value
+
+    def close(self) -> None:
+        """Let the files go."""
+        self._open.clear()
+
+
+def _files(source: Path) -> list[_Files]:
+    """Return the files of a source, the training split first; a file of arrays has no labels."""
+    names = [source.name] if source.is_file() else sorted(entry.name for entry in source.iterdir() if entry.is_file())
+    parts: dict[tuple[str, str], dict[str, str]] = {}
+    for name in names:
+        if found := _PART.fullmatch(name):
+            word = found["split"].lower()
+            split = "test" if word == "t10k" else split_of(word)
+            parts.setdefault((found["set"] or "", split), {}).setdefault(found["part"].lower(), name)
+    order = {"train": 0, "val": 1, "test": 2}
+    pairs = sorted(
+        (
+            _Files(split, part["images"], part["labels"], prefix)
+            for (prefix, split), part in parts.items()
+            if len(part) == 2
+        ),
+        key=lambda each: (each.name, order[each.split]),
+    )
+    if pairs:
+        alone = len({each.name for each in pairs}) == 1
+        return [_Files(each.split, each.values, each.labels) for each in pairs] if alone else pairs
+    return [_Files("", name, name=found["stem"]) for name in names if (found := _ANY.fullmatch(name))]
+
+
+def _root(source: Path) -> Path:
+    return source if source.is_dir() else source.parent

@@ -1,0 +1,44 @@
+"""Export of input and target images for image-to-image tasks, with lists of the pairs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.formats.masks.exporter import pair_line
+from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part, suffix_of
+
+__all__ = ["export_image_pairs"]
+
+
+def export_image_pairs(dataset: Dataset, folder: Path) -> ExportReport:
+    """Write each picture under its key, its target below ``targets``, and a list of both for each split.
+
+    Where a data set has no targets, because each picture is its own, the lists name each picture twice.
+
+    Args:
+        dataset: of kind image-to-image.
+        folder: new or empty.
+
+    Raises:
+        DataError: where the data set is of another kind, or the folder is not empty.
+        StorageError: where the disk is full or refuses.
+    """
+    export = Export(dataset, folder, "image_pairs", ("image-to-image",))
+    names = FileNames("targets", "train.txt", "val.txt", "test.txt", "all.txt")
+    for split in dataset.splits:
+        lines: list[str] = []
+        for sample in export.samples(split):
+            picture, *others = (encoded_part(part, sample.key) for part in sample.parts)
+            path = names.place(sample.key, picture)
+            export.write(path, picture)
+            target_path = path
+            for target in others:
+                target_path = f"targets/{os.path.splitext(path)[0]}{suffix_of(target)}"
+                export.write(target_path, target)
+            lines.append(pair_line(export, (path, target_path), sample.key))
+            export.counts[split] += 1
+        export.write(f"{split or 'all'}.txt", "".join(lines))
+    return export.report()

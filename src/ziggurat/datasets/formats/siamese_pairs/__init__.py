@@ -1,0 +1,1 @@
+"""Pairs of images of the same or of different classes."""

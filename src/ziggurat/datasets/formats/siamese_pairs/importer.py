@@ -1,0 +1,192 @@
+"""Importer for pairs of images of the same or different classes: from a list, or generated from class folders."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.formats.shared.list_files import Line, Seen, below_source, lines_of, two_paths
+from ziggurat.datasets.formats.shared.paired_folders import Match, Pairing, folders_of, matches, split_of
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
+from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.errors import ConfigurationError, DataError
+from ziggurat.records.schema import Schema
+
+__all__ = ["SiamesePairsImporter"]
+
+_SAME: Final = re.compile(r"(?P<paths>.+?)\s+(?P<same>[01])")
+_REMEMBERED: Final = 1000
+_ATTEMPTS: Final = 20
+
+
+class SiamesePairsImporter(Importer):
+    """Pairs of pictures; the label is 1 where both show the same, else 0.
+
+    Of class folders, each picture gets partners of its own class and of others by turns. They are chosen from at most
+    1000 pictures of each class, so that millions of pictures cost no memory.
+    """
+
+    name = "siamese_pairs"
+    title = "Pairs of pictures, same or not"
+    kinds = ("image-pairs",)
+    options = (
+        ImporterOption(name="pairs_per_sample", type=int, default=2, help="Pairs for each picture of class folders."),
+        ImporterOption(name="seed", type=int, default=0, help="Decides which pictures become pairs."),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Claim lists of ``path path 0|1``; class folders only where a person says so."""
+        for path, _split in _lists(source):
+            first = next(lines_of(path), Line(1, ""))
+            pair = _pair_of(first, path, "")
+            if isinstance(pair, Sample) and all(_is_picture(str(part)) for part in pair.parts):
+                return Guess(
+                    format=self.name,
+                    confidence=0.9,
+                    reason=f"a list of two paths and 0 or 1 a line, `{path.name}`",
+                    kind="image-pairs",
+                )
+        return None
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Return a walk through the pairs.
+
+        Raises:
+            ConfigurationError: where no pair is asked for.
+        """
+        if options["pairs_per_sample"] < 1:
+            raise ConfigurationError(
+                "`pairs_per_sample` is 1 or more.", received=str(options["pairs_per_sample"]), advice="Left out: 2."
+            )
+        return _SiameseScan(source, options)
+
+
+class _SiameseScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._source = source
+        self._options = options
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        found = False
+        for each in self._listed() if _lists(self._source) else self._made():
+            found = found or isinstance(each, Sample)
+            yield each
+        if not found:
+            raise DataError(
+                "Pairs come from a list of `path path 0|1`, or from two or more folders of pictures, one for a class.",
+                received=f"`{self._source}` without any valid line or pair of classes",
+            )
+
+    @property
+    def schema(self) -> Schema:
+        """Two pictures."""
+        return Schema(kind="image-pairs", class_names=("different", "same"))
+
+    def _listed(self) -> Iterator[Sample | Problem]:
+        seen = Seen()
+        for path, split in _lists(self._source):
+            for line in lines_of(path):
+                found = _pair_of(line, path, split)
+                yield (seen.again(found.key) or found) if isinstance(found, Sample) else found
+
+    def _made(self) -> Iterator[Sample | Problem]:
+        names = folders_of(self._source)
+        splits = [name for name in names if split_of(name)]
+        for place in splits or [""]:
+            classes = [f"{place}/{name}" if place else name for name in folders_of(self._source / place)]
+            yield from self._pairs_of(classes, split_of(place))
+
+    def _pairs_of(self, classes: Sequence[str], split: str) -> Iterator[Sample | Problem]:
+        chosen = [self._remembered(folder) for folder in classes]
+        filled = [number for number, names in enumerate(chosen) if names]
+        for number in filled:
+            partners = _Partners(chosen, number, [other for other in filled if other != number])
+            for each in matches(self._source, Pairing(classes[number], None)):
+                if isinstance(each, Problem):
+                    yield each
+                    continue
+                rng = self._random(each.first)
+                for partner, same in partners.draw(each.first, self._options["pairs_per_sample"], rng):
+                    yield _sample(each.first, partner, same, split, each.size_bytes)
+
+    def _remembered(self, folder: str) -> list[str]:
+        """Return the pictures of a class that may be partners: a fair choice of them (Vitter, TOMS 11, 1985: R)."""
+        rng = self._random(folder)
+        kept: list[str] = []
+        found = (each for each in matches(self._source, Pairing(folder, None)) if isinstance(each, Match))
+        for count, each in enumerate(found):
+            if count < _REMEMBERED:
+                kept.append(each.first)
+            elif (place := rng.randrange(count + 1)) < _REMEMBERED:
+                kept[place] = each.first
+        return kept
+
+    def _random(self, name: str) -> random.Random:
+        digest = hashlib.sha256(f"{self._options['seed']}\n{name}".encode()).digest()
+        return random.Random(int.from_bytes(digest[:8]))
+
+
+@dataclass
+class _Partners:
+    """Chooses partners for the pictures of one class.
+
+    Args:
+        chosen: pictures of each class that may be partners.
+        mine: number of the class.
+        others: numbers of the other classes with pictures.
+    """
+
+    chosen: Sequence[Sequence[str]]
+    mine: int
+    others: Sequence[int]
+    taken: set[str] = field(default_factory=set)
+
+    def draw(self, picture: str, pairs: int, rng: random.Random) -> Iterator[tuple[str, int]]:
+        """Yield partners with 1 for the same class and 0 for another, by turns, none of them twice."""
+        self.taken = {picture}
+        for number in range(pairs):
+            same = 1 - number % 2
+            for _ in range(_ATTEMPTS):
+                numbers = [self.mine] if same else self.others
+                partner = rng.choice(self.chosen[rng.choice(numbers)]) if numbers else picture
+                if partner not in self.taken:
+                    self.taken.add(partner)
+                    yield partner, same
+                    break
+
+
+def _lists(source: Path) -> list[tuple[Path, str]]:
+    if source.is_file():
+        return [(source, "")] if source.suffix.lower() in (".txt", ".lst", ".tsv", ".csv") else []
+    named = [(source / f"{split}.txt", split) for split in SPLITS] + [(source / "pairs.txt", "")]
+    return [(path, split) for path, split in named if path.is_file()]
+
+
+def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
+    found = _SAME.fullmatch(line.text.strip())
+    values = None if found is None else _paths(found["paths"])
+    cleaned = None if values is None else [below_source(value) for value in values]
+    if found is None or cleaned is None or None in cleaned or len(cleaned) != 2:
+        reason = f"A line is two paths and 0 or 1. Received: {line.text[:200]!r}."
+        return Problem(key=f"{path.name}:{line.number}", kind="bad-line", reason=reason, left_out=True)
+    return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
+
+
+def _is_picture(name: str) -> bool:
+    """Whether a name ends as a picture's does: one path with a blank in it is not taken for two."""
+    return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
+
+
+def _paths(text: str) -> tuple[str, ...] | None:
+    values = text.split()
+    return two_paths(text) or (tuple(values) if len(values) == 2 else None)
+
+
+def _sample(first: str, second: str, same: int, split: str, size_bytes: int | None) -> Sample:
+    return Sample(key=f"{first}|{second}", parts=(first, second), label=same, split=split, size_bytes=size_bytes)

@@ -1,0 +1,263 @@
+"""Labeled texts in rows of a table or of JSON lines: one column holds the texts, another the classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem
+from ziggurat.datasets.formats.table.description import Description
+from ziggurat.datasets.formats.table.dialect import number_of
+from ziggurat.datasets.formats.table.evidence import (
+    LABEL_NAMES,
+    PICTURE_SUFFIXES,
+    TEXT_NAMES,
+    signs_of,
+    text_columns,
+)
+from ziggurat.datasets.formats.table.files import TableFile, TextTable, split_of
+from ziggurat.datasets.formats.table.parquet import ParquetTable, is_parquet
+from ziggurat.datasets.importer import Scan
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.errors import DataError, UnknownNameError
+from ziggurat.records.schema import Schema
+
+__all__ = ["JSON_LINES_SUFFIXES", "TextRow", "TextRowScan", "json_columns", "sorted_classes"]
+
+JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
+_MOST_CLASSES: Final = 10_000
+_LARGEST_LINE: Final = 1 << 24
+_KEY: Final = "key"
+
+
+class TextRow(NamedTuple):
+    """One row.
+
+    Args:
+        place: where it stands.
+        text: to be classified.
+        label: name of its class; empty where there is none.
+        split: as the row says it; empty where it does not.
+        key: as the row says it; empty where it does not.
+        reason: why it cannot be read; empty where it can.
+    """
+
+    place: str
+    text: str = ""
+    label: str = ""
+    split: str = ""
+    key: str = ""
+    reason: str = ""
+
+
+class TextRowScan(Scan):
+    """One walk through rows: once for the classes, once more for the samples.
+
+    Args:
+        files: of the splits, or the only one.
+        options: those of ``TextImporter``.
+        description: what an export of ours said of them; None for none.
+    """
+
+    def __init__(
+        self, files: Sequence[TableFile], options: Mapping[str, Any], description: Description | None = None
+    ) -> None:
+        self._files = files
+        self._options = options
+        self._described = description
+        self._classes: tuple[str, ...] = tuple(map(str, options["classes"]))
+        if description is not None:
+            self._classes = description.schema.class_names
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        """Yield the rows in their order.
+
+        Raises:
+            DataError: where no row has a class.
+        """
+        for file in self._files:
+            if not is_parquet(file.path) and encoding_of(file.path) == LATIN_1:
+                yield encoding_problem(file.path.name)
+        if not self._classes:
+            self._classes = self._found_classes()
+        for file in self._files:
+            yield from self._samples(file)
+
+    @property
+    def schema(self) -> Schema:
+        """What the rows mean."""
+        details = {} if self._described is None else dict(self._described.schema.details)
+        return Schema(kind="text-classification", class_names=self._classes, details=details)
+
+    def _samples(self, file: TableFile) -> Iterator[Sample | Problem]:
+        numbers = {name: number for number, name in enumerate(self._classes)}
+        prefix = f"{file.path.stem}/" if len(self._files) > 1 else ""
+        number = -1
+        for row in self._rows(file.path):
+            if row.reason:
+                yield Problem(key=row.place, kind="bad-line", reason=row.reason, left_out=True)
+                continue
+            number += 1
+            found = _problem(row, numbers, keeps_empty=self._described is not None)
+            if found is not None:
+                yield found
+                continue
+            yield Sample(
+                key=row.key or f"{prefix}row-{number:06d}",
+                parts=(row.text.encode(),),
+                label=numbers[row.label],
+                split=split_of(row.split) or file.split,
+            )
+
+    def _found_classes(self) -> tuple[str, ...]:
+        labels: set[str] = set()
+        for file in self._files:
+            for row in self._rows(file.path):
+                if row.label:
+                    labels.add(row.label)
+                if len(labels) > _MOST_CLASSES:
+                    raise DataError(
+                        f"Texts have at most {_MOST_CLASSES} classes.",
+                        received=f"more in `{file.path}`",
+                        advice="Name the column with the classes with the option `label`.",
+                    )
+        if not labels:
+            raise DataError(
+                "Texts come with classes.",
+                received=f"`{self._files[0].path}`, where no row has one",
+                advice="Name the columns with the options `text` and `label`.",
+            )
+        return sorted_classes(labels)
+
+    def _rows(self, path: Path) -> Iterator[TextRow]:
+        if path.suffix.lower() in JSON_LINES_SUFFIXES:
+            return _json_rows(path, *self._columns_of_json(path))
+        return self._table_rows(path)
+
+    def _columns_of_json(self, path: Path) -> tuple[str, str]:
+        if self._described is not None:
+            return "text", "label"
+        if self._options["text"] and self._options["label"]:
+            return self._options["text"], self._options["label"]
+        text, label = json_columns(path)
+        return self._options["text"] or text, self._options["label"] or label
+
+    def _table_rows(self, path: Path) -> Iterator[TextRow]:
+        table = self._table(path)
+        text, label = self._columns
+        for name in (text, label):
+            if name not in table.names:
+                raise UnknownNameError("column of the table", name, table.names)
+        split = next((name for name in table.names if name.lower() == "split"), "")
+        key = _KEY if self._described is not None else ""
+        for place, cells, reason in table.rows():
+            if reason:
+                yield TextRow(place, reason=reason)
+                continue
+            values = dict(zip(table.names, ("" if cell is None else str(cell) for cell in cells), strict=True))
+            name = values[label] if self._described is not None else values[label].strip()
+            yield TextRow(place, values[text], name, values.get(split, ""), values.get(key, ""))
+
+    def _table(self, path: Path) -> TextTable | ParquetTable:
+        if is_parquet(path):
+            return ParquetTable(path)
+        if self._described is not None:
+            return TextTable(path, self._described.dialect, header="yes", names=self._described.column_names)
+        header = self._options["header"]
+        if header == "guess" and path != self._files[0].path:
+            header = "no" if isinstance(self._first, TextTable) and not self._first.has_header else "yes"
+        expected = {self._options["text"], self._options["label"]} - {""}
+        return TextTable(path, header=header, expected=expected)
+
+    @cached_property
+    def _first(self) -> TextTable | ParquetTable:
+        """The table of the first file; those of other splits are written like it."""
+        return self._table(self._files[0].path)
+
+    @cached_property
+    def _columns(self) -> tuple[str, str]:
+        """The names of the columns with the texts and with their classes."""
+        if self._described is not None:
+            return "text", "label"
+        text, label = self._options["text"], self._options["label"]
+        if text and label:
+            return text, label
+        found = text_columns(signs_of(self._first).profiles)
+        if found is None:
+            raise DataError(
+                "A table of texts has a column with texts and one with their classes.",
+                received=f"`{self._first.path}` with the columns {', '.join(self._first.names)}",
+                advice="Name them with the options `text` and `label`.",
+            )
+        return text or found[0], label or found[1]
+
+
+def sorted_classes(labels: set[str]) -> tuple[str, ...]:
+    """Return names of classes in the order of their numbers: whole numbers by size, all others by letter."""
+    if all(isinstance(number_of(label), int) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
+
+
+def json_columns(path: Path) -> tuple[str, str]:
+    """Return the fields of JSON lines with the text and with the class.
+
+    Raises:
+        DataError: where the first line has none of the usual names, or names a picture.
+    """
+    first = next((content for _, content in _objects(path) if isinstance(content, dict)), {})
+    if any(isinstance(value, str) and value.lower().endswith(PICTURE_SUFFIXES) for value in first.values()):
+        raise DataError("JSON lines of texts name no pictures.", received=f"`{path}` with {', '.join(first)}")
+    lower = {str(name).lower(): str(name) for name in reversed(first)}
+    text = next((lower[name] for name in TEXT_NAMES if name in lower), "")
+    label = next((lower[name] for name in LABEL_NAMES if name in lower), "")
+    if not text or not label:
+        raise DataError(
+            "JSON lines of texts have the fields `text` and `label`, or others of the usual names.",
+            received=f"`{path}` with {', '.join(first) or 'no object'}",
+            advice="Name the fields with the options `text` and `label`.",
+        )
+    return text, label
+
+
+def _json_rows(path: Path, text: str, label: str) -> Iterator[TextRow]:
+    for place, content in _objects(path):
+        if not isinstance(content, dict) or not isinstance(content.get(text), str):
+            yield TextRow(place, reason=f"The line is no JSON object with a text in `{text}`.")
+            continue
+        name = content.get(label)
+        yield TextRow(
+            place,
+            content[text],
+            "" if name is None else str(name),
+            str(content.get("split") or ""),
+            str(content.get(_KEY) or ""),
+        )
+
+
+def _objects(path: Path) -> Iterator[tuple[str, Any]]:
+    with path.open(encoding=encoding_of(path), newline="\n") as file:
+        number = 0
+        while line := file.readline(_LARGEST_LINE):
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                yield f"{path.name}:{number}", json.loads(line)
+            except (ValueError, RecursionError):
+                yield f"{path.name}:{number}", None
+
+
+def _problem(row: TextRow, classes: Mapping[str, int], *, keeps_empty: bool) -> Problem | None:
+    """Return why a row is left out, None where it is not."""
+    if not row.label and "" not in classes:
+        return Problem(key=row.place, kind="no-label", reason="The row has no class.", left_out=True)
+    if row.label not in classes:
+        reason = f"The class {row.label!r} is none of those that were named."
+        return Problem(key=row.place, kind="unknown-class", reason=reason, left_out=True)
+    if not row.text.strip() and not keeps_empty:
+        return Problem(key=row.place, kind="empty-text", reason="The row has no text.", left_out=True)
+    return None

@@ -1,0 +1,1 @@
+"""Text lists of image paths and labels."""

@@ -1,0 +1,205 @@
+"""Importer for image lists: text files with a path and a class, or values to predict, on each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Final
+
+from ziggurat.datasets.formats.shared.exported_keys import ExportedKeys
+from ziggurat.datasets.formats.shared.folder_walk import has_picture_name
+from ziggurat.datasets.formats.shared.list_lines import CLASS_NUMBER, ListLine, is_number, parse_line, read_lines
+from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
+from ziggurat.datasets.formats.text_list.images import ListPictures, UrlPartReader
+from ziggurat.datasets.formats.text_list.survey import Labels, no_valid_lines, read_class_names, survey
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
+from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.split_names import SPLIT_NAMES
+from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
+
+__all__ = ["TextList"]
+
+_LABEL_FILES: Final = ("labels.txt", "classes.txt")
+_SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
+_HEAD: Final = 50
+
+
+class TextList(Importer):
+    """Text files with a path and a label in each line."""
+
+    name: ClassVar[str] = "text_list"
+    title: ClassVar[str] = "List of pictures"
+    kinds: ClassVar[tuple[str, ...]] = ("image-classification", "image-regression")
+    options: ClassVar[tuple[ImporterOption, ...]] = (
+        ImporterOption(name="train", type=str, default="", help="List of the training split; by default train.txt."),
+        ImporterOption(name="val", type=str, default="", help="List of the validation split; by default val.txt."),
+        ImporterOption(name="test", type=str, default="", help="List of the test split; by default test.txt."),
+        ImporterOption(
+            name="labels", type=str, default="", help="File with a class name a line; by default labels.txt, if there."
+        ),
+        ImporterOption(
+            name="folder", type=str, default="", help="What stands before relative paths; by default the list's folder."
+        ),
+        ImporterOption(name="urls", type=bool, default=False, help="Whether paths may be addresses of the web."),
+        ImporterOption(
+            name="kind",
+            type=str,
+            default="auto",
+            help="Whether numbers are classes or values to be predicted; auto looks at the first list.",
+            choices=("auto", "image-classification", "image-regression"),
+        ),
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        """Recognise lists by the paths in their first lines."""
+        lists = _split_lists(source, {}) if source.is_dir() else [("", source)]
+        if not lists or lists[0][1].suffix.lower() not in _SUFFIXES:
+            return None
+        path = lists[0][1]
+        lines = [parse_line(text or "") for _, text in islice(read_lines(path), _HEAD)]
+        valid = [line for line in lines if line is not None and _is_of_picture(line)]
+        if not valid or len(valid) < 0.8 * len(lines):
+            return None
+        pictures = ListPictures(path, source, "", urls=True)
+        is_there = any(pictures.is_there(line.path) for line in valid)
+        plain = all(len(line.values) == 1 and not _is_fraction(line.values[0]) for line in valid)
+        return Guess(
+            format=self.name,
+            confidence=0.88 if is_there else 0.35,
+            reason=f"`{path.name}` has paths of pictures and {'classes' if plain else 'values'}",
+            kind="image-classification" if plain else "image-regression",
+            options={"urls": True} if all(line.path.startswith(("http://", "https://")) for line in valid) else {},
+        )
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        """Read the lists; pictures are not looked for, but those of the first lines, whose folder may be wrong."""
+        return _ListScan(source, options)
+
+    def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
+        """Return what reads files, and addresses of the web."""
+        return UrlPartReader(source if source.is_dir() else source.parent)
+
+
+class _ListScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._source = source
+        self._options = options
+        self._lists = _split_lists(source, options)
+        if not self._lists:
+            raise DataError(
+                "A source of lists is a list, or a folder with train.txt.",
+                received=f"`{source}`, which has none",
+                advice="Name the list itself, or set the option `train`.",
+            )
+        self._labels: Labels | None = None
+        self._seen = SeenKeys()
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        names = self._class_names()
+        first = self._lists[0][1]
+        self._labels = survey((line for _, line in _parsed(first)), names, self._options["kind"])
+        if self._labels is None:
+            raise no_valid_lines(first)
+        for split, path in self._lists:
+            yield from self._read(split, path, self._labels)
+
+    @property
+    def schema(self) -> Schema:
+        labels = self._labels
+        if labels is None or labels.form == "values":
+            return Schema(kind="image-regression", details={"values": labels.width if labels else 0})
+        return Schema(kind="image-classification", class_names=labels.names)
+
+    def _read(self, split: str, path: Path, labels: Labels) -> Iterator[Sample | Problem]:
+        pictures = ListPictures(path, self._source, self._options["folder"], urls=self._options["urls"])
+        pictures.require_some(line.path for _, line in _parsed(path) if line is not None)
+        keys = ExportedKeys(path.with_suffix(".keys.jsonl"))
+        is_empty = True
+        for number, line in _parsed(path):
+            place = f"{path.name}:{number}"
+            if line is None:
+                yield _bad_line(place, "It is not a path and a label.")
+                continue
+            try:
+                label = labels.label(line)
+            except ValueError as error:
+                yield _bad_line(place, f"It must be {error}.")
+                continue
+            except KeyError as error:
+                reason = f"There is no class {error.args[0][:80]!r}; there are {len(labels.names)} classes."
+                yield Problem(key=place, kind="unknown-class", reason=reason, left_out=True)
+                is_empty = False
+                continue
+            is_empty = False
+            yield self._sample(pictures, keys, line.path, label, split, place=place)
+        if is_empty:
+            raise no_valid_lines(path)
+
+    def _sample(
+        self, pictures: ListPictures, keys: ExportedKeys, path: str, label: Any, split: str, *, place: str
+    ) -> Sample | Problem:
+        try:
+            address, key = pictures.address(path)
+        except ValueError as error:
+            return _bad_line(place, str(error))
+        key = keys.key(key)
+        if not self._seen.is_new(key):
+            reason = f"`{key}` is in the lists already; the first line counts."
+            return Problem(key=place, kind="duplicate-key", reason=reason, left_out=True)
+        return Sample(key=key, parts=(address,), label=label, split=split)
+
+    def _class_names(self) -> list[str] | None:
+        folder = self._source if self._source.is_dir() else self._source.parent
+        if self._options["labels"]:
+            return read_class_names(folder / self._options["labels"])
+        found = [folder / name for name in _LABEL_FILES if (folder / name).is_file()]
+        return read_class_names(found[0]) if found and found[0] != self._source else None
+
+
+def _parsed(path: Path) -> Iterator[tuple[int, ListLine | None]]:
+    for number, text in read_lines(path):
+        yield number, None if text is None else parse_line(text)
+
+
+def _split_lists(source: Path, options: Mapping[str, Any]) -> list[tuple[str, Path]]:
+    """Return (split, list) of a source, ``train`` first; the split is empty where there is one list for all."""
+    folder = source if source.is_dir() else source.parent
+    named = {split: folder / options[split] for split in SPLITS if options.get(split)}
+    if not source.is_dir():
+        return [("train" if named else "", source), *((split, named[split]) for split in SPLITS if split in named)]
+    for name, split in SPLIT_NAMES.items():
+        path = next((path for path in (folder / f"{name}.txt", folder / name) if path.is_file()), None)
+        if split not in named and path is not None:
+            named[split] = path
+    if named:
+        return [(split, named[split]) for split in SPLITS if split in named]
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _LABEL_FILES]
+    for suffix in (".txt", ""):
+        others = [path for path in files if path.suffix == suffix and not path.name.startswith(".")]
+        others = [path for path in others if suffix or _begins_with_a_picture(path)]
+        if others:
+            return [("", others[0])] if len(others) == 1 else []
+    return []
+
+
+def _begins_with_a_picture(path: Path) -> bool:
+    first = next((text for _, text in read_lines(path)), None)
+    line = parse_line(first or "")
+    return line is not None and _is_of_picture(line)
+
+
+def _is_of_picture(line: ListLine) -> bool:
+    """Tell whether a line is about one picture; lists of pairs have two paths before the number."""
+    path = PurePosixPath(line.path.partition("?")[0])
+    first_words = line.path.split()[:-1]
+    return has_picture_name(f"x{path.suffix}") and not any(has_picture_name(word) for word in first_words)
+
+
+def _is_fraction(value: str) -> bool:
+    return is_number(value) and not CLASS_NUMBER.fullmatch(value)
+
+
+def _bad_line(place: str, reason: str) -> Problem:
+    return Problem(key=place, kind="bad-line", reason=reason, left_out=True)

@@ -1,0 +1,108 @@
+"""Export to Pascal VOC: ``JPEGImages``, ``Annotations``, ``ImageSets/Main`` and ``classes.txt``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from ziggurat.datasets.formats.detection.exporting import (
+    TREES,
+    DetectionExport,
+    PlacedSample,
+    SampleSource,
+    line_names,
+    number_text,
+)
+from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.voc.masks_exporter import export_voc_masks
+from ziggurat.records.objects import ImageObject
+
+__all__ = ["export_voc"]
+
+_PREFIX: Final = "JPEGImages/"
+_TAG: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_OWN_FIELDS: Final = frozenset(("name", "difficult", "bndbox"))
+_UNWRITABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) -> ExportReport:
+    """Write a data set of the kind detection or segmentation as Pascal VOC.
+
+    Args:
+        dataset: a ``ziggurat.datasets.dataset.Dataset``.
+        folder: new or empty.
+        one_based: whether pixels are numbered from 1, with the last one inside, as in the first VOC files.
+
+    Raises:
+        DataError: where the data set has another kind, or the folder is not empty.
+        StorageError: where the disk refuses.
+    """
+    if dataset.schema.kind == "segmentation":
+        return export_voc_masks(dataset, folder)
+    export = DetectionExport(dataset, folder, "voc")
+    names = line_names(dataset.schema.class_names)
+    for split in dataset.splits:
+        stems = []
+        for sample in export.samples(split, _PREFIX, without=TREES):
+            stem = sample.stem(_PREFIX)
+            stems.append(stem)
+            export.write(f"Annotations/{stem}.xml", _document(export, sample, names, one_based))
+        export.write(f"ImageSets/Main/{split}.txt", "".join(f"{stem}\n" for stem in stems))
+    export.write("classes.txt", "".join(f"{name}\n" for name in names))
+    export.write_keys()
+    changed = [name for name, line in zip(dataset.schema.class_names, names, strict=True) if name != line]
+    return export.report(*(f"The class {name!r} is written as one line." for name in changed))
+
+
+def _document(export: DetectionExport, sample: PlacedSample, names: list[str], one_based: bool) -> str:
+    root = Element("annotation")
+    inner = sample.path[len(_PREFIX) :]
+    SubElement(root, "folder").text = "JPEGImages"
+    SubElement(root, "filename").text = _writable(inner)
+    size = SubElement(root, "size")
+    for name, value in zip(("width", "height", "depth"), (*sample.size, 3), strict=True):
+        SubElement(size, name).text = str(value)
+    left_out = 0
+    for each in sample.objects:
+        if each.class_number < 0:
+            left_out += 1
+            continue
+        _add_object(root, each, names[each.class_number], one_based)
+        for what, there in (("outlines", each.polygons), ("run lengths", each.mask), ("crowds", each.crowd)):
+            if there:
+                export.lose(what)
+    export.leave_out(sample.key, left_out, "no-class", "regions without a class")
+    indent(root, "\t")
+    return tostring(root, encoding="unicode") + "\n"
+
+
+def _add_object(root: Element, each: ImageObject, name: str, one_based: bool) -> None:
+    element = SubElement(root, "object")
+    SubElement(element, "name").text = _writable(name)
+    for field, value in each.details.items():
+        if field not in _OWN_FIELDS:
+            _add(element, field, value)
+    SubElement(element, "difficult").text = str(int(each.difficult))
+    left, top, right, bottom = each.box
+    corners = (left + 1, top + 1, right, bottom) if one_based else each.box
+    box = SubElement(element, "bndbox")
+    for corner, value in zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True):
+        SubElement(box, corner).text = number_text(value)
+
+
+def _add(parent: Element, field: str, value: Any) -> None:
+    if not _TAG.fullmatch(field):
+        return
+    for each in value if isinstance(value, list | tuple) else [value]:
+        child = SubElement(parent, field)
+        if isinstance(each, dict):
+            for inner, content in each.items():
+                _add(child, inner, content)
+        elif isinstance(each, bool | int | float | str):
+            child.text = _writable(str(int(each)) if isinstance(each, bool) else str(each))
+
+
+def _writable(text: str) -> str:
+    return _UNWRITABLE.sub("_", text)

@@ -1,0 +1,162 @@
+"""Folder layout of Pascal VOC datasets: XML files, images, masks and split lists."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ziggurat.datasets.formats.shared.detection_files import (
+    ANNOTATION_FOLDERS,
+    PICTURE_FOLDERS,
+    PICTURE_SUFFIXES,
+    first_file,
+    folders_below,
+    is_picture,
+    read_class_names,
+    split_of,
+)
+from ziggurat.datasets.samples import Problem
+
+__all__ = ["SplitLists", "VocFolder", "voc_folders"]
+
+_MASKS: Final = ("segmentationclass",)
+_LISTS: Final = ("train", "val", "test", "trainval")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocFolder:
+    """One folder in the form of VOC; a source may have several, such as ``VOC2007`` and ``VOC2012``.
+
+    Args:
+        path: below the source; empty for the source itself.
+        annotations: folder of XML files, below the source; where there is none, that of the pictures.
+        pictures: folder of pictures, below the source; the same where both lie together.
+        masks: folder of PNG masks, below the source; empty where there is none.
+    """
+
+    path: str
+    annotations: str
+    pictures: str
+    masks: str = ""
+
+    @property
+    def split(self) -> str:
+        """The split that its name means, or empty."""
+        return split_of(posixpath.basename(self.path))
+
+
+def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[VocFolder]:
+    """Return the VOC folders of a source down to two folders deep, in order.
+
+    Args:
+        root: the source.
+        annotations: folder of XML files, below the source; empty to look for it.
+        images: folder of pictures, below the source; empty to look for it.
+    """
+    if annotations:
+        return [VocFolder(path="", annotations=annotations, pictures=images or _beside(root, "", annotations))]
+    found = []
+    inside: set[str] = set()
+    for folder in folders_below(root, 2):
+        if folder in inside or any(folder.startswith(f"{each}/") for each in inside):
+            continue
+        own = _annotations(root, folder)
+        masks = _child(root, folder, _MASKS)
+        if masks or own:
+            pictures = images or _beside(root, folder, own or masks)
+            own = own or pictures
+            inside |= {each for each in (own, masks, pictures) if each != folder}
+            found.append(VocFolder(path=folder, annotations=own, pictures=pictures, masks=masks))
+        elif not own and first_file(root / folder, ".xml", depth=0) and _has_picture(root / folder):
+            found.append(VocFolder(path=folder, annotations=folder, pictures=images or folder))
+    return found
+
+
+class SplitLists:
+    """The lists in ``ImageSets``: which split each stem belongs to; held in memory.
+
+    ``train``, ``val`` and ``test`` win over ``trainval``, which means ``train``. Of a stem in several of them, the
+    later of train, val, test counts, so that nothing of a test split is trained on.
+
+    Args:
+        root: the source.
+        folder: VOC folder in it.
+        kind: ``Main`` or ``Segmentation``.
+    """
+
+    def __init__(self, root: Path, folder: str, kind: str) -> None:
+        self.problems: list[Problem] = []
+        self._path = posixpath.join(_child(root, folder, ("imagesets",)), kind)
+        self._splits: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        exact: dict[str, str] = {}
+        for split in _LISTS:
+            for stem in _stems(root / self._path / f"{split}.txt"):
+                if split == "trainval":
+                    self._splits.setdefault(stem, "train")
+                    continue
+                before = exact.setdefault(stem, split)
+                if before != split:
+                    reason = f"It is in {before}.txt and in {split}.txt; {split} counts."
+                    self.problems.append(Problem(key=stem, kind="two-splits", reason=reason))
+                self._splits[stem] = exact[stem] = split
+        self._waiting.update(self._splits)
+
+    def __contains__(self, stem: str) -> bool:
+        return stem in self._splits
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    def split(self, stem: str) -> str:
+        """Return the split of a stem, empty where no list has it."""
+        self._waiting.discard(stem)
+        return self._splits.get(stem, "")
+
+    def missing(self) -> Iterator[Problem]:
+        """Yield the stems that nobody asked for: there is no picture of that name."""
+        for stem in sorted(self._waiting):
+            reason = f"{self._path} lists it, and there is no picture of that name."
+            yield Problem(key=stem, kind="no-picture", reason=reason, left_out=True)
+
+
+def _stems(path: Path) -> Iterator[str]:
+    for line in read_class_names(path):
+        stem, ending = os.path.splitext(line)
+        yield stem if ending.lower() in PICTURE_SUFFIXES else line
+
+
+def _child(root: Path, folder: str, names: Sequence[str]) -> str:
+    """Return the folder of the first of some names, whatever its case; empty where there is none."""
+    try:
+        with os.scandir(root / folder) as listing:
+            known = {entry.name.lower(): entry.name for entry in sorted(listing, key=_name) if entry.is_dir()}
+    except OSError:
+        return ""
+    return next((posixpath.join(folder, known[name]) for name in names if name in known), "")
+
+
+def _annotations(root: Path, folder: str) -> str:
+    """Return the folder of XML files in a folder, by its name; empty where there is none."""
+    named = (_child(root, folder, [name]) for name in ANNOTATION_FOLDERS)
+    return next((path for path in named if path and first_file(root / path, ".xml")), "")
+
+
+def _beside(root: Path, folder: str, annotations: str) -> str:
+    return _child(root, folder, PICTURE_FOLDERS) or (annotations if _has_picture(root / annotations) else folder)
+
+
+def _has_picture(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as listing:
+            return any(is_picture(entry.name) for entry in listing)
+    except OSError:
+        return False
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

@@ -1,0 +1,187 @@
+"""Importer for YOLO datasets: a text file for each image, with boxes or outlines relative to the image size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.datasets.formats.detection.importing import ZERO_SIZE_OPTION, BoxRule
+from ziggurat.datasets.formats.shared.detection_files import (
+    ANNOTATION_FOLDERS,
+    Pair,
+    folders_below,
+    read_keys,
+    split_of,
+    text_lines,
+)
+from ziggurat.datasets.formats.yolo.layout import (
+    looks_like_yolo,
+    lost_entries,
+    overlapping,
+    walk_folder,
+    yolo_folders,
+)
+from ziggurat.datasets.formats.yolo.lines import parse_line
+from ziggurat.datasets.formats.yolo.names import read_description
+from ziggurat.datasets.image_size import picture_size
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
+from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.errors import DataError, StateError
+from ziggurat.records.objects import ImageObject, objects_to_json
+from ziggurat.records.schema import Schema
+
+__all__ = ["YoloImporter"]
+
+_MOST_CLASSES: Final = 100_000
+_OTHER_TEXTS: Final = frozenset(
+    ("classes", "names", "labels", "train", "val", "valid", "test", "readme", "license", "licence", "readme.dataset",
+     "readme.roboflow", "obj")
+)  # fmt: skip
+
+
+class YoloImporter(Importer):
+    """YOLO: ``images/train``, ``labels/train``, ``data.yaml``; also one folder with ``classes.txt``."""
+
+    name = "yolo"
+    title = "YOLO (text)"
+    kinds = ("detection",)
+    options = (
+        ImporterOption(
+            name="labels", type=str, default="labels", help="Name of the folders with labels, such as `labels-seg`."
+        ),
+        ImporterOption(name="images", type=str, default="", help="Folder of the pictures. Left out: looked for."),
+        ImporterOption(
+            name="classes",
+            type=list,
+            default=[],
+            help="Names of classes, in order. Left out: those of the YAML file or classes.txt.",
+        ),
+        ZERO_SIZE_OPTION,
+    )
+
+    def guess(self, source: Path) -> Guess | None:
+        if not source.is_dir():
+            return None
+        for labels in _label_names(source):
+            description = read_description(source, labels)
+            folders = yolo_folders(source, description, labels)
+            found = next((each for each in folders if looks_like_yolo(source, each)), None)
+            if found is not None:
+                usual = labels == "labels"
+                named = 0.95 if description.splits else 0.9 if description.names else 0.7
+                reason = f"Label files with relative boxes in {found.labels or found.pictures or 'the folder'}"
+                reason += f", and names of classes in {description.file}." if description.file else "."
+                options = {} if usual else {"labels": labels}
+                confidence = named if usual else 0.6
+                return Guess(format=self.name, confidence=confidence, reason=reason, kind="detection", options=options)
+        return None
+
+    def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
+        return _YoloScan(source, options)
+
+
+class _YoloScan(Scan):
+    def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
+        self._root = source
+        self._labels = options["labels"]
+        self._description = read_description(source, self._labels)
+        self._names = list(options["classes"]) or list(self._description.names)
+        self._folders = yolo_folders(source, self._description, self._labels, options["images"])
+        if not self._folders:
+            raise DataError(
+                "A YOLO data set has pictures and text files of the same names, side by side or in `images` and "
+                f"`{self._labels}`.",
+                received=f"`{source}`, down to two folders deep",
+                advice="Name the folders with the options `images` and `labels`.",
+            )
+        self._rule = BoxRule(options["zero_size_boxes"])
+        self._largest = -1
+        self._ended = False
+
+    @property
+    def schema(self) -> Schema:
+        if not self._ended:
+            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+        names = self._names or [f"class {number}" for number in range(self._largest + 1)]
+        return Schema(kind="detection", class_names=tuple(names))
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        keys = read_keys(self._root)
+        seen: set[str] | None = set() if overlapping(self._folders) else None
+        for entry in lost_entries(self._root, self._description):
+            name = self._description.file
+            yield Problem(key=name, kind="no-picture", reason=f"It names `{entry}`, which the source does not have.")
+        for folder in self._folders:
+            for pair in walk_folder(self._root, folder, self._labels):
+                if pair.picture is None or pair.size_bytes is None:
+                    if pair.picture or not _is_other_text(pair.stem):
+                        yield _no_picture(pair)
+                    continue
+                if seen is not None and pair.picture in seen:
+                    reason = "It belongs to two splits or is listed twice; the first counts."
+                    yield Problem(key=pair.picture, kind="duplicate-key", reason=reason, left_out=True)
+                    continue
+                if seen is not None:
+                    seen.add(pair.picture)
+                split = folder.split or split_of(pair.stem.partition("/")[0])
+                yield from self._sample(pair, keys.get(pair.picture, pair.picture), split)
+        self._ended = True
+
+    def _sample(self, pair: Pair, key: str, split: str) -> Iterator[Sample | Problem]:
+        assert pair.picture is not None
+        label: list[ImageObject] = []
+        try:
+            lines = text_lines(self._root / pair.label) if pair.label else []
+            size = picture_size(self._root / pair.picture)
+        except (DataError, ValueError) as error:
+            yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
+            return
+        if pair.label is None:
+            yield Problem(key=key, kind="no-label", reason="It has no label file.")
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            found, problem = self._object(key, line, f"{pair.label}, line {number}", size)
+            if problem:
+                yield problem
+            if found:
+                label.append(found)
+        yield Sample(
+            key=key, parts=(pair.picture,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
+        )
+
+    def _object(
+        self, key: str, line: str, where: str, size: tuple[int, int]
+    ) -> tuple[ImageObject | None, Problem | None]:
+        try:
+            found = parse_line(line, *size)
+        except ValueError as error:
+            return None, Problem(key=key, kind="bad-line", reason=f"{where}: {error}.")
+        number = found.class_number
+        if not 0 <= number < (len(self._names) or _MOST_CLASSES):
+            named = f"{len(self._names)} classes have names" if self._names else "classes are numbered from 0"
+            return None, Problem(key=key, kind="unknown-class", reason=f"{where}: class {number}, and {named}.")
+        stays, problem = self._rule.check(key, found.box, where, size)
+        if not stays:
+            return None, problem
+        self._largest = max(self._largest, number)
+        return found, problem
+
+
+def _label_names(source: Path) -> list[str]:
+    """Return names of folders that may hold labels, in the source or in its folders of splits; the usual one first."""
+    places = [source, *(source / path for path in folders_below(source, 1) if path and split_of(path))]
+    found = {path.name for place in places for path in place.iterdir() if path.is_dir()}
+    others = sorted(name for name in found if name.lower().startswith("label") or name.lower() in ANNOTATION_FOLDERS)
+    return list(dict.fromkeys(["labels", *others]))
+
+
+def _is_other_text(stem: str) -> bool:
+    """Whether a text file without a picture is one that lies in such folders for other reasons."""
+    return stem.rpartition("/")[2].lower() in _OTHER_TEXTS
+
+
+def _no_picture(pair: Pair) -> Problem:
+    reason = "It has no picture of the same name." if pair.label else "There is no such picture."
+    return Problem(key=pair.label or pair.picture or pair.stem, kind="no-picture", reason=reason, left_out=True)

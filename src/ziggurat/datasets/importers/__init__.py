@@ -1,1 +1,0 @@
-"""Importers of datasets from third-party formats; one module per format."""

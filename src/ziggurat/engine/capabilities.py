@@ -1,0 +1,279 @@
+"""Optional backend capabilities: protocols for trained networks, exports, graphs and debugging.
+
+Each is optional. A backend without any of them can still evaluate and predict, through its program. Two of them,
+``HasGraph`` and ``SupportsSummaries``, are for programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ziggurat.engine.backend import ProgramRequest
+
+__all__ = [
+    "DescribedGraph",
+    "ExportOrder",
+    "ExportResult",
+    "ForeignNetwork",
+    "HasGraph",
+    "SupportsDebug",
+    "SupportsDescribe",
+    "SupportsExport",
+    "SupportsForeign",
+    "SupportsGraph",
+    "SupportsInference",
+    "SupportsSummaries",
+    "TensorDescription",
+    "TrainedNetwork",
+]
+
+
+@runtime_checkable
+class HasGraph(Protocol):
+    """A program that can show its graph: what a TensorBoard monitor writes once a job."""
+
+    def graph_bytes(self) -> bytes:
+        """Return the graph as a serialized ``GraphDef`` (tensorflow/core/framework/graph.proto); empty for none."""
+        ...
+
+
+@runtime_checkable
+class SupportsSummaries(Protocol):
+    """A program that makes pictures, histograms and the like of a batch, as the network's author asked for them."""
+
+    def summarise(self, batch: Any) -> bytes:
+        """Return a serialized ``Summary`` (tensorflow/core/framework/summary.proto) of one batch; empty for none.
+
+        Nothing is trained, and nothing changes that decides the steps to come.
+
+        Args:
+            batch: as ``Program.step`` takes it.
+        """
+        ...
+
+
+class TrainedNetwork(Protocol):
+    """A network with the weights of a checkpoint, without an optimizer."""
+
+    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
+        """Return the values of one labelled batch.
+
+        Args:
+            x: (N, H, W, C) float32, preprocessed.
+            y: (N) int64 class numbers.
+
+        Returns:
+            Single numbers, which are means over the batch: ``cost`` and what the user summarises. Arrays with one row a
+            sample: what ``predict`` returns.
+        """
+        ...
+
+    def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Return ``output`` (and ``output_1``, …), and ``probabilities: (N, classes)`` of a classifier."""
+        ...
+
+    def close(self) -> None:
+        """Free memory; closing twice does nothing."""
+        ...
+
+
+@runtime_checkable
+class SupportsInference(Protocol):
+    """Opens trained networks without building what trains them."""
+
+    def open_trained(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray]) -> TrainedNetwork:
+        """Return the network of a request with the arrays of a checkpoint.
+
+        A ``pretrained`` that is not None says that the job started from a pretrained model; it holds nothing.
+
+        Raises:
+            CheckpointError: where the arrays are of another network.
+            NetworkCodeError: where the user's network fails.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOrder:
+    """What an export is asked for.
+
+    Args:
+        format: its name.
+        folder: where the files go; it exists and is empty.
+        preprocess: from fitted pictures (N, height, width, C) uint8 to what the network gets.
+        inside: whether the model takes fitted pictures and preprocesses them itself.
+        preprocessing: what ``preprocess`` does: a ``ziggurat.dataflow.preprocessing.Preprocessing``.
+        pictures: (N, height, width, C) uint8, fitted real samples that prove the export.
+        labels: (N) their class numbers.
+    """
+
+    format: str
+    folder: Path
+    preprocess: Callable[[np.ndarray], np.ndarray]
+    inside: bool
+    preprocessing: Any
+    pictures: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportResult:
+    """What an export gave.
+
+    Args:
+        title: name of the format for people.
+        file: name of the file or folder to load, in the order's folder.
+        parity: fields of the parity report, as JSON values.
+        outputs: output → shape, None for what is open.
+        parameters: numbers in all variables of the model.
+        script: file that predicts with the model and needs no Ziggurat.
+        packages: what that file needs beside NumPy.
+        framework: framework and version that wrote it.
+    """
+
+    title: str
+    file: str
+    parity: Mapping[str, Any]
+    outputs: Mapping[str, Sequence[int | None] | None]
+    parameters: int
+    script: Path
+    packages: Sequence[str]
+    framework: str
+
+
+@runtime_checkable
+class SupportsExport(Protocol):
+    """Writes trained networks in formats of other programs."""
+
+    def export_formats(self) -> Sequence[str]:
+        """Return the names of the formats."""
+        ...
+
+    def export(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray], order: ExportOrder) -> ExportResult:
+        """Write a model and compare it with the network.
+
+        Raises:
+            UnknownNameError: where the format is not known.
+            MissingDependencyError: where its package is not installed.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsDescribe(Protocol):
+    """Describes networks before they are trained."""
+
+    def describe(self, request: ProgramRequest) -> Mapping[str, Any]:
+        """Return, as plain values, what there is to know of a network.
+
+        Returns:
+            ``layers`` (name, shape, parameters, operations), ``operations`` (name, kind, shape, inputs), ``variables``
+            (name, shape, count, trainable), ``parameters``, ``multiply_adds`` of one sample, ``outputs`` (shapes) and
+            ``scalars``.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedGraph:
+    """A description, and the graph that TensorBoard shows.
+
+    Args:
+        description: what ``SupportsDescribe.describe`` returns.
+        graph: the graph of the training as a serialized ``GraphDef``; empty where there is none to show.
+        problem: why there is none, as full sentences.
+    """
+
+    description: Mapping[str, Any]
+    graph: bytes = b""
+    problem: str = ""
+
+
+@runtime_checkable
+class SupportsGraph(Protocol):
+    """Describes networks, and gives TensorBoard their graph: both of one build, which takes seconds."""
+
+    def describe_with_graph(self, request: ProgramRequest) -> DescribedGraph:
+        """Return what there is to know of a network, with the graph of its training."""
+        ...
+
+
+@runtime_checkable
+class SupportsDebug(Protocol):
+    """Runs networks eagerly. It is asked before anything else in its process, for some frameworks start only once."""
+
+    def debug(self, request: ProgramRequest, batch: Sequence[np.ndarray]) -> Mapping[str, Any]:
+        """Run a network once on one batch, in training mode.
+
+        Returns:
+            ``layers`` (layer, scope, shape, mean, deviation, and the line of the file that called it, None where
+            it is unknown), ``variables`` (name → shape), ``output_shapes``, ``loss``, and ``notes`` (sentences on what
+            was left out).
+
+        Raises:
+            NetworkCodeError: where the user's code fails; names file and line.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class TensorDescription:
+    """A tensor of a foreign model that can be chosen as input or output.
+
+    Args:
+        name: of its operation.
+        kind: type of the operation.
+        dtype: type of its numbers.
+        shape: its shape with None for what is open; None where even the rank is.
+        readers: operations that read it; what nothing reads is a likely output.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int | None, ...] | None
+    readers: int = 0
+
+
+class ForeignNetwork(Protocol):
+    """Somebody else's model, run by the names of its operations."""
+
+    kind: str
+    """Form that it was found in."""
+
+    signatures: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]]
+    """Name → (inputs, outputs), each key → operation name."""
+
+    def inputs(self) -> Sequence[TensorDescription]:
+        """Return what can be fed."""
+        ...
+
+    def outputs(self) -> Sequence[TensorDescription]:
+        """Return what can be asked for, likely outputs first."""
+        ...
+
+    def predict(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
+        """Run the model: input → array in, output → array out."""
+        ...
+
+    def close(self) -> None:
+        """Free memory."""
+        ...
+
+
+@runtime_checkable
+class SupportsForeign(Protocol):
+    """Opens models that somebody else trained."""
+
+    def open_foreign(self, path: Path) -> ForeignNetwork:
+        """Return a model that predicts.
+
+        Raises:
+            DataError: where the file is none, or damaged.
+        """
+        ...

@@ -1,0 +1,174 @@
+"""Dispatcher for the plan: starts workers, fails jobs that can never start, and records why the others wait."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from ziggurat.entities import ACTIVE_STATES, Job, Resources, read_heartbeat
+from ziggurat.errors import ZigguratError
+from ziggurat.jobs.executor import Executor
+from ziggurat.jobs.plan import Fail, Start, Waiting, plan
+from ziggurat.jobs.ports import JobStore
+from ziggurat.jobs.state_machine import JobTransitions
+from ziggurat.jobs.worker_monitor import WorkerMonitor
+from ziggurat.layout import JobFolder
+
+__all__ = ["Dispatcher"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+_PLAN_HOLDS_S: Final = 10.0
+"""So long a plan holds while no job moves: planning reads the whole queue, and only times of day would differ."""
+
+_NEW_ATTEMPT: Final = {
+    "ended": None,
+    "reason": "",
+    "exit_code": None,
+    "error": None,
+    "health": "",
+    "paused": False,
+    "remaining_s": None,
+}
+
+
+class Dispatcher:
+    """Plans and starts.
+
+    Args:
+        store: where the jobs are.
+        executor: starts workers.
+        changes: changes states.
+        attendance: attends to what was started.
+        environment: variables of a job's worker, besides those of the executor.
+        host: name of this machine.
+        lock: held by whoever changes what a job shall do.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        executor: Executor,
+        changes: JobTransitions,
+        attendance: WorkerMonitor,
+        *,
+        environment: Callable[[Job], Mapping[str, str]],
+        host: str,
+        lock: threading.RLock,
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._changes = changes
+        self._attendance = attendance
+        self._environment = environment
+        self._host = host
+        self._lock = lock
+        self.waiting: Mapping[str, Waiting] = {}
+        self._asked = threading.Event()
+        self._planned_for: object = None
+        self._planned_at = 0.0
+
+    def look_again(self) -> None:
+        """Plan anew at the next call of ``carry_out``, whatever has changed. Any thread may call it."""
+        self._asked.set()
+
+    def carry_out(self, resources: Resources, now: float) -> None:
+        """Plan once and do it; the last plan holds for some seconds where nothing has changed that it depends on.
+
+        Args:
+            resources: what the machine has.
+            now: seconds since 1970.
+        """
+        # Before the jobs are read: what changes meanwhile is another plan's.
+        basis = (self._changes.moves, _for_plans(resources))
+        is_asked = self._asked.is_set()
+        self._asked.clear()
+        if not is_asked and basis == self._planned_for and 0 <= now - self._planned_at < _PLAN_HOLDS_S:
+            return
+        self._planned_for, self._planned_at = None, now
+        if self._plan_and_do(resources, now):
+            self._planned_for = basis
+
+    def _plan_and_do(self, resources: Resources, now: float) -> bool:
+        """Return whether nothing was to be done but to wait, and all of that succeeded."""
+        queued = {job.id: job for job in self._store.jobs.in_states(("queued",))}
+        if not queued:
+            self.waiting = {}
+            return True
+        running = self._store.jobs.in_states(ACTIVE_STATES)
+        made = plan([*queued.values(), *self._dependencies(queued, running)], running, resources, now)
+        self.waiting = made.waiting
+        for action in made.actions:
+            self._guarded(queued[action.job_id], action, now)
+        noted = [self._guarded(queued[job_id], waiting, now) for job_id, waiting in made.waiting.items()]
+        return not made.actions and all(noted)
+
+    def _guarded(self, job: Job, action: Start | Fail | Waiting, now: float) -> bool:
+        """Do one thing, and return whether that succeeded; where not, such as on a full disk, the others are done."""
+        try:
+            if isinstance(action, Start):
+                self._start(job, action.devices, now)
+            elif isinstance(action, Fail):
+                self._changes.apply(job, "end_failed", reason=action.reason, ended=now)
+            else:
+                self._changes.note(job, {"reason": action.reason}, "waiting")
+            self._attendance.problems.pop(job.id, None)
+            return True
+        except (ZigguratError, OSError) as error:
+            if self._store.jobs.find(job.id) is not None:  # else somebody deleted it meanwhile
+                self._attendance.problems[job.id] = str(error)
+            return False
+
+    def _dependencies(self, queued: Mapping[str, Job], running: list[Job]) -> list[Job]:
+        known = {*queued, *(job.id for job in running)}
+        wanted = {job_id for job in queued.values() for job_id in job.depends_on} - known
+        return self._store.jobs.some(sorted(wanted))
+
+    def _start(self, job: Job, devices: tuple[int, ...], now: float) -> None:
+        folder = JobFolder(Path(job.folder))
+        with self._lock:
+            if not folder.spec.is_file():
+                self._changes.apply(job, "end_failed", reason=f"its folder {folder.path} has no spec.json", ended=now)
+                return
+            if self._is_taken(job, folder, now):
+                return
+            # Before the state changes: a request that comes after it is one for this attempt.
+            folder.stop_request.unlink(missing_ok=True)
+            begin_offset = folder.events.stat().st_size if folder.events.exists() else 0
+            fields = {**_NEW_ATTEMPT, "devices": devices, "started": now, "pid": None, "host": self._host}
+            if not self._changes.apply(job, "start", **fields):
+                return  # somebody stopped or deleted it in between
+            self._spawn(job, folder, devices, begin_offset, now)
+
+    def _spawn(self, job: Job, folder: JobFolder, devices: tuple[int, ...], begin_offset: int, now: float) -> None:
+        try:
+            handle = self._executor.start(folder.path, devices, self._environment(job))
+        except (ZigguratError, OSError, TimeoutError) as error:
+            started = self._store.jobs.get(job.id)
+            self._changes.apply(started, "end_failed", reason=str(error), ended=now)
+            return
+        self._attendance.take_on(job, handle, begin_offset)
+        self._store.jobs.note(job.id, pid=handle.pid, host=handle.host)
+        _LOG.info("job %s started as process %s on devices %s", job.id, handle.pid, list(devices))
+
+    def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
+        """Return whether somebody started a worker in the folder by the shell; it is attended to from now on."""
+        heartbeat = read_heartbeat(folder.heartbeat)
+        handle = self._executor.adopt(folder.path, heartbeat) if heartbeat is not None else None
+        if handle is None:
+            return False
+        fields = {**_NEW_ATTEMPT, "started": now, "pid": handle.pid, "host": handle.host}
+        if self._changes.apply(job, "adopt", **fields):
+            self._attendance.take_on(job, handle)
+        return True
+
+
+def _for_plans(resources: Resources) -> Resources:
+    """Return what a plan depends on: not how busy accelerators are, nor how much more than enough the disk has."""
+    is_full = resources.disk_free_bytes < resources.disk_reserve_bytes
+    devices = tuple(replace(device, load=None) for device in resources.devices)
+    return replace(resources, devices=devices, disk_free_bytes=0 if is_full else resources.disk_reserve_bytes)

@@ -1,0 +1,1 @@
+"""Network access: guarded addresses."""

@@ -1,0 +1,144 @@
+"""Authentication of every request: the same code for pages, API and event stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+
+from ziggurat.entities import Identity
+from ziggurat.server.cookies import session_secret
+from ziggurat.server.hosts import SAFE_METHODS, host_of, is_cross_site, is_foreign_embedding
+from ziggurat.server.http_errors import ForbiddenError, HTTPError, NotLoggedInError
+from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts
+from ziggurat.workspace.binding import is_loopback
+
+__all__ = ["Authenticator", "address_of"]
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+
+
+class Authenticator:
+    """Tells who is asking, and lets them in or not.
+
+    Args:
+        people: of the studio.
+        public_bind: whether the studio listens beyond this machine; nobody is let in without an account then.
+    """
+
+    def __init__(self, people: Accounts, *, public_bind: bool) -> None:
+        self._people = people
+        self._public_bind = public_bind
+
+    async def identity(self, connection: HTTPConnection) -> Identity:
+        """Return who is asking, as things are now: a session that has ended is nobody's.
+
+        Raises:
+            HTTPError: 401 where a bearer token is not good; a cookie does not help then.
+        """
+        return await run_in_threadpool(self._identity, connection)
+
+    async def admit(self, connection: HTTPConnection, role: str, scope: str) -> Identity:
+        """Return who is asking, where they may have what needs this role and scope.
+
+        Args:
+            connection: of the request.
+            role: at least needed; empty where anybody is let in.
+            scope: at least needed, where there is a role.
+
+        Raises:
+            HTTPError: 401 where they must log in; 403 where they may not, or another site made their browser ask.
+        """
+        identity = await self.identity(connection)
+        _check_site(connection, identity)
+        if not role:
+            return identity
+        if identity.by == "nobody":
+            raise _log_in()
+        if not identity.may(role, scope):
+            raise _forbidden(identity, role, scope)
+        return identity
+
+    def _identity(self, connection: HTTPConnection) -> Identity:
+        bearer = _bearer(connection.headers)
+        if bearer is not None:
+            found = self._people.identity_of_token(bearer)
+            if found is None:
+                raise _bad_token()
+            return found
+        secret = session_secret(connection)
+        found = None if secret is None else self._people.identity_of_session(secret)
+        if found is not None:
+            return found
+        return LOCAL if self._is_local(connection) and not self._people.has_accounts() else NOBODY
+
+    def _is_local(self, connection: HTTPConnection) -> bool:
+        """Return whether somebody at this machine asks.
+
+        The address alone does not tell it: the browser of somebody at this machine may show a page whose name leads
+        here (DNS rebinding), so the name that was asked for must be loopback's own; and a proxy passes on what
+        strangers ask.
+        """
+        client, host = connection.client, host_of(connection.headers)
+        if self._public_bind or client is None or host is None:
+            return False
+        if any(name in connection.headers for name in _FORWARDED):
+            return False
+        return is_loopback(client.host) and is_loopback(host)
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Return the address that a request comes from, for limits and the record; empty where it is not known."""
+    return connection.client.host if connection.client is not None else ""
+
+
+def _bearer(headers: Headers) -> str | None:
+    kind, _, secret = headers.get("authorization", "").partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else None
+
+
+def _check_site(connection: HTTPConnection, identity: Identity) -> None:
+    if identity.by == "token":
+        return  # no browser adds a token by itself
+    is_safe = connection.scope.get("method", "GET") in SAFE_METHODS
+    if connection.scope["type"] == "websocket":
+        is_safe = False  # it is opened by GET, and no rule of the browser keeps other sites from it
+    bad = is_cross_site(connection.headers) if not is_safe else is_foreign_embedding(connection.headers)
+    if bad and not (is_safe and identity.by == "nobody"):
+        raise HTTPError(
+            ForbiddenError(
+                "A request must come from the studio's own pages, or from a program with a token.",
+                received=repr(_site(connection.headers)[:200]),
+                advice="Open the studio itself and do it there.",
+            )
+        )
+
+
+def _site(headers: Headers) -> str:
+    return headers.get("origin") or headers.get("sec-fetch-site") or "another site"
+
+
+def _log_in() -> HTTPError:
+    error = NotLoggedInError(
+        "One must log in for this.",
+        advice="Log in at POST /api/v1/login, or send a token as `Authorization: Bearer zig_…`.",
+    )
+    return HTTPError(error)
+
+
+def _bad_token() -> HTTPError:
+    error = NotLoggedInError("A token must be known, not revoked and not over.", advice="Make a new one.")
+    return HTTPError(error, headers={"WWW-Authenticate": 'Bearer realm="ziggurat", error="invalid_token"'})
+
+
+def _forbidden(identity: Identity, role: str, scope: str) -> HTTPError:
+    details: dict[str, Any] = {"role": identity.role, "scope": identity.scope, "needed": {"role": role, "scope": scope}}
+    error = ForbiddenError(
+        f"This needs the role `{role}` and the scope `{scope}`.",
+        received=f"the role `{identity.role}` and the scope `{identity.scope}`",
+        advice="Ask an admin, or use a token of that scope.",
+        details=details,
+    )
+    return HTTPError(error)

@@ -1,0 +1,45 @@
+"""Dependencies of every route: the studio, and a user with the required permissions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from ziggurat.entities import Identity
+from ziggurat.server.permissions import require
+from ziggurat.workspace.accounts import Accounts
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["AdminUser", "ImageViewerUser", "StudioDep", "TrainerUser", "UploadUser", "ViewerUser", "accounts_of"]
+
+_PICTURES_BYTES: Final = 1 << 30
+_UPLOAD_BYTES: Final = 256 << 30
+
+
+def accounts_of(request: Request) -> Accounts:
+    """Return the accounts of the studio that serves a request."""
+    return request.app.state.studio.people
+
+
+def _studio(request: Request) -> Studio:
+    return request.app.state.studio
+
+
+StudioDep = Annotated[Studio, Depends(_studio)]
+"""The studio that the application holds."""
+
+ViewerUser = Annotated[Identity, require("viewer", "read")]
+"""Somebody who may look."""
+
+TrainerUser = Annotated[Identity, require("trainer", "write")]
+"""Somebody who may make and change."""
+
+AdminUser = Annotated[Identity, require("admin", "admin")]
+"""Somebody who may do everything."""
+
+ImageViewerUser = Annotated[Identity, require("viewer", "read", limit_bytes=_PICTURES_BYTES)]
+"""Somebody who may look, and sends pictures."""
+
+UploadUser = Annotated[Identity, require("trainer", "write", limit_bytes=_UPLOAD_BYTES)]
+"""Somebody who may make and change, and sends files."""

@@ -1,0 +1,190 @@
+"""Error responses: one JSON shape for programs, and a redirect to the login for people in a browser."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.server.http_errors import (
+    ConflictError,
+    HTTPError,
+    NotFoundError,
+    NotLoggedInError,
+    ValidationError,
+    status_of,
+)
+from ziggurat.server.prefix import local_path
+
+__all__ = ["ErrorBoundary", "add_error_handlers", "error_response", "kind_of_client"]
+
+_log = logging.getLogger(__name__)
+_SHOWN_FIELDS = 50
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Make an app answer every error in the one shape.
+
+    ``app.state.error_page`` may hold a function ``(request, status, shape) -> Response``, which people in a browser get
+    instead of JSON, as a page or as the part that htmx asked for.
+    """
+    app.add_exception_handler(ZigguratError, _tree_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+def error_response(
+    request: Request, error: ZigguratError, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error as the one who asked wants it.
+
+    Args:
+        request: that it answers.
+        error: what is said.
+        status: of HTTP; that of the error's family where left out.
+        headers: further ones.
+    """
+    status, kind, headers = status or status_of(error), kind_of_client(request), dict(headers or {})
+    if status == 401:
+        headers.setdefault("WWW-Authenticate", 'Bearer realm="ziggurat"')
+    if status in (429, 503) and "retry_after_s" in error.details:
+        headers["Retry-After"] = str(error.details["retry_after_s"])
+    if isinstance(error, NotLoggedInError) and kind != "api":
+        return _to_login(request, kind)
+    page = getattr(request.app.state, "error_page", None)
+    if kind != "api" and page is not None:
+        response = page(request, status, error.as_dict())
+        response.headers.update(headers)
+        return response
+    return JSONResponse(error.as_dict(), status, headers)
+
+
+def kind_of_client(request: Request) -> str:
+    """Return ``api`` for programs, ``htmx`` for parts of pages, ``page`` for what a person sees."""
+    path = local_path(request.scope)
+    if (path.startswith("/api/") and path != "/api/v1/docs") or path.endswith(".json"):
+        return "api"
+    if request.headers.get("hx-request") == "true":
+        return "htmx"
+    return "page" if "text/html" in request.headers.get("accept", "") else "api"
+
+
+class ErrorBoundary:
+    """Answers what nobody foresaw: an id for the client, the trace for the log.
+
+    Args:
+        app: inside of it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            await send(message)
+            has_begun = True
+
+        try:
+            await self._app(scope, receive, noting)
+        except Exception:
+            name = secrets.token_hex(6)
+            _log.exception("Request %s failed: %s %r", name, scope["method"], scope["path"])
+            if has_begun:
+                raise  # the client must see a broken answer, not half of one that looks whole
+            await _unforeseen(name)(scope, receive, send)
+
+
+def _unforeseen(name: str) -> Response:
+    error = ZigguratError(
+        "The studio failed at this request.",
+        advice=f"Look for {name} in the log of the server.",
+        details={"id": name},
+    )
+    return JSONResponse({**error.as_dict(), "error": "internal"}, 500)
+
+
+async def _tree_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ZigguratError)
+    if status_of(error) == 500:
+        _log.error("%s %r: %s", request.method, request.url.path, error, exc_info=error)
+    return error_response(request, error)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    fields = [_field(each) for each in error.errors()[:_SHOWN_FIELDS]]
+    first = fields[0] if fields else {"field": "body", "message": "not valid"}
+    return error_response(
+        request,
+        ValidationError(
+            "What is sent must fit the route.",
+            received=f"{first['field']}: {first['message']}",
+            advice="Each field and what is wrong with it is in `details.fields`.",
+            details={"fields": fields},
+        ),
+    )
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, HTTPError):
+        return error_response(request, error.error, error.status_code, error.headers)
+    return error_response(request, _as_tree_error(request, error), error.status_code, error.headers)
+
+
+def _as_tree_error(request: Request, error: HTTPException) -> ZigguratError:
+    received = f"{request.method} {json.dumps(local_path(request.scope)[:200])}"
+    if error.status_code == 404:
+        return NotFoundError("There is nothing at this address.", received=received, advice="See /api/v1/docs.")
+    if error.status_code == 405:
+        return ConflictError("The address takes other methods.", received=received, advice="See /api/v1/docs.")
+    return UsageError("The request must be one that the server can read.", received=str(error.detail))
+
+
+def _field(problem: Mapping[str, Any]) -> dict[str, str]:
+    # Only where and what is wrong: the value itself may be a password.
+    where: Sequence[Any] = problem.get("loc", ())
+    if problem["type"] == "json_invalid":
+        return {"field": "body", "message": f"not valid JSON: {problem['ctx']['error']}"[:300], "type": problem["type"]}
+    path = ".".join(str(part) for part in where)
+    return {"field": path[:200], "message": problem["msg"][:300], "type": problem["type"]}
+
+
+def _to_login(request: Request, kind: str) -> Response:
+    if kind == "page":
+        target = _login_address(request, _here(request))
+        return RedirectResponse(target, 303)
+    shown = urlsplit(request.headers.get("hx-current-url", ""))
+    target = _login_address(request, shown.path + (f"?{shown.query}" if shown.query else ""))
+    error = NotLoggedInError("One must log in for this.")
+    return JSONResponse(error.as_dict(), 401, {"HX-Redirect": target})
+
+
+def _here(request: Request) -> str:
+    if request.method != "GET":
+        return ""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _login_address(request: Request, back: str) -> str:
+    login = quote(request.scope.get("root_path", "")) + "/login"
+    is_own = back.startswith("/") and not back.startswith(("//", "/\\"))
+    return f"{login}?next={quote(back, safe='')}" if is_own else login

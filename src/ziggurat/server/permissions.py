@@ -1,0 +1,178 @@
+"""Permissions that every route must declare: the role and the body size, checked before the body is read."""
+
+# No `from __future__ import annotations` here: FastAPI must find the types of a callable object.
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from ziggurat.entities import ROLES, SCOPES, Identity
+from ziggurat.errors import PluginError, UnknownNameError
+from ziggurat.server.bodies import JSON_LIMIT_BYTES, GuardedRequest, check_announced
+
+__all__ = [
+    "GuardedRoute",
+    "OpenFiles",
+    "Requirement",
+    "anyone",
+    "check_routers",
+    "identity_of",
+    "new_router",
+    "require",
+    "requirements",
+]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a route needs of who is asking. As a dependency of FastAPI it gives their identity.
+
+    Args:
+        role: at least; empty where anybody is let in.
+        scope: at least; empty where anybody is let in.
+        limit_bytes: of the body.
+    """
+
+    role: str
+    scope: str
+    limit_bytes: int
+
+    async def __call__(self, connection: HTTPConnection) -> Identity:
+        """Return who is asking.
+
+        Raises:
+            HTTPError: 401 or 403 where they are not let in.
+        """
+        state = connection.scope.setdefault("state", {})
+        key = f"ziggurat.admitted.{self.role}.{self.scope}"
+        if key not in state:  # the route asked before it read the body; it need not be asked again
+            state[key] = await connection.app.state.gate.admit(connection, self.role, self.scope)
+            state["identity"] = state[key]
+        return state[key]
+
+
+def require(role: str, scope: str, *, limit_bytes: int = JSON_LIMIT_BYTES) -> Any:
+    """Return what a route declares, in its ``dependencies`` or as the annotation of an argument.
+
+    ``identity: Annotated[Identity, needs("trainer", "write")]``
+
+    Args:
+        role: a name in ``ROLES``.
+        scope: a name in ``SCOPES``.
+        limit_bytes: how much may be sent; 10 MB where left out. An upload names its own, and reads it as a stream.
+
+    Raises:
+        UnknownNameError: where role or scope are none.
+    """
+    if role not in ROLES:
+        raise UnknownNameError("role", role, ROLES)
+    if scope not in SCOPES:
+        raise UnknownNameError("scope", scope, SCOPES)
+    return Depends(Requirement(role, scope, limit_bytes))
+
+
+def anyone(*, limit_bytes: int = 65536) -> Any:
+    """Return what a route declares that everybody may use who was not logged in yet, such as the login itself."""
+    return Depends(Requirement("", "", limit_bytes))
+
+
+def identity_of(connection: HTTPConnection) -> Identity:
+    """Return who is asking, in a route or in what it calls."""
+    return connection.scope["state"]["identity"]
+
+
+class GuardedRoute(APIRoute):
+    """A route that asks who is there before it reads what they send.
+
+    FastAPI by itself reads and parses a body first, and would store the upload of a stranger on the disk.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handle, found = super().get_route_handler(), _requirements(self.dependant)
+
+        async def guarded(request: Request) -> Response:
+            for requirement in found:
+                await requirement(request)
+                check_announced(request.headers, requirement.limit_bytes)
+            limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
+            return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))
+
+        return guarded
+
+
+class OpenFiles(StaticFiles):
+    """Files that everybody may read, such as style sheets: the only thing that may be mounted."""
+
+
+def new_router(*, prefix: str = "", tags: Sequence[str] = ()) -> APIRouter:
+    """Return a router whose routes are guarded; ``create_app`` takes no others.
+
+    Args:
+        prefix: that the paths of its routes begin with, such as ``/api/v1``.
+        tags: under which the documentation shows them.
+    """
+    named: list[str | Enum] = list(tags)
+    return APIRouter(prefix=prefix, tags=named, route_class=GuardedRoute)
+
+
+def requirements(routes: Sequence[BaseRoute]) -> Iterator[tuple[GuardedRoute, Requirement]]:
+    """Return every route with what it needs; ``check_routers`` sees to it that there is exactly one.
+
+    Raises:
+        PluginError: where a route says nothing, or cannot be judged: it would be open to everybody.
+    """
+    for route in routes:
+        if isinstance(route, Mount) and isinstance(route.app, OpenFiles):
+            continue
+        inner = _inner_routes(route)
+        if inner is not None:
+            yield from requirements(inner)
+            continue
+        if not isinstance(route, GuardedRoute):
+            raise _open_route(route, "it does not come from `new_router`")
+        found = _requirements(route.dependant)
+        if len(found) != 1:
+            raise _open_route(route, f"it names {len(found)} needs")
+        yield route, found[0]
+
+
+def check_routers(app: FastAPI) -> None:
+    """Raise where a route of the app does not say who may use it.
+
+    Raises:
+        PluginError: it names the route.
+    """
+    for _ in requirements(app.router.routes):
+        pass
+
+
+def _inner_routes(route: BaseRoute) -> Sequence[BaseRoute] | None:
+    """Return the routes of a router that newer FastAPIs keep as one route; None for a route itself."""
+    inner = getattr(route, "original_router", None)
+    return None if inner is None else inner.routes
+
+
+def _requirements(dependant: Dependant) -> list[Requirement]:
+    found: dict[Requirement, None] = {}
+    for dependency in dependant.dependencies:
+        if isinstance(dependency.call, Requirement):
+            found[dependency.call] = None
+    return list(found)
+
+
+def _open_route(route: BaseRoute, reason: str) -> PluginError:
+    return PluginError(
+        "Every route must say once who may use it.",
+        received=f"{getattr(route, 'path', route)}: {reason}",
+        advice='Make its router by `new_router` and declare `needs("viewer", "read")` or `anyone()`.',
+    )

@@ -1,0 +1,1 @@
+"""Helper processes of the studio: inference pool and TensorBoard."""

@@ -1,0 +1,335 @@
+"""Inference process pool: one process per job, checkpoint and device, so that a prediction takes milliseconds."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import psutil
+
+from ziggurat.errors import CheckpointError, JobError, UsageError
+from ziggurat.layout import JobFolder
+from ziggurat.services.inference.errors import ProcessEndedError
+from ziggurat.services.inference.many import ManyOptions, ManyPart, ManyResult, Picture, predict_parts
+from ziggurat.services.inference.process import WarmProcess
+from ziggurat.services.process_pool import Entry, ProcessPool
+
+__all__ = ["INFERENCE_COMMAND", "InferencePool", "WarmStatus"]
+
+INFERENCE_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.inference")
+"""Starts a warm process; the job folder and options are added."""
+
+_MOST_BYTES: Final = 256 << 20
+_LONGER_S: Final = 30.0
+"""A process ends by itself that much later than the pool would end it: only where the pool failed to."""
+
+
+@dataclass(frozen=True)
+class _Key:
+    folder: Path
+    checkpoint: str | None
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmStatus:
+    """One warm process, as the strip of devices shows it.
+
+    Args:
+        folder: the job folder.
+        checkpoint: as it was asked for; None for the best, else the latest.
+        device: index of the accelerator, or ``cpu``; empty for the devices of the training.
+        pid: its process.
+        is_ready: False while it opens the network.
+        users: requests that it has now.
+        answered: requests that it has answered.
+        idle_s: since when nobody asked it; 0 while somebody does.
+        memory_bytes: resident memory of the process; None where nobody can tell.
+    """
+
+    folder: Path
+    checkpoint: str | None
+    device: str
+    pid: int
+    is_ready: bool
+    users: int
+    answered: int
+    idle_s: float
+    memory_bytes: int | None
+
+
+class InferencePool:
+    """Asks trained networks. Any thread may call any method; use it as a context manager.
+
+    The first request for a network starts a process that opens it; the next ones find it warm. A process that died is
+    replaced by the next request. Each request may name a ``timeout_s`` of its own.
+
+    Args:
+        command: starts a warm process.
+        environment: of the processes.
+        logs: folder of their output; a temporary one where it is left out.
+        idle_s: a network that nobody asks for so long is freed.
+        most: networks that are open at a time; for one more, the least recently used is freed.
+        start_timeout_s: longest time until a network is open.
+        timeout_s: longest time for an answer. A process that answers nobody for so long is ended.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        logs: Path | None = None,
+        idle_s: float = 300.0,
+        most: int = 4,
+        start_timeout_s: float = 120.0,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self._command = tuple(command)
+        self._environment = dict(environment)
+        self._temporary = tempfile.TemporaryDirectory(prefix="ziggurat-inference-") if logs is None else None
+        self._logs = logs or Path("." if self._temporary is None else self._temporary.name)
+        self._idle_s = idle_s
+        self._start_timeout_s = start_timeout_s
+        self._timeout_s = timeout_s
+        self._shelf: ProcessPool[_Key, WarmProcess] = ProcessPool(
+            self._start, most=most, idle_s=idle_s, what="warm networks"
+        )
+
+    def predict(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        pictures: Sequence[Picture],
+        top: int = 5,
+        device: str | int | None = None,
+        *,
+        raw: bool = False,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Predict for pictures; each that cannot be read is among the ``failures``, beside the others' predictions.
+
+        Args:
+            folder: the job folder.
+            checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
+            pictures: name and content of image files.
+            top: how many classes are named.
+            device: index of an accelerator, or ``cpu``; None for the devices of the training.
+            raw: whether each prediction has its outputs as ``arrays`` too.
+            timeout_s: longest time for the answer, once the network is open.
+
+        Returns:
+            What the task ``predict`` gives: ``folder``, ``checkpoint``, ``step``, ``epoch``, ``predictions``,
+            ``failures``; ``file`` is the name that was sent.
+
+        Raises:
+            ZigguratError: of the family of what went wrong there.
+            JobError: where the process was killed, or did not answer in time.
+        """
+        fields = {"pictures": _checked(pictures), "top": top, "raw": raw}
+        return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
+
+    def evaluate(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        pictures: Sequence[Picture],
+        labels: Sequence[int],
+        device: str | int | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the figures of labelled pictures: ``samples``, ``scalars``, ``failures``, those of a classifier."""
+        fields = {"pictures": _checked(pictures), "labels": [int(label) for label in labels]}
+        return self._ask(folder, checkpoint, device, "evaluate", fields, timeout_s)
+
+    def activations(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        picture: Picture,
+        device: str | int | None = None,
+        *,
+        weights: bool = True,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Return what a network makes of one picture, layer by layer, and its weights.
+
+        Returns:
+            ``file`` and its prediction; ``input``, ``activations`` and ``weights``: ``name``, ``shape``, ``mean``,
+            ``deviation``, ``minimum``, ``maximum``, ``not_finite``, ``histogram`` (20 ``counts``, 21 ``edges``) and
+            ``png`` (bytes of a small picture, or None); weights also ``parameters``; and ``parameters`` in all.
+        """
+        fields = {"pictures": _checked([picture]), "weights": weights}
+        return self._ask(folder, checkpoint, device, "activations", fields, timeout_s)
+
+    def grad_cam(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        picture: Picture,
+        device: str | int | None = None,
+        *,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Return where in one picture a network finds what speaks for a class (Grad-CAM).
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            picture: name and content of an image file.
+            device: as for ``predict``.
+            timeout_s: as for ``predict``.
+            options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.
+
+        Returns:
+            ``file`` and its prediction; ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows
+            of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small pictures), ``colours``.
+        """
+        fields = {"pictures": _checked([picture]), **options}
+        return self._ask(folder, checkpoint, device, "grad_cam", fields, timeout_s)
+
+    def describe(
+        self, folder: Path, checkpoint: str | None, device: str | int | None = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """Return which network it is: checkpoint, step, epoch, ``class_names``, and the ``picture`` that it takes."""
+        return self._ask(folder, checkpoint, device, "describe", {}, timeout_s)
+
+    def predict_many(
+        self,
+        folder: Path,
+        items: Iterable[Path | Picture],
+        sink: Callable[[ManyPart], None],
+        options: ManyOptions | None = None,
+        *,
+        shall_end: Callable[[], bool] = lambda: False,
+    ) -> ManyResult:
+        """Predict for any number of pictures, part by part; other requests get their turn between the parts.
+
+        Args:
+            folder: the job folder.
+            items: files, or name and content; taken one by one, never held all together.
+            sink: gets each part in order, with how many are done.
+            options: the rest.
+            shall_end: asked before each part; True ends it there.
+        """
+        chosen = options or ManyOptions()
+
+        def predict(pictures: Sequence[Picture]) -> Mapping[str, Any]:
+            return self.predict(folder, chosen.checkpoint, pictures, chosen.top, chosen.device)
+
+        return predict_parts(predict, items, sink, chosen.at_once, shall_end)
+
+    def status(self) -> list[WarmStatus]:
+        """Return the processes that there are, least recently used first."""
+        return [self._status(key, place) for key, place in self._shelf.entries() if place.process is not None]
+
+    def release(self, folder: Path) -> None:
+        """End the processes of a job, as before its folder is deleted or its device is needed."""
+        resolved = folder.resolve()
+        self._shelf.release(lambda key: key.folder == resolved)
+
+    def close(self) -> None:
+        """End all processes with all that they started; closing twice does nothing."""
+        self._shelf.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _ask(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        device: str | int | None,
+        what: str,
+        fields: Mapping[str, Any],
+        timeout_s: float | None,
+    ) -> dict[str, Any]:
+        if not JobFolder(folder).spec.is_file():
+            raise JobError("A job folder must have a spec.json.", received=str(folder), advice="Name another folder.")
+        key = _Key(folder.resolve(), _checkpoint_name(checkpoint), _device_name(device))
+        longest_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            return self._ask_once(key, what, fields, longest_s)
+        except ProcessEndedError as error:
+            if not error.may_retry:
+                raise
+        return self._ask_once(key, what, fields, longest_s)  # it ended before the request came to it
+
+    def _ask_once(self, key: _Key, what: str, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        with self._shelf.use(key, timeout_s) as process:
+            process.wait_until_ready()
+            return dict(process.ask(what, fields, timeout_s))
+
+    def _start(self, key: _Key) -> WarmProcess:
+        chosen = [] if key.checkpoint is None else [f"--checkpoint={key.checkpoint}"]
+        chosen += [f"--device={key.device}"] if key.device else []
+        return WarmProcess(
+            key.folder,
+            [
+                *(*self._command, *chosen, "--idle", str(self._idle_s + _LONGER_S)),
+                *("--end-with", str(os.getpid()), "--", str(key.folder)),
+            ],
+            self._environment,
+            self._logs / f"{key.folder.name}.log",
+            start_timeout_s=self._start_timeout_s,
+        )
+
+    def _status(self, key: _Key, place: Entry[WarmProcess]) -> WarmStatus:
+        process = place.process
+        assert process is not None
+        return WarmStatus(
+            folder=key.folder,
+            checkpoint=key.checkpoint,
+            device=key.device,
+            pid=process.pid,
+            is_ready=process.is_ready,
+            users=place.users,
+            answered=process.answered,
+            idle_s=0.0 if place.users else max(0.0, time.monotonic() - place.used_at),
+            memory_bytes=_memory_bytes(process.pid),
+        )
+
+
+def _checked(pictures: Sequence[Picture]) -> list[list[Any]]:
+    size_bytes = sum(len(content) for _, content in pictures)
+    if size_bytes > _MOST_BYTES:
+        raise UsageError(
+            f"The pictures of a request have at most {_MOST_BYTES >> 20} MiB.",
+            received=f"{size_bytes >> 20} MiB",
+            advice="Send fewer at a time, or predict for many.",
+        )
+    return [[name, bytes(content)] for name, content in pictures]
+
+
+def _checkpoint_name(name: str | None) -> str | None:
+    """Return the name as it came, or None for an empty one; a path out of the folder of checkpoints is none."""
+    if name and (name.startswith("/") or ".." in name.split("/") or not name.isprintable()):
+        raise CheckpointError("The name of a checkpoint is no path.", received=repr(name))
+    return name or None
+
+
+def _device_name(device: str | int | None) -> str:
+    name = "" if device is None else str(device)
+    if name and name != "cpu" and not name.isdecimal():
+        raise UsageError("`device` is `cpu` or the index of an accelerator.", received=name)
+    return name
+
+
+def _memory_bytes(pid: int) -> int | None:
+    try:
+        return psutil.Process(pid).memory_info().rss
+    except psutil.Error:
+        return None

@@ -1,0 +1,197 @@
+"""Process pool: one process per key, started on demand, shared by threads, closed when unused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+from ziggurat.errors import JobError
+
+__all__ = ["Entry", "PooledProcess", "ProcessPool"]
+
+_SWEEP_S: Final = 1.0
+
+
+class PooledProcess(Protocol):
+    """A process that is kept warm."""
+
+    def is_alive(self) -> bool:
+        """Return whether it can still be used; also end what is left of it where it cannot."""
+        ...
+
+    def close(self) -> None:
+        """End it with all that it started; closing twice does nothing."""
+        ...
+
+
+Key = TypeVar("Key", bound=Hashable)
+Process = TypeVar("Process", bound=PooledProcess)
+
+
+@dataclass(eq=False)
+class Entry(Generic[Process]):
+    """A place on the shelf.
+
+    Args:
+        process: None until it is started.
+        users: threads that use it now.
+        used_at: when somebody last did, by the shelf's clock.
+        is_gone: whether it was taken off the shelf.
+    """
+
+    process: Process | None = None
+    users: int = 0
+    used_at: float = 0.0
+    is_gone: bool = False
+
+    def __post_init__(self) -> None:
+        self.starting = threading.Lock()
+
+
+class ProcessPool(Generic[Key, Process]):
+    """Processes by key. Any thread may call any method.
+
+    Args:
+        start: starts the process of a key and returns at once; its user waits until it is ready.
+        most: processes at a time. For one more, that which nobody uses for the longest time is ended; where all are in
+            use, one waits.
+        idle_s: a process that nobody used for so long is ended.
+        what: is kept, in the plural, for errors.
+        clock: seconds, never going back.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Key], Process],
+        *,
+        most: int,
+        idle_s: float,
+        what: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start = start
+        self._most = most
+        self._idle_s = idle_s
+        self._what = what
+        self._clock = clock
+        self._places: OrderedDict[Key, Entry[Process]] = OrderedDict()  # least recently used first
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    @contextmanager
+    def use(self, key: Key, wait_s: float) -> Iterator[Process]:
+        """Yield the process of a key, which is not ended meanwhile to make room.
+
+        Args:
+            key: whose process.
+            wait_s: longest time to wait for room.
+
+        Raises:
+            JobError: where there is no room in that time, or the shelf is closed.
+        """
+        place = self._take(key, wait_s)
+        try:
+            yield self._living(key, place)
+        finally:
+            with self._changed:
+                place.users -= 1
+                place.used_at = self._clock()
+                if place.process is None and not place.users and self._places.get(key) is place:
+                    del self._places[key]
+                self._changed.notify_all()
+
+    def entries(self) -> list[tuple[Key, Entry[Process]]]:
+        """Return the places, least recently used first."""
+        with self._changed:
+            return list(self._places.items())
+
+    def release(self, which: Callable[[Key], bool]) -> None:
+        """End the processes of some keys, also those in use: their users get an error."""
+        self._end(lambda key, _place: which(key))
+
+    def sweep(self) -> None:
+        """End what has been idle for too long, and what is left of processes that died."""
+        there = [place.process for _, place in self.entries()]
+        dead = [process for process in there if process is not None and not process.is_alive()]
+
+        def is_over(_key: Key, place: Entry[Process]) -> bool:
+            # Meanwhile another thread may have used it, or have replaced the dead one.
+            is_idle = self._clock() - place.used_at >= self._idle_s
+            return not place.users and (is_idle or any(place.process is each for each in dead))
+
+        self._end(is_over)
+
+    def close(self) -> None:
+        """End everything; nothing is started any more."""
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+        self.release(lambda _key: True)
+        if self._sweeper is not None:
+            self._sweeper.join()
+
+    def _take(self, key: Key, wait_s: float) -> Entry[Process]:
+        """Return the place of a key with its user counted; make room for a new one."""
+        last = time.monotonic() + wait_s
+        ended: Entry[Process] | None = None
+        with self._changed:
+            while key not in self._places and len(self._places) >= self._most and not self._closed.is_set():
+                unused = next((each for each, place in self._places.items() if not place.users), None)
+                if unused is not None:
+                    ended = self._places.pop(unused)
+                elif not self._changed.wait(last - time.monotonic()):
+                    raise self._no_room()
+            if self._closed.is_set():
+                raise JobError(f"No {self._what} are started any more.", received="a request while all are ended")
+            place = self._places.setdefault(key, Entry())
+            place.users += 1
+            place.used_at = self._clock()
+            self._places.move_to_end(key)
+            self._sweep_from_now_on()
+        if ended is not None and ended.process is not None:
+            ended.process.close()
+        return place
+
+    def _living(self, key: Key, place: Entry[Process]) -> Process:
+        with place.starting:
+            if place.is_gone:  # whoever took it off would not see what is started now
+                raise JobError(f"One of the {self._what} was ended while somebody asked for it.", advice="Ask again.")
+            if place.process is None or not place.process.is_alive():
+                before, place.process = place.process, None
+                if before is not None:
+                    before.close()
+                place.process = self._start(key)
+            return place.process
+
+    def _end(self, which: Callable[[Key, Entry[Process]], bool]) -> None:
+        with self._changed:
+            ended = [self._places.pop(key) for key, place in list(self._places.items()) if which(key, place)]
+            for place in ended:
+                place.is_gone = True
+            self._changed.notify_all()
+        for place in ended:
+            with place.starting:
+                if place.process is not None:
+                    place.process.close()
+
+    def _sweep_from_now_on(self) -> None:
+        def sweep() -> None:
+            while not self._closed.wait(min(_SWEEP_S, max(0.05, self._idle_s / 4))):
+                self.sweep()
+
+        if self._sweeper is None:
+            self._sweeper = threading.Thread(target=sweep, name=f"sweeper of {self._what}", daemon=True)
+            self._sweeper.start()
+
+    def _no_room(self) -> JobError:
+        return JobError(
+            f"At most {self._most} {self._what} are there at a time, and all are busy.",
+            advice="Ask again later.",
+            details={"most": self._most},
+        )

@@ -1,0 +1,119 @@
+"""About pages of this installation: version, machine, frameworks, diagnostics, disk usage, licenses."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any, Literal
+
+from fastapi import Request, Response
+from fastapi.responses import PlainTextResponse
+
+from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
+from ziggurat.server.http_errors import NotFoundError
+from ziggurat.server.permissions import new_router
+from ziggurat.web.pages.about.disk import disk_use
+from ziggurat.web.pages.about.doctor import doctor_look
+from ziggurat.web.pages.about.licences import licence_text, own_licence, page_licences, python_licences
+from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["router"]
+
+router = new_router()
+
+_FRAMEWORK_TEXTS = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
+
+
+@router.get("/about", include_in_schema=False)
+def about(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return the page; what takes seconds to find out is asked for after it."""
+    return _page(request, studio)
+
+
+@router.get("/about/frameworks", include_in_schema=False)
+def frameworks(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return how each framework is, found in processes of their own; the first look takes seconds."""
+    studio.machine.frameworks.find()
+    if is_part(request):
+        return part(request, "about/frameworks.html", frameworks=_frameworks(studio))
+    return _page(request, studio)
+
+
+@router.post("/about/frameworks", include_in_schema=False)
+def look_again(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
+    """Forget how each framework was, and find it out again, after something was installed."""
+    studio.machine.frameworks.forget()
+    return frameworks(request, studio, _who)
+
+
+@router.get("/about/doctor", include_in_schema=False)
+def doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
+    """Return what ``ziggurat doctor`` found so far."""
+    look = doctor_look(request)
+    if is_part(request):
+        return part(request, "about/doctor.html", is_looking=look.is_looking, findings=look.findings)
+    return _page(request, studio)
+
+
+@router.post("/about/doctor", include_in_schema=False)
+def start_doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
+    """Begin to look; it takes longer than a request should, so nobody waits for it here."""
+    doctor_look(request).start()
+    return doctor(request, studio, _who) if is_part(request) else see_other(request, "/about/doctor")
+
+
+@router.get("/about/disk", include_in_schema=False)
+def disk(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return how much of the disk each part of the workspace takes."""
+    parts = disk_use(studio.root)
+    if is_part(request):
+        return part(request, "about/disk.html", parts=parts)
+    return _page(request, studio, parts=parts)
+
+
+@router.get("/about/licences", include_in_schema=False)
+def licences(request: Request, _studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return the licences of everything that Ziggurat is made with."""
+    own, python, pages = own_licence(), python_licences(), page_licences()
+    return page(request, "about/licences.html", own=own, python=python, pages=pages)
+
+
+@router.get("/about/licences/{where}/{name:path}", include_in_schema=False)
+def licence(
+    request: Request, _studio: StudioDep, _who: ViewerUser, where: Literal["python", "pages"], name: str
+) -> Response:
+    """Return the text of a licence."""
+    known = (own_licence(), *python_licences()) if where == "python" else page_licences()
+    found = next((each for each in known if each.name == name), None)
+    if found is None:
+        raise NotFoundError("There is no such package.", received=name[:200], advice="Look at the list.")
+    text = licence_text(found) or "The package brings no text of its licence."
+    if is_part(request):
+        return part(request, "about/licence.html", text=text)
+    return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"})
+
+
+def _page(request: Request, studio: Studio, **found: Any) -> Response:
+    look = doctor_look(request)
+    return page(
+        request,
+        "about/page.html",
+        is_looking=look.is_looking,
+        findings=look.findings,
+        machine=studio.machine.strip(),
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()}, {platform.machine()}",
+        workspace=str(studio.root),
+        frameworks=_frameworks(studio),
+        **{"parts": None, **found},
+    )
+
+
+def _frameworks(studio: Studio) -> list[dict[str, str]] | None:
+    """Return how each framework is; None while nobody has looked."""
+    known = studio.machine.frameworks.known
+    if known is None:
+        return None
+    found = {each.backend: each.sentence for each in known}
+    missing = "This version has no backend for it yet."
+    return [{"name": name, "sentence": found.get(backend, missing)} for backend, name in _FRAMEWORK_TEXTS.items()]

@@ -1,0 +1,1 @@
+"""The page of an account and its API tokens."""

@@ -1,0 +1,150 @@
+"""Account pages of the logged-in user: password, sessions, API tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Form, Request, Response
+from starlette.responses import RedirectResponse
+
+from ziggurat.entities import SCOPES, Identity, User
+from ziggurat.errors import ConfigurationError, UsageError, ZigguratError
+from ziggurat.server.authentication import address_of
+from ziggurat.server.cookies import clear_session
+from ziggurat.server.dependencies import StudioDep
+from ziggurat.server.http_errors import status_of
+from ziggurat.server.permissions import new_router, require
+from ziggurat.web.rendering import page, see_other
+from ziggurat.web.urls import address
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["router"]
+
+router = new_router()
+
+_Self = Annotated[Identity, require("viewer", "admin")]
+"""Somebody who may change what is their own: by a session, or a token of scope ``admin``."""
+
+_DAY_S: Final = 24 * 3600
+_EXPIRIES: Final = {
+    "7": ("In a week", 7 * _DAY_S),
+    "30": ("In 30 days", 30 * _DAY_S),
+    "90": ("In 90 days", 90 * _DAY_S),
+    "365": ("In a year", 365 * _DAY_S),
+    "never": ("Never", None),
+}
+_SCOPE_TEXTS: Final = {
+    "read": "read: look at everything",
+    "write": "write: make and change jobs, too",
+    "admin": "admin: all that you may do",
+}
+_NAME_LENGTH: Final = 200
+
+
+@router.get("/account", include_in_schema=False)
+def account(request: Request, studio: StudioDep, who: _Self) -> Response:
+    """Return the page of one's own account."""
+    return _account(request, studio, who)
+
+
+@router.post("/account/password", include_in_schema=False)
+def change_password(
+    request: Request,
+    studio: StudioDep,
+    who: _Self,
+    old_password: Annotated[str, Form(max_length=2000)] = "",
+    new_password: Annotated[str, Form(max_length=2000)] = "",
+    again: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    """Set one's own password; all one's sessions end."""
+    try:
+        if new_password != again:
+            raise ConfigurationError("Both new passwords must be the same.", advice="Type the new one twice.")
+        studio.people.change_password(who, old_password, new_password, address=address_of(request))
+    except ZigguratError as error:
+        return _account(request, studio, who, status_of(error), error=error.as_dict())
+    return _logged_out(request)
+
+
+@router.post("/account/logout-everywhere", include_in_schema=False)
+def logout_everywhere(request: Request, studio: StudioDep, who: _Self) -> Response:
+    """End all one's sessions, this one too."""
+    studio.people.logout_everywhere(_user(who).name, by=who)
+    return _logged_out(request)
+
+
+@router.get("/settings/tokens", include_in_schema=False)
+def tokens(request: Request, studio: StudioDep, who: _Self) -> Response:
+    """Return the page of one's own tokens."""
+    return _tokens(request, studio, who)
+
+
+@router.post("/settings/tokens", include_in_schema=False)
+def create_token(
+    request: Request,
+    studio: StudioDep,
+    who: _Self,
+    name: Annotated[str, Form()] = "",
+    scope: Annotated[str, Form(max_length=200)] = "read",
+    expires: Annotated[Literal["7", "30", "90", "365", "never"], Form()] = "90",
+) -> Response:
+    """Make a token; its secret stands on the page that answers, and nowhere else ever again."""
+    try:
+        if not 0 < len(name.strip()) <= _NAME_LENGTH:
+            raise ConfigurationError(
+                f"A token has a name of 1 to {_NAME_LENGTH} characters.",
+                received=f"{len(name.strip())} characters",
+                advice="Say what it is for, such as `nightly script`.",
+            )
+        token, secret = studio.people.create_token(
+            _user(who).name, name.strip(), scope=scope, by=who, good_for_s=_EXPIRIES[expires][1]
+        )
+    except ZigguratError as error:
+        typed = {"name": name, "scope": scope, "expires": expires}
+        return _tokens(request, studio, who, status_of(error), error=error.as_dict(), **typed)
+    return _tokens(request, studio, who, 201, made=token, secret=secret)
+
+
+@router.post("/settings/tokens/{token_id}/revoke", include_in_schema=False)
+def revoke_token(request: Request, studio: StudioDep, who: _Self, token_id: int) -> Response:
+    """Make a token good for nothing, at once; admins may do so with those of others."""
+    whose = None if who.may("admin", "admin") else _user(who)
+    studio.people.revoke_token(token_id, by=who, of=whose)
+    request.app.state.streams.recheck()
+    return see_other(request, "/settings/tokens")
+
+
+def _account(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
+    has_accounts = studio.people.has_accounts()
+    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **{"error": None, **values})
+
+
+def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
+    is_admin = who.may("admin", "admin")
+    found = studio.people.tokens(None if is_admin else who.user) if is_admin or who.user else []
+    shown = {"error": None, "made": None, "secret": "", "name": "", "scope": "read", "expires": "90", **values}
+    return page(
+        request,
+        "account/tokens.html",
+        status,
+        who=who,
+        now=studio.clock(),
+        tokens=found,
+        owners={user.id: user.name for user in studio.people.users()},
+        scopes=[(each, _SCOPE_TEXTS[each]) for each in SCOPES],
+        expiries=[(value, text) for value, (text, _) in _EXPIRIES.items()],
+        **shown,
+    )
+
+
+def _user(who: Identity) -> User:
+    if who.user is None:
+        raise UsageError("Only somebody with an account has this.", advice="Make an account first.")
+    return who.user
+
+
+def _logged_out(request: Request) -> Response:
+    request.app.state.streams.recheck()
+    response = RedirectResponse(address(request, "/login"), 303)
+    clear_session(response, request)
+    return response

@@ -1,0 +1,190 @@
+"""Dataset page: description, charts, and progress during creation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Form, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from ziggurat.entities import Job
+from ziggurat.errors import NotThereError, ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.http_errors import status_of
+from ziggurat.server.permissions import new_router
+from ziggurat.web.background_results import BackgroundResult, background_results
+from ziggurat.web.pages.dataset.charts import dataset_charts, single_values
+from ziggurat.web.pages.dataset.images import mean_picture, sample_picture
+from ziggurat.web.pages.dataset.view import dataset_about, dataset_problems, dataset_spec
+from ziggurat.web.pages.job.view import job_log, job_now
+from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.web.urls import address
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.training_checks import why_not_trainable
+
+__all__ = ["dataset_frame", "is_finished", "router"]
+
+router = new_router()
+
+_AT_ONCE_S: Final = 0.1
+_PATIENCE_S: Final = 4.0
+_KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
+"""A data set never changes, and an id is never used again."""
+
+
+class _Picture(BaseModel):
+    part: int = Field(0, ge=0, le=100)
+    max_side_px: int = Field(1024, ge=8, le=4096)
+    overlay: bool = False
+
+
+@router.get("/datasets/{job_id}", include_in_schema=False)
+def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the page of a data set, or the part of it that changes while it is being made."""
+    if is_part(request, "dataset-making"):
+        return _making_or_over(request, studio, job_id)
+    job = studio.jobs.get(job_id)
+    if job.kind != "dataset":
+        return see_other(request, f"/jobs/{job_id}")
+    if job.state != "done":
+        return page(request, "dataset/making_page.html", topics=(f"job:{job_id}",), **_making(studio, job_id))
+    found = _statistics(request, studio, job_id, _AT_ONCE_S)
+    about = dataset_about(studio, job)
+    return page(
+        request,
+        "dataset/page.html",
+        **dataset_frame(studio, job, "", about.problem_count),
+        about=about,
+        projects=[each.name for each, _ in studio.projects.all()],
+        **_charts(request, job_id, found),
+    )
+
+
+@router.get("/datasets/{job_id}/charts", include_in_schema=False)
+def charts(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the charts once they are there; they are counted in the background."""
+    job = studio.jobs.get(job_id)
+    if not is_part(request, "dataset-charts"):
+        return see_other(request, f"/datasets/{job_id}")
+    found = _statistics(request, studio, job_id, _PATIENCE_S)
+    return part(request, "dataset/charts.html", job=job, **_charts(request, job_id, found))
+
+
+@router.get("/datasets/{job_id}/mean.png", include_in_schema=False)
+def mean(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the mean of the training pictures."""
+    content = mean_picture(studio, job_id)
+    return Response(content, media_type="image/png", headers=_KEPT)
+
+
+@router.get("/datasets/{job_id}/pictures/{split}/{row}", include_in_schema=False)
+def picture(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    split: str,
+    row: Annotated[int, Path(ge=0, lt=2**31)],
+    wanted: Annotated[_Picture, Query()],
+) -> Response:
+    """Return a picture of a sample, made smaller where it is larger; a mask in the colours of its classes."""
+    content, media_type = sample_picture(
+        studio,
+        job_id,
+        split,
+        row,
+        part=wanted.part,
+        max_side_px=wanted.max_side_px,
+        is_overlay=wanted.overlay,
+    )
+    return Response(content, media_type=media_type, headers=_KEPT)
+
+
+@router.get("/datasets/{job_id}/delete", include_in_schema=False)
+def ask_to_delete(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) -> Response:
+    """Return the page that asks before a data set is deleted, and says what uses it."""
+    return _delete_page(request, studio, job_id)
+
+
+@router.post("/datasets/{job_id}/delete", include_in_schema=False)
+def delete(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
+) -> Response:
+    """Delete a data set that nothing uses; ``force`` ends the worker that makes it."""
+    if studio.jobs.dependents(job_id):
+        return _delete_page(request, studio, job_id, 409)
+    try:
+        studio.jobs.delete(job_id, force=force)
+    except ZigguratError as error:
+        return _delete_page(request, studio, job_id, status_of(error), error)
+    studio.people.note(who, "job.delete", job_id, force=force)
+    return see_other(request, "/", {"kind": "dataset"})
+
+
+def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None = None) -> dict[str, Any]:
+    """Return what the head of every page of a data set shows.
+
+    Args:
+        studio: where it is.
+        job: of the data set, which is done.
+        tab: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
+        problem_count: problems that were found when it was made; counted where it is not given.
+    """
+    described = studio.datasets.describe(job.id)
+    if problem_count is None:
+        problem_count = sum(described["problems"].values())
+    is_trainable = not why_not_trainable(described["kind"])
+    return {"job": job, "tab": tab, "problem_count": problem_count, "is_trainable": is_trainable}
+
+
+def is_finished(job: Job) -> bool:
+    """Return whether a job is a data set that can be looked at; the page of any other says what it is."""
+    return job.kind == "dataset" and job.state == "done"
+
+
+def _making(studio: Studio, job_id: str) -> dict[str, Any]:
+    now = job_now(studio, job_id)
+    return {
+        "now": now,
+        "job": now.job,
+        "bad": dataset_problems(now.job),
+        "asked": dataset_spec(now.job),
+        "log": job_log(studio, job_id),
+    }
+
+
+def _making_or_over(request: Request, studio: Studio, job_id: str) -> Response:
+    """Return how it goes; the whole page is asked for again when the data set is there, or gone."""
+    try:
+        if studio.jobs.get(job_id).state != "done":
+            return part(request, "dataset/making.html", **_making(studio, job_id))
+    except NotThereError:
+        return part(request, "dataset/gone.html")
+    return Response(status_code=204, headers={"HX-Refresh": "true"})
+
+
+def _statistics(request: Request, studio: Studio, job_id: str, wait_s: float) -> BackgroundResult:
+    studio.datasets.folder(job_id)
+    key = ("statistics", job_id)
+    return background_results(request).get(key, lambda: studio.datasets.statistics(job_id), wait_s=wait_s)
+
+
+def _charts(request: Request, job_id: str, found: BackgroundResult) -> dict[str, Any]:
+    explore = address(request, f"/datasets/{job_id}/explore")
+    statistics = found.value if found.is_ready else None
+    return {
+        "is_counted": found.is_ready,
+        "charts": dataset_charts(statistics, explore) if statistics is not None else [],
+        "notes": [*statistics.notes, *single_values(statistics)] if statistics is not None else [],
+        "counting_problem": found.error.as_dict() if found.is_ready and found.error is not None else None,
+    }
+
+
+def _delete_page(
+    request: Request, studio: Studio, job_id: str, status: int = 200, error: ZigguratError | None = None
+) -> Response:
+    job = studio.jobs.get(job_id)
+    if job.kind != "dataset":
+        return see_other(request, f"/jobs/{job_id}/delete")
+    users = studio.jobs.dependents(job_id)
+    said = error.as_dict() if error is not None else None
+    return page(request, "dataset/delete.html", status, job=job, users=users, said=said)

@@ -1,0 +1,1 @@
+"""The page that exports a model."""

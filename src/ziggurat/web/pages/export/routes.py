@@ -1,0 +1,112 @@
+"""Export page of a model, with its form actions: export, delete an export, publish, withdraw."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Form, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
+
+from ziggurat.errors import ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.http_errors import status_of
+from ziggurat.server.permissions import new_router
+from ziggurat.web.pages.export.view import ARCHIVES, FIRST_TYPED, field_of, take_away
+from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["router"]
+
+router = new_router()
+
+
+class _ExportForm(BaseModel):
+    format: str = ""
+    export_checkpoint: str = ""
+    preprocessing: Literal["inside", "beside"] = "inside"
+
+
+class _PublishForm(BaseModel):
+    name: str = ""
+    publish_checkpoint: str = ""
+    notes: str = ""
+
+
+@router.get("/models/{job_id}/take-away", include_in_schema=False)
+def show(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the page, or the list of exports as it is now."""
+    if is_part(request, "take-exports"):
+        return part(request, "export/exports.html", view=take_away(studio, job_id))
+    return _page(request, studio, job_id)
+
+
+@router.post("/models/{job_id}/take-away/export", include_in_schema=False)
+def export(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, form: Annotated[_ExportForm, Form()]
+) -> Response:
+    """Ask for an export, and show how far it is; nobody waits for it."""
+    try:
+        studio.exports.start(job_id, form.format, preprocessing=form.preprocessing, checkpoint=form.export_checkpoint)
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, "export", error, **form.model_dump())
+    studio.people.note(who, "model.export", job_id, format=form.format)
+    return see_other(request, f"/models/{job_id}/take-away")
+
+
+@router.post("/models/{job_id}/take-away/exports/{name}/delete", include_in_schema=False)
+def remove(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
+    """Delete an export that is not under way."""
+    studio.exports.remove(job_id, name)
+    studio.people.note(who, "export.delete", job_id, name=name)
+    return see_other(request, f"/models/{job_id}/take-away")
+
+
+@router.get("/models/{job_id}/take-away/exports/{name}/{file}", include_in_schema=False)
+def text(studio: StudioDep, _who: ViewerUser, job_id: str, name: str, file: str) -> Response:
+    """Return the model card or the program of an export, as plain text."""
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return PlainTextResponse(studio.exports.text(job_id, name, file), headers=headers)
+
+
+@router.post("/models/{job_id}/take-away/publish", include_in_schema=False)
+def publish(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, form: Annotated[_PublishForm, Form()]
+) -> Response:
+    """Publish a checkpoint under a name."""
+    try:
+        made = studio.published.publish(
+            job_id, form.name, checkpoint=form.publish_checkpoint, notes=form.notes, owner=who.name
+        )
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, "publish", error, **form.model_dump())
+    studio.people.note(who, "model.publish", job_id, name=made.name, checkpoint=made.checkpoint)
+    return see_other(request, f"/models/{job_id}/take-away")
+
+
+@router.post("/models/{job_id}/take-away/withdraw", include_in_schema=False)
+def withdraw(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: Annotated[str, Form()] = ""
+) -> Response:
+    """Take a published model out of the list."""
+    studio.published.withdraw(name)
+    studio.people.note(who, "model.withdraw", job_id, name=name)
+    return see_other(request, f"/models/{job_id}/take-away")
+
+
+def _page(
+    request: Request, studio: Studio, job_id: str, status: int = 200, *, typed: Any = FIRST_TYPED, **said: Any
+) -> Response:
+    shown = {"error": None, "problems": {}, **said}
+    view = take_away(studio, job_id)
+    topics = (f"job:{job_id}",)
+    return page(request, "export/page.html", status, topics=topics, view=view, archives=ARCHIVES, typed=typed, **shown)
+
+
+def _refused(
+    request: Request, studio: Studio, job_id: str, action: str, error: ZigguratError, **typed: str
+) -> Response:
+    """Show the page again with what was typed, and what is wrong with it."""
+    field = field_of(error, action)
+    said = {"problems": {field: str(error)}} if field else {"error": error.as_dict()}
+    return _page(request, studio, job_id, status_of(error), typed={**FIRST_TYPED, **typed}, **said)

@@ -1,0 +1,185 @@
+"""Bulk actions on the jobs selected on the home page, and the message shown afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ziggurat.entities import Identity, Job, JobChange
+from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.web.formatting import plural
+from ziggurat.web.pages.home.query import NO_PROJECT, HomeQuery
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.bulk import act_on_jobs, chosen_ids
+
+__all__ = ["Choice", "Outcome", "Refused", "carry_out", "change_of", "named_tags"]
+
+_SHOWN: Final = 20
+_DONE: Final = {
+    "stop": ("was asked to stop", "were asked to stop"),
+    "stop_now": ("was ended", "were ended"),
+    "pause": ("was asked to pause", "were asked to pause"),
+    "resume": ("is in the queue again", "are in the queue again"),
+    "retry": ("is in the queue again", "are in the queue again"),
+    "delete": ("was deleted", "were deleted"),
+    "describe": ("was changed", "were changed"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which jobs.
+
+    Args:
+        ids: that were ticked.
+        query: what is shown, for all that it leaves.
+        is_all: whether all that ``query`` leaves are meant, and not ``ids``.
+    """
+
+    ids: tuple[str, ...] = ()
+    query: HomeQuery = field(default_factory=HomeQuery)
+    is_all: bool = False
+
+    def resolve(self, studio: Studio) -> list[str]:
+        """Return the ids.
+
+        Raises:
+            UsageError: where no job is chosen, or the conditions of the filter are none.
+        """
+        found = chosen_ids(studio.jobs, self.query.chosen()) if self.is_all else list(dict.fromkeys(self.ids))
+        if not found:
+            raise UsageError("No job is chosen.", advice="Tick some jobs in the table first.")
+        return found
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A job that it was not done with.
+
+    Args:
+        job_id: of the job.
+        name: of the job; its id where it is gone.
+        why: rule and advice.
+    """
+
+    job_id: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What is said after something was done.
+
+    Args:
+        text: one sentence on what was done; empty for nothing.
+        refused: jobs that it was not done with, the first few.
+        refused_total: how many there are.
+        error: what went wrong altogether, as JSON values; None for nothing.
+    """
+
+    text: str = ""
+    refused: Sequence[Refused] = ()
+    refused_total: int = 0
+    error: Mapping[str, Any] | None = None
+
+
+def carry_out(
+    studio: Studio,
+    who: Identity,
+    action: str,
+    ids: Sequence[str],
+    *,
+    form: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Outcome:
+    """Do something with jobs, and return what is said of it.
+
+    Args:
+        studio: that is held.
+        who: asks for it.
+        action: ``stop``, ``pause``, ``resume``, ``retry``, ``delete`` or ``describe``.
+        ids: of the jobs.
+        form: ``add_tags``, ``remove_tags`` and ``project`` for ``describe``.
+        force: for ``delete``: also jobs that run, or that others need.
+
+    Raises:
+        UsageError: where ``describe`` is asked for and nothing was typed.
+    """
+    known = studio.jobs.some(ids)
+    if action == "describe":
+        results = _describe(studio, ids, known, form or {})
+    else:
+        results = act_on_jobs(studio.jobs, action, ids, force=force, who=who.name)
+    done = [each["id"] for each in results if each["done"]]
+    refused = [_refused(each, known) for each in results if not each["done"]]
+    if len(ids) == 1:
+        if done:
+            studio.people.note(who, f"job.{_audited(action)}", done[0], **({"force": force} if force else {}))
+    else:
+        studio.people.note(who, f"jobs.{_audited(action)}", count=len(done), ids=done[:100])
+    return Outcome(text=_text(action, done, known), refused=refused[:_SHOWN], refused_total=len(refused))
+
+
+def change_of(form: Mapping[str, str], job: Job) -> JobChange | None:
+    """Return what a form for many changes of a job; None for nothing.
+
+    Args:
+        form: ``add_tags``, ``remove_tags``, ``project``.
+        job: as it is.
+    """
+    added, removed = named_tags(form.get("add_tags", "")), named_tags(form.get("remove_tags", ""))
+    tags = tuple(tag for tag in dict.fromkeys((*job.tags, *added)) if tag not in removed or tag in added)
+    project = form.get("project", "").strip()
+    change = JobChange(
+        tags=tags if tags != job.tags else None,
+        project=None if not project else "" if project == NO_PROJECT else project,
+    )
+    return None if change in (JobChange(), replace(JobChange(), project=job.project)) else change
+
+
+def named_tags(text: str) -> tuple[str, ...]:
+    """Return the tags of a text with commas between them."""
+    return tuple(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
+
+
+def _describe(
+    studio: Studio, ids: Sequence[str], known: Mapping[str, Job], form: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    if not any(form.get(name, "").strip(" ,") for name in ("add_tags", "remove_tags", "project")):
+        raise UsageError("Nothing was typed that could be changed.", advice="Type tags, or the name of a project.")
+    results: list[dict[str, Any]] = []
+    for job_id in ids:
+        job = known.get(job_id)
+        try:
+            change = change_of(form, job if job is not None else studio.jobs.get(job_id))
+        except ZigguratError as error:
+            results.append({"id": job_id, "done": False, "error": error.as_dict()})
+            continue
+        results += (
+            [{"id": job_id, "done": True, "error": None}]
+            if change is None
+            else act_on_jobs(studio.jobs, "change", [job_id], change=change)
+        )
+    return results
+
+
+def _audited(action: str) -> str:
+    return "change" if action == "describe" else action
+
+
+def _refused(result: Mapping[str, Any], known: Mapping[str, Job]) -> Refused:
+    job, error = known.get(result["id"]), result["error"]
+    why = " ".join(filter(None, (error.get("rule"), error.get("advice"))))
+    return Refused(result["id"], job.name if job is not None else result["id"], why)
+
+
+def _text(action: str, done: Sequence[str], known: Mapping[str, Job]) -> str:
+    if not done:
+        return ""
+    one, many = _DONE[action]
+    if len(done) == 1:
+        job = known.get(done[0])
+        return f"{job.name if job is not None else done[0]} {one}."
+    return f"{plural(len(done), 'job')} {many}."

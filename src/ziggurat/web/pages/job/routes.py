@@ -1,0 +1,145 @@
+"""Page of a training job, and of any job whose kind has no page of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from ziggurat.errors import NotThereError, ZigguratError
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.permissions import new_router
+from ziggurat.web.pages.job.curves import curves_csv
+from ziggurat.web.pages.job.view import job_about, job_log, job_now
+from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["job_page", "live_parts", "router"]
+
+router = new_router()
+
+_PLACES: Final = {"train": "models", "dataset": "datasets", "evaluate": "evaluations", "infer": "evaluations"}
+_PART_BYTES: Final = 256 << 10
+"""How much of a log stands on one page."""
+
+
+@router.get("/models/{job_id}", include_in_schema=False)
+def training(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the page of a training, or the parts of it that change while it runs."""
+    if is_part(request, "job-live"):
+        return _live_or_gone(request, studio, job_id)
+    if studio.jobs.get(job_id).kind != "train":
+        return see_other(request, f"/jobs/{job_id}")
+    return job_page(request, studio, job_id)
+
+
+@router.get("/jobs/{job_id}", include_in_schema=False)
+def any_job(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Send to the page of a job; kinds that have none are shown here."""
+    if is_part(request, "job-live"):
+        return _live_or_gone(request, studio, job_id)
+    kind = studio.jobs.get(job_id).kind
+    if kind in _PLACES:
+        return see_other(request, f"/{_PLACES[kind]}/{job_id}")
+    return job_page(request, studio, job_id)
+
+
+@router.get("/jobs/{job_id}/log", include_in_schema=False)
+def log(
+    request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, seen: Annotated[str, Query()] = ""
+) -> Response:
+    """Return the log as a text; for a page that shows its end already, that end where it is another one."""
+    if not is_part(request, "job-log"):
+        headers = {"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"}
+        return StreamingResponse(studio.jobs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers)
+    found = job_log(studio, job_id)
+    if found.mark == seen:
+        return Response(status_code=204)
+    return part(request, "job/log.html", job=studio.jobs.get(job_id), log=found)
+
+
+@router.get("/jobs/{job_id}/log/part", include_in_schema=False)
+def log_part(
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
+) -> Response:
+    """Return a page with the end of a log, or with the part that ends at an offset, and links to its neighbors."""
+    found = studio.jobs.log(job_id, at_most_bytes=_PART_BYTES, before=before)
+    after = min(found.end + _PART_BYTES, found.size)
+    return page(request, "job/log_part.html", job=studio.jobs.get(job_id), log=found, after=after)
+
+
+@router.get("/jobs/{job_id}/curves.csv", include_in_schema=False)
+def curves(studio: StudioDep, _who: ViewerUser, job_id: str, tag: Annotated[list[str], Query()] = []) -> Response:  # noqa: B006
+    """Return the points of all curves, or of some, as a table."""
+    job, known = studio.jobs.get(job_id), studio.jobs.tags(job_id)
+    chosen = [each for each in known if each in tag] if tag else known
+    word = re.sub(r"[^A-Za-z0-9._-]+", "-", job.name).strip("-.") or job.id
+    name = (
+        f"attachment; filename=\"{word}-curves.csv\"; filename*=UTF-8''{quote(job.name or job.id, safe='')}-curves.csv"
+    )
+    parts = curves_csv(studio.jobs, job_id, chosen)
+    return StreamingResponse(parts, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": name})
+
+
+def live_parts(
+    request: Request, studio: Studio, job_id: str, status: int = 200, error: ZigguratError | None = None
+) -> Response:
+    """Return the parts of the page that change while a job runs.
+
+    Args:
+        request: that it answers.
+        studio: where the job is.
+        job_id: of the job.
+        status: of HTTP.
+        error: what went wrong with what was asked for; None for nothing.
+    """
+    said = error.as_dict() if error is not None else None
+    return part(request, "job/live.html", status, now=job_now(studio, job_id), said=said, typed={})
+
+
+def job_page(
+    request: Request,
+    studio: Studio,
+    job_id: str,
+    status: int = 200,
+    error: ZigguratError | None = None,
+    **typed: Any,
+) -> Response:
+    """Return the whole page.
+
+    Args:
+        request: that it answers.
+        studio: where the job is.
+        job_id: of the job.
+        status: of HTTP.
+        error: what went wrong with what was asked for; None for nothing.
+        typed: what was typed into a form that was not taken.
+    """
+    now = job_now(studio, job_id)
+    about = job_about(studio, now.job, studio.machine.strip()["frameworks"])
+    return page(
+        request,
+        "job/page.html",
+        status,
+        topics=(f"job:{job_id}",),
+        now=now,
+        about=about,
+        log=job_log(studio, job_id),
+        projects=[each.name for each, _ in studio.projects.all()],
+        said=error.as_dict() if error is not None else None,
+        typed=typed,
+    )
+
+
+def _live_or_gone(request: Request, studio: Studio, job_id: str) -> Response:
+    try:
+        return live_parts(request, studio, job_id)
+    except NotThereError:  # somebody deleted it while this page was open
+        return part(request, "job/gone.html")

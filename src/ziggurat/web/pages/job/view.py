@@ -1,0 +1,236 @@
+"""View model of a job page: everything known about the job at one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.entities import Attempt, Checkpoint, Job, Mark, ScalarSummary
+from ziggurat.errors import JobError
+from ziggurat.layout import JobFolder
+from ziggurat.web.best_values import best_values
+from ziggurat.web.columns import Best
+from ziggurat.web.pages.job.actions import JobAction, actions_of, why_no_learning_rate
+from ziggurat.web.pages.job.checkpoints import CheckpointTable, checkpoint_table
+from ziggurat.web.pages.job.failure import Failure, failure_of
+from ziggurat.web.pages.job.spec import SpecDifference, spec_differences, spec_text
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["JobAbout", "JobNow", "JobPageLog", "job_about", "job_log", "job_now", "wait_advice"]
+
+_MESSAGES: Final = 50
+_DATA_BOUND_SHARE: Final = 0.3
+_DATA_LATE_SHARE: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNow:
+    """What changes while a job runs.
+
+    Args:
+        job: it.
+        actions: buttons that apply.
+        expected_start: seconds since 1970; None while nobody can tell, or where it does not wait.
+        expected_end: seconds since 1970; None while nobody can tell.
+        elapsed_s: of the newest attempt; None before the first.
+        failure: why it failed; None where it did not.
+        scalars: what each curve came to, the important ones first.
+        checkpoints: that are on the disk.
+        best: its best value; None where it has none.
+        sound_checkpoint: of a training that diverged, the newest one from before; None where none is left.
+        marks: moments that explain the curves, by step.
+        messages: warnings and errors of the worker, the newest first.
+        attempts: the newest first.
+        rate: learning rate that the worker used last; None before the first point.
+        rate_asked: learning rate that a person asked for; None where nobody did.
+        why_no_rate: why the learning rate cannot be set now; empty where it can.
+        users: jobs that need this one.
+    """
+
+    job: Job
+    actions: list[JobAction]
+    expected_start: float | None
+    expected_end: float | None
+    elapsed_s: float | None
+    failure: Failure | None
+    scalars: list[ScalarSummary]
+    checkpoints: CheckpointTable
+    best: Best | None
+    sound_checkpoint: Checkpoint | None
+    marks: list[Mark]
+    messages: list[Any]
+    attempts: list[Attempt]
+    rate: ScalarSummary | None
+    rate_asked: float | None
+    why_no_rate: str
+    users: list[Job]
+
+    @property
+    def drawn_marks(self) -> list[dict[str, Any]]:
+        """The marks as the charts take them: JSON values."""
+        return [asdict(each) for each in self.marks]
+
+    @property
+    def is_rate_taken_over(self) -> bool:
+        """Whether the worker uses the learning rate that a person asked for."""
+        return self.rate is not None and self.rate_asked is not None and _is_same(self.rate.last, self.rate_asked)
+
+    @property
+    def rate_shown(self) -> float | None:
+        """The learning rate that holds: what a person asked for, or else what the worker used last."""
+        return self.rate_asked if self.rate_asked is not None or self.rate is None else self.rate.last
+
+    @property
+    def reason(self) -> str:
+        """Why it waits or ended, as a sentence."""
+        said = self.job.reason or ("It waits for its turn" if self.job.state == "queued" else "")
+        return said[:1].upper() + said[1:] + ("" if not said or said.endswith((".", "!", "?")) else ".")
+
+    @property
+    def wait_advice(self) -> str:
+        """What to do about waiting for data; empty where nobody measured."""
+        return wait_advice(self.job.data_wait_share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobAbout:
+    """What stays the same while a job runs.
+
+    Args:
+        job: it.
+        dataset: that it trains on; None where it is none of the studio's.
+        parent: that it is a clone of; None where there is none, or it was deleted.
+        model: whose weights it starts from; None for none.
+        source: of its data, in words.
+        differences: fields that are not as usual.
+        spec_text: the whole spec.
+        tensorboard: the command that shows its curves there.
+        framework_problem: why its framework does not work on this machine; empty where it does, or nobody looked.
+    """
+
+    job: Job
+    dataset: Job | None
+    parent: Job | None
+    model: Job | None
+    source: str
+    differences: list[SpecDifference]
+    spec_text: str
+    tensorboard: str
+    framework_problem: str
+
+
+@dataclass(frozen=True)
+class JobPageLog:
+    """The end of a worker's log.
+
+    Args:
+        text: it.
+        mark: another one when the text is another.
+        start: offset in bytes at which it begins; 0 where it is the whole log.
+    """
+
+    text: str
+    mark: str
+    start: int
+
+
+def job_now(studio: Studio, job_id: str) -> JobNow:
+    """Return what changes while a job runs.
+
+    Raises:
+        JobError: where there is none of that id.
+    """
+    job, now = studio.jobs.get(job_id), studio.clock()
+    held = studio.jobs.hyperparameters(job_id) if job.kind == "train" else {}
+    checkpoints = studio.jobs.checkpoints(job_id)
+    return JobNow(
+        job=job,
+        actions=actions_of(job),
+        expected_start=studio.jobs.expected_start(job_id) if job.state == "queued" else None,
+        expected_end=now + job.remaining_s if job.is_active and job.remaining_s is not None else None,
+        elapsed_s=None if job.started is None else (job.ended or now) - job.started,
+        failure=failure_of(job),
+        scalars=sorted(job.scalars.values(), key=_importance),
+        checkpoints=checkpoint_table(job, checkpoints),
+        best=best_values(studio, [job]).get(job_id) if job.kind == "train" else None,
+        sound_checkpoint=_sound(job, checkpoints),
+        marks=studio.jobs.marks(job_id) if job.kind == "train" else [],
+        messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
+        attempts=studio.jobs.attempts(job_id)[::-1],
+        rate=job.scalars.get("learning_rate"),
+        rate_asked=held.get("learning_rate"),
+        why_no_rate=why_no_learning_rate(job),
+        users=studio.jobs.dependents(job_id),
+    )
+
+
+def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
+    """Return what stays the same while a job runs.
+
+    Args:
+        studio: where it is.
+        job: it.
+        frameworks: how each is on this machine, as JSON values; empty where nobody looked.
+    """
+    needed = [other for other in (_find(studio, each) for each in job.depends_on) if other is not None]
+    data = job.spec.get("data")
+    return JobAbout(
+        job=job,
+        dataset=next((each for each in needed if each.kind == "dataset"), None),
+        parent=_find(studio, job.parent),
+        model=next((each for each in needed if each.kind == "train"), None),
+        source=str(data.get("source", "")) if isinstance(data, dict) else "",
+        differences=spec_differences(job),
+        spec_text=spec_text(job),
+        tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard}/",
+        framework_problem=next((each["sentence"] for each in frameworks if each["backend"] == job.framework), ""),
+    )
+
+
+def job_log(studio: Studio, job_id: str) -> JobPageLog:
+    """Return the end of a job's log."""
+    found = studio.jobs.log(job_id)
+    text = found.text
+    return JobPageLog(text, hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest(), found.start)
+
+
+def wait_advice(share: float | None) -> str:
+    """Return one sentence on the share of the step time that waits for data; empty where nobody measured it."""
+    if share is None:
+        return ""
+    if share < _DATA_LATE_SHARE:
+        return "The data comes in time; there is nothing to do."
+    if share < _DATA_BOUND_SHARE:
+        return "The data is a little late: a data set stored at the network's size, or decoded, would help."
+    return (
+        "The training waits for its data: store the data set at the network's size and decoded, "
+        "use less augmentation, or put it on a faster disk."
+    )
+
+
+def _sound(job: Job, checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
+    if job.divergence is None:
+        return None
+    return next((each for each in reversed(checkpoints) if each.step < job.divergence.step), None)
+
+
+def _find(studio: Studio, job_id: str) -> Job | None:
+    try:
+        return studio.jobs.get(job_id) if job_id else None
+    except JobError:  # deleted since
+        return None
+
+
+def _importance(scalar: ScalarSummary) -> tuple[int, str]:
+    base = scalar.tag.removeprefix("validation_")
+    order = {"cost": 0, "loss": 0, "accuracy": 1, "error": 2, "learning_rate": 8}
+    return order.get(base, 9 if "/" in scalar.tag or " " in scalar.tag else 3), f"{base} {scalar.tag}"
+
+
+def _is_same(first: float, second: float) -> bool:
+    # A program may hold the rate as float32, which differs in the eighth digit.
+    return math.isclose(first, second, rel_tol=1e-5)

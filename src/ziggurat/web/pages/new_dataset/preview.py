@@ -1,0 +1,212 @@
+"""Source previews of the dataset form: a cache of recent ones with their images, and a concurrency limit."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from ziggurat.datasets.formats.shared.detection_files import split_of
+from ziggurat.errors import DataError, MissingEntryError
+from ziggurat.web.pages.dataset.images import mask_png
+from ziggurat.web.pages.dataset.samples import Shape, shape_of
+
+__all__ = ["Preview", "Previews", "SupersededError"]
+
+_UNSEEN: Final = ("name", "heartbeat_s", "hung_after_s", "store", "workers", "mean", "near_duplicates", "check")
+"""Fields that change nothing of what is shown."""
+
+_MOST: Final = 16
+_FRESH_S: Final = 300.0
+_AT_ONCE: Final = 2
+_PATIENCE_S: Final = 30.0
+_WITHOUT_FILES: Final = ("table", "text-classification")
+
+
+class SupersededError(DataError):
+    """The form has changed meanwhile: nobody waits for this preview any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What was seen of a source.
+
+    Args:
+        token: names it in the addresses of its pictures.
+        found: as the studio's ``datasets.preview`` returns it, without the pictures.
+        pictures: PNG of each sample; None where it has none.
+        made: seconds of the clock.
+        masks: PNG of each sample's mask, to lie on its picture; None where it has none.
+        shapes: of each sample: the objects in its picture.
+    """
+
+    token: str
+    found: Mapping[str, Any]
+    pictures: tuple[bytes | None, ...]
+    made: float
+    masks: tuple[bytes | None, ...] = ()
+    shapes: tuple[tuple[Shape, ...], ...] = ()
+
+    @property
+    def most(self) -> int:
+        """Samples of the largest class; 1 at least."""
+        return max([each["count"] or 0 for each in self.found["classes"]], default=1) or 1
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether a sample has a picture."""
+        return any(picture is not None for picture in self.pictures)
+
+    def leak_warning(self) -> str:
+        """Return a sentence where pictures are divided at random though their names suggest that some belong together.
+
+        Samples of tables and texts have numbers of rows for names, which say nothing.
+        """
+        if not self.found["is_random"] or self.found["kind"] in _WITHOUT_FILES:
+            return ""
+        paths = [PurePosixPath(str(sample["key"])) for sample in self.found["samples"]]
+        stems = Counter((path.parent, re.sub(r"[-_. ]?\d+$", "", path.stem)) for path in paths)
+        named = {place: count for place, count in stems.items() if place[1] and not split_of(place[1])}
+        folders = len({place for place, _ in named})
+        if len(named) <= folders or len(paths) < 2 * len(named):
+            return ""
+        first = max(named, key=lambda place: named[place])[1]
+        return (
+            f"Several names begin alike, as in “{first}…”: perhaps frames of one video or pictures of one thing. "
+            "The random split puts them on both sides. Choose the method “By file name”."
+        )
+
+
+class Previews:
+    """The last previews.
+
+    Args:
+        look: returns what is in a source: the studio's ``datasets.preview``.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, look: Callable[[Mapping[str, Any]], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._look = look
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._made: OrderedDict[str, Preview] = OrderedDict()
+        self._newest: OrderedDict[str, int] = OrderedDict()
+
+    def of(self, content: Mapping[str, Any], form_id: str = "", *, again: bool = False) -> Preview:
+        """Return what is in the source of a spec.
+
+        Args:
+            content: of the spec, as JSON values.
+            form_id: of the form that asks; where it asks again meanwhile, this question is given up.
+            again: whether to look even where the same was looked at a short time ago.
+
+        Raises:
+            SupersededError: where the form asked again.
+            DataError: as the studio does, and where too many look at once.
+        """
+        seen = {name: value for name, value in content.items() if name not in _UNSEEN}
+        key = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+        ticket = self._ticket(form_id)
+        if not again and (found := self._fresh(key)):
+            return found
+        if not self._room.acquire(timeout=_PATIENCE_S):
+            raise DataError("A few previews are made at once.", advice="Others are at it; look again in a minute.")
+        try:
+            with self._lock:
+                is_newest = not form_id or self._newest.get(form_id) == ticket
+            if not is_newest:
+                raise SupersededError("The form has changed meanwhile.")
+            found = (None if again else self._fresh(key)) or self._kept(key, self._look(seen))
+        finally:
+            self._room.release()
+        return found
+
+    def picture(self, token: str, number: int, *, is_mask: bool = False) -> bytes:
+        """Return a picture of a preview that is still kept.
+
+        Args:
+            token: of the preview.
+            number: of the sample, from 0.
+            is_mask: whether the mask that lies on it is wanted.
+
+        Raises:
+            MissingEntryError: where it is not.
+        """
+        with self._lock:
+            found = next((each for each in self._made.values() if secrets.compare_digest(each.token, token)), None)
+        pictures = () if found is None else found.masks if is_mask else found.pictures
+        picture = pictures[number] if number < len(pictures) else None
+        if picture is None:
+            raise MissingEntryError("There is no such picture any more.", advice="Look at the source again.")
+        return picture
+
+    def _ticket(self, form_id: str) -> int:
+        with self._lock:
+            ticket = self._newest.get(form_id, 0) + 1
+            self._newest[form_id] = ticket
+            self._newest.move_to_end(form_id)
+            if len(self._newest) > 1000:
+                self._newest.popitem(last=False)
+            return ticket
+
+    def _fresh(self, key: str) -> Preview | None:
+        with self._lock:
+            found = self._made.get(key)
+            if found is None or self._clock() - found.made > _FRESH_S:
+                return None
+            self._made.move_to_end(key)
+            return found
+
+    def _kept(self, key: str, found: Mapping[str, Any]) -> Preview:
+        pictures = tuple(base64.b64decode(each["png"]) if each["png"] else None for each in found["samples"])
+        seen = ("png", "mask_png", "objects")
+        samples = [{name: value for name, value in each.items() if name not in seen} for each in found["samples"]]
+        made = Preview(
+            token=secrets.token_urlsafe(16),
+            found={**found, "samples": samples},
+            pictures=pictures,
+            made=self._clock(),
+            masks=_masks(found),
+            shapes=tuple(_shapes(each["objects"] or ()) for each in found["samples"]),
+        )
+        with self._lock:
+            self._made[key] = made
+            self._made.move_to_end(key)
+            while len(self._made) > _MOST:
+                self._made.popitem(last=False)
+        return made
+
+
+def _masks(found: Mapping[str, Any]) -> tuple[bytes | None, ...]:
+    """Return the masks of the samples in colours."""
+    return tuple(
+        mask_png(_decoded(each["mask_png"]), found["colours"], found["ignore_class"], is_clear=True)
+        if each["mask_png"]
+        else None
+        for each in found["samples"]
+    )
+
+
+def _decoded(text: str) -> np.ndarray:
+    pixels = cv2.imdecode(np.frombuffer(base64.b64decode(text), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert pixels is not None
+    return pixels
+
+
+def _shapes(objects: Sequence[Mapping[str, Any]]) -> tuple[Shape, ...]:
+    return tuple(shape_of(number, each, each["name"]) for number, each in enumerate(objects, 1))

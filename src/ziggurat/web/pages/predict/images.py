@@ -1,0 +1,245 @@
+"""View model of immediate image predictions: classes with bars, outputs, layers, images."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ziggurat.errors import DataError, ZigguratError
+from ziggurat.web.image_cache import ImageCache
+from ziggurat.web.pages.predict.heat_view import CHOICES, HeatView, heat_view
+from ziggurat.web.pages.predict.layer_view import LayerView, layer_views
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.pictures import png_picture
+
+__all__ = [
+    "BatchPrediction",
+    "PictureAnswer",
+    "Prediction",
+    "Question",
+    "heat_answer",
+    "layers_answer",
+    "one_answer",
+    "some_answer",
+]
+
+_SHOWN_PX: Final = 480
+_SMALL_PX: Final = 112
+_KEPT_BYTES: Final = 16 << 20
+_SHOWN_VALUES: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """How a model is asked.
+
+    Args:
+        model: id of the training.
+        checkpoint: as ``Training.predict`` takes it.
+        device: as ``Training.predict`` takes it.
+        top: classes that are named.
+    """
+
+    model: str
+    checkpoint: str = ""
+    device: str = ""
+    top: int = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureAnswer:
+    """What was said of one picture.
+
+    Args:
+        name: of its file.
+        number: of the picture among those that are kept.
+        classes: ``class``, ``number`` and ``probability``, best first; empty where the network does not classify.
+        outputs: name, shape and the first values of each output of another network.
+    """
+
+    name: str
+    number: int
+    classes: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[tuple[str, str, list[float]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What was said of one picture, with the way to ask again.
+
+    Args:
+        answer: what was said.
+        kept: under which name the file is kept, as it came; empty where it was too large.
+        shown: under which name the pictures of this answer are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took: how long the answer took, in words.
+        layers: what each layer made of it; empty where nobody asked.
+        weights: of each layer; empty where nobody asked.
+        parameters: in all weights; 0 where nobody asked.
+        heat: where it looked; None where nobody asked, or it could not be told.
+        heat_error: why it could not be told; None where it could, or nobody asked.
+    """
+
+    answer: PictureAnswer
+    kept: str
+    shown: str
+    step: int
+    epoch: int
+    took: str
+    layers: list[LayerView] = field(default_factory=list)
+    weights: list[LayerView] = field(default_factory=list)
+    parameters: int = 0
+    heat: HeatView | None = None
+    heat_error: ZigguratError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPrediction:
+    """What was said of several pictures.
+
+    Args:
+        answers: in the order in which they came.
+        failures: name and reason of those that could not be read.
+        shown: under which name the pictures are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took: how long the answer took, in words.
+    """
+
+    answers: list[PictureAnswer]
+    failures: list[tuple[str, str]]
+    shown: str
+    step: int
+    epoch: int
+    took: str
+
+
+def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
+    """Return what a model says of a picture.
+
+    Raises:
+        DataError: where the picture cannot be read.
+        ZigguratError: where the model cannot be asked.
+    """
+    shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
+    found, took = _predict(studio, question, [picture])
+    for failure in found["failures"]:
+        raise DataError(failure["rule"], received=failure.get("received") or picture[0])
+    return Prediction(
+        answer=_answer(found["predictions"][0], 0),
+        kept=_keep(kept, picture),
+        shown=kept.keep([shown]),
+        step=found["step"],
+        epoch=found["epoch"],
+        took=took,
+    )
+
+
+def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
+    """Return what a model says of a picture, and what each of its layers makes of it."""
+    plain = one_answer(studio, question, picture, kept)
+    found = studio.training.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    layers = layer_views(found["activations"], drawn)
+    weights = layer_views(found["weights"], drawn)
+    return replace(plain, shown=kept.keep(drawn), layers=layers, weights=weights, parameters=found["parameters"])
+
+
+def heat_answer(
+    studio: Studio,
+    question: Question,
+    picture: tuple[str, bytes],
+    kept: ImageCache,
+    *,
+    class_name: str = "",
+    layer: str = "",
+) -> Prediction:
+    """Return what a model says of a picture, and where in it it found what speaks for a class.
+
+    Args:
+        studio: where the model is.
+        question: how it is asked.
+        picture: name and content of a file.
+        kept: gets the pictures.
+        class_name: number or name of a class; empty for the likeliest.
+        layer: with maps; empty for the one of the last convolution.
+    """
+    plain = one_answer(studio, question, picture, kept)
+    options = {"class": class_name, "layer": layer, "top": CHOICES}
+    try:
+        found = studio.training.grad_cam(
+            question.model, picture, checkpoint=question.checkpoint, device=question.device, **options
+        )
+    except ZigguratError as error:
+        return replace(plain, heat_error=error)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    heat = heat_view(found, drawn)
+    return replace(plain, shown=kept.keep(drawn), heat=heat)
+
+
+def some_answer(
+    studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]], kept: ImageCache
+) -> BatchPrediction:
+    """Return what a model says of several pictures; each that cannot be read is among the failures."""
+    pictures = _by_other_names(pictures)
+    found, took = _predict(studio, question, pictures)
+    bad = {each["file"] for each in found["failures"]}
+    drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
+    return BatchPrediction(
+        answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
+        failures=[(each["file"], each["message"]) for each in found["failures"]],
+        shown=kept.keep(drawn),
+        step=found["step"],
+        epoch=found["epoch"],
+        took=took,
+    )
+
+
+def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
+    began = time.perf_counter()
+    found = studio.training.predict(
+        question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device
+    )
+    took_s = time.perf_counter() - began
+    return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+
+
+def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return pictures of which no two have the same name: what is said of each is found by it."""
+    counts: dict[str, int] = {}
+    named: list[tuple[str, bytes]] = []
+    for name, content in pictures:
+        counts[name] = counts.get(name, 0) + 1
+        named.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, content))
+    return named
+
+
+def _answer(said: Mapping[str, Any], number: int) -> PictureAnswer:
+    outputs = [(name, _shape(each["shape"]), _values(each["values"])) for name, each in said.get("outputs", {}).items()]
+    return PictureAnswer(name=said["file"], number=number, classes=list(said.get("classes", ())), outputs=outputs)
+
+
+def _values(values: Any) -> list[float]:
+    """Return the first numbers of nested lists."""
+    found: list[float] = []
+    waiting = [values]
+    while waiting and len(found) < _SHOWN_VALUES:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+        else:
+            found.append(value)
+    return found
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape)) or "one number"
+
+
+def _keep(kept: ImageCache, picture: tuple[str, bytes]) -> str:
+    """Keep a file for the next question, with its name; a page holds only what it is kept under."""
+    name, content = picture
+    return kept.keep([content, name.encode("utf-8", "surrogateescape")]) if len(content) <= _KEPT_BYTES else ""

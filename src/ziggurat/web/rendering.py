@@ -1,0 +1,118 @@
+"""Page rendering: the template, the values common to every page, and the response to a browser or to htmx."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from ziggurat import __version__
+from ziggurat.web import formatting
+from ziggurat.web.last_event_id import last_event_id_of
+from ziggurat.web.status_bar import status_bar_of
+from ziggurat.web.urls import address, changed_query, is_built, island_addresses, page_of, static_address
+
+__all__ = ["is_part", "page", "part", "see_other"]
+
+_THEMES: Final = ("light", "dark")
+_TEMPLATES: Final = tuple(Path(__file__).parent / name for name in ("pages", "templates"))
+
+
+def page(
+    request: Request, template: str, status: int = 200, /, *, topics: tuple[str, ...] = (), **values: Any
+) -> Response:
+    """Return a page, or a part of one where the template is one.
+
+    Args:
+        request: that it answers.
+        template: its file, such as ``home.html``.
+        status: of HTTP.
+        topics: of notices that the page listens to besides those of the strip (``jobs``, ``queue``, ``devices``).
+        values: that the template uses.
+    """
+    if "strip" not in values:
+        values["strip"] = status_bar_of(request)
+    shown = {"topics": sorted({"jobs", "queue", "devices", *topics}), **values}
+    return HTMLResponse(_text(request, template, shown), status, {"Vary": "HX-Request"})
+
+
+def part(request: Request, template: str, status: int = 200, /, **values: Any) -> Response:
+    """Return a part of a page, which knows nothing of what stands around it."""
+    return HTMLResponse(_text(request, template, values), status, {"Vary": "HX-Request"})
+
+
+def is_part(request: Request, target: str = "") -> bool:
+    """Return whether htmx asks for a part of a page; with ``target``, for the element of that id.
+
+    A page that is gone back to, or boosted, is asked for as a whole.
+    """
+    if request.headers.get("hx-request") != "true" or request.headers.get("hx-history-restore-request") == "true":
+        return False
+    wanted = request.headers.get("hx-target", "")
+    return not target or wanted.rpartition("#")[2] == target
+
+
+def see_other(request: Request, path: str, query: dict[str, Any] | None = None) -> Response:
+    """Send the browser to a page of the studio after a form was taken: a reload does not send the form again."""
+    target = address(request, path, query)
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=204, headers={"HX-Redirect": target})
+    return RedirectResponse(target, 303)
+
+
+def _text(request: Request, template: str, values: dict[str, Any]) -> str:
+    identity = request.scope.get("state", {}).get("identity")
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            request=request,
+            identity=identity,
+            may_write=identity is not None and identity.may("trainer", "write"),
+            may_admin=identity is not None and identity.may("admin", "admin"),
+            version=__version__,
+            is_built=is_built(),
+            news=last_event_id_of(request),
+            theme=theme if (theme := request.cookies.get("ziggurat_theme")) in _THEMES else "",
+            url=lambda path, **query: address(request, path, query),
+            here=lambda **changes: changed_query(request, **changes),
+            page_of=lambda job: page_of(request, job.id, job.kind),
+            static=lambda name: static_address(request, name),
+            scripts_of=lambda *islands: island_addresses(request, *islands),
+            **values,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=select_autoescape(("html", "svg")),
+        undefined=StrictUndefined,  # a misspelt name is an error, not an empty place
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        bytes=formatting.as_bytes,
+        duration=formatting.as_duration,
+        time=formatting.as_time,
+        time_iso=formatting.as_time_iso,
+        number=formatting.as_number,
+        count_text=formatting.as_count,
+        percent=formatting.as_percent,
+        data=_data,
+    )
+    made.globals.update(plural=formatting.plural)
+    return made
+
+
+def _data(value: Any) -> str:
+    """Return JSON for a ``data-`` attribute; the attribute's own escaping does the rest."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

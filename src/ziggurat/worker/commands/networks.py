@@ -1,0 +1,128 @@
+"""Description of an untrained network, and an eager run on one real batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, SupportsGraph
+from ziggurat.engine.monitors.tensorboard import write_graph
+from ziggurat.errors import ConfigurationError, NetworkCodeError
+from ziggurat.worker.commands.capabilities import provider_of
+from ziggurat.worker.data import DataOptions, prepare_data
+from ziggurat.worker.sources import open_source
+from ziggurat.zoo import STANDARD_NETWORKS, network_path
+
+__all__ = ["debug", "describe"]
+
+_USUAL_SHAPE: Final = (28, 28, 1)
+_USUAL_CLASSES: Final = 10
+_LABELS: Final = {"classification": "class", "pairs": "class", "image": "none", "regression": "array"}
+
+
+def describe(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a network.
+
+    Args:
+        request: ``network`` (a file, or the name of a standard network); ``backend`` (default ``tensorflow``);
+            ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1); ``classes`` (default
+            10); ``tensorboard`` (a folder for the graph that TensorBoard shows; none where it is left out).
+
+    Returns:
+        ``network``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With ``tensorboard``,
+        that too: ``file`` (None where none was written) and ``problem`` (why).
+    """
+    backend = request.get("backend") or "tensorflow"
+    asked = _network(request["network"], backend, request)
+    provider = provider_of(backend, SupportsDescribe, "describe networks")
+    if folder := request.get("tensorboard"):
+        found = _described_for_tensorboard(provider, asked, backend, Path(folder))
+    else:
+        found = provider.describe(asked)
+    return {
+        "network": request["network"],
+        "input_shape": list(asked.input_shape),
+        "classes": asked.classes,
+        **found,
+    }
+
+
+def _described_for_tensorboard(
+    provider: SupportsDescribe, asked: ProgramRequest, backend: str, folder: Path
+) -> dict[str, Any]:
+    """Describe a network and write its graph. What is said of it holds, whether the graph could be written or not."""
+    if not isinstance(provider, SupportsGraph):
+        problem = f"The backend `{backend}` has no graph for TensorBoard."
+        return {**provider.describe(asked), "tensorboard": {"file": None, "problem": problem}}
+    found = provider.describe_with_graph(asked)
+    file, problem = None, found.problem
+    if found.graph:
+        try:
+            file = str(write_graph(folder, found.graph, time.time()))
+        except OSError as error:
+            problem = f"The graph for TensorBoard cannot be written into {folder}: {error.strerror or error}."
+    return {**found.description, "tensorboard": {"file": file, "problem": problem}}
+
+
+def debug(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a network eagerly on one real batch, in training mode.
+
+    Args:
+        request: ``network`` and ``backend`` as for ``describe``; ``data`` (default ``digits``); ``batch_size`` (default
+            16); ``seed`` (default 0).
+
+    Returns:
+        ``network``, ``batch`` (shapes of x and y), and what ``SupportsDebug.debug`` returns.
+    """
+    backend = request.get("backend") or "tensorflow"
+    source = open_source(request.get("data") or "digits", request.get("data_options") or {}, request.get("seed") or 0)
+    options = DataOptions(batch_size=request.get("batch_size") or 16, seed=request.get("seed") or 0)
+    data = prepare_data(source, options)
+    asked = _network(
+        request["network"],
+        backend,
+        {"input_shape": data.preprocessing.output_shape, "classes": len(data.class_names)},
+    )
+    batch = next(iter(data.train))
+    found = provider_of(backend, SupportsDebug, "run networks eagerly").debug(asked, batch)
+    return {"network": request["network"], "batch": [list(part.shape) for part in batch], **found}
+
+
+def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramRequest:
+    """Return a request for a network that a person named: a file where it ends in .py or holds a slash."""
+    shape, classes = given.get("input_shape"), given.get("classes")
+    if not (name.endswith(".py") or "/" in name):
+        known = STANDARD_NETWORKS.get(name)
+        file = network_path(name, backend)
+        labels = _LABELS[known.task] if known else "class"
+        shape = shape or (known.input_shape if known else None)
+        counted = known is None or known.task == "classification"
+        classes = (classes or _USUAL_CLASSES) if counted else None
+        return _request(str(file), file.read_text(encoding="utf-8"), shape, classes, labels)
+    path = Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkCodeError(
+            "The network file must be readable Python text.",
+            received=f"{path}: {error}",
+            advice="Check the path; a relative one starts at the current folder.",
+            details={"file": str(path)},
+        ) from None
+    return _request(name, text, shape, classes or _USUAL_CLASSES, "class")
+
+
+def _request(path: str, text: str, shape: Any, classes: int | None, labels: str) -> ProgramRequest:
+    height_width_channels = tuple(shape or _USUAL_SHAPE)
+    if len(height_width_channels) != 3 or not all(isinstance(n, int) and n > 0 for n in height_width_channels):
+        raise ConfigurationError(
+            "An input shape has three positive whole numbers: height, width and channels.",
+            received=height_width_channels,
+            advice="Write it as in 28x28x1.",
+        )
+    return ProgramRequest(
+        network=path, network_text=text, input_shape=height_width_channels, classes=classes, labels=labels
+    )

@@ -1,0 +1,149 @@
+"""Protocol of a one-shot process: one JSON request in, one JSON result or error out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError, memory_error
+from ziggurat.logs import set_up_logging
+from ziggurat.settings import load_settings
+from ziggurat.worker.commands.dataset_previews import preview_dataset
+from ziggurat.worker.commands.evaluation import evaluate
+from ziggurat.worker.commands.exporting import export
+from ziggurat.worker.commands.foreign import inspect_model, predict_with_model
+from ziggurat.worker.commands.networks import debug, describe
+from ziggurat.worker.commands.prediction import predict
+from ziggurat.worker.commands.previews import augmented, loading
+from ziggurat.worker.fetch_limits import keep_to_addresses
+from ziggurat.worker.parent_watch import ParentWatch
+
+__all__ = ["TASKS", "main", "perform"]
+
+TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "evaluate": evaluate,
+    "predict": predict,
+    "export": export,
+    "describe": describe,
+    "debug": debug,
+    "inspect_model": inspect_model,
+    "predict_with_model": predict_with_model,
+    "augmented": augmented,
+    "loading": loading,
+    "preview_dataset": preview_dataset,
+}
+"""Name → what it does. Requests and results are JSON objects."""
+
+_UNEXPECTED: Final = 1
+_WATCH_S: Final = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Perform one task in this process; return the exit code: 0, or that of the error's family.
+
+    The result, or the error's JSON shape, goes to what was standard output when the process began. What user code
+    prints goes to standard error, and standard input is empty for it.
+    """
+    parser = argparse.ArgumentParser(prog="python -m ziggurat.worker.commands", description=__doc__)
+    parser.add_argument("name", help=f"one of {', '.join(TASKS)}")
+    parser.add_argument("request", nargs="?", type=Path, help="file with the request; else it is read from input")
+    parser.add_argument("--end-with", type=int, metavar="PID", help="end when this parent process is gone")
+    given = parser.parse_args(arguments)
+    # Warnings of frameworks are for nobody; a network file's own are for its author.
+    warnings.filterwarnings("ignore")
+    warnings.filterwarnings("default", module="network")
+    text = sys.stdin.read() if given.request is None else given.request.read_text(encoding="utf-8")
+    with os.fdopen(_take_output(), "w", encoding="utf-8") as answer:
+        if given.end_with is not None:
+            _end_with(ParentWatch(given.end_with))
+        content, code = perform(given.name, text)
+        json.dump(content, answer, default=_plain, ensure_ascii=False)
+    return code
+
+
+def perform(name: str, text: str) -> tuple[dict[str, Any], int]:
+    """Perform a task; return its result or its error's JSON shape, and the exit code.
+
+    Args:
+        name: of the task.
+        text: the request, a JSON object.
+    """
+    try:
+        settings = load_settings()
+        keep_to_addresses(settings)
+        with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)):
+            return _task(name)(_request(text)), 0
+    except ZigguratError as error:
+        return error.as_dict(), error.exit_code
+    except SystemExit as error:
+        ended = NetworkCodeError(
+            "A network file does not end the process.",
+            received=f"sys.exit({error.code!r})",
+            advice="Take the call out.",
+        )
+        return ended.as_dict(), ended.exit_code
+    except Exception as error:
+        trace = "".join(traceback.format_exception(error))
+        sys.stderr.write(trace)
+        message = f"{type(error).__name__}: {error}"
+        shape = memory_error(error) or ZigguratError(
+            "Ziggurat itself must not fail like this.", received=message, details={"traceback": trace}
+        )
+        return shape.as_dict(), _UNEXPECTED
+
+
+def _task(name: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    if name not in TASKS:
+        raise UnknownNameError("task", name, TASKS)
+    return TASKS[name]
+
+
+def _request(text: str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise UsageError("The request of a task is a JSON object.", received=str(error)) from error
+    if not isinstance(content, dict):
+        raise UsageError("The request of a task is a JSON object.", received=type(content).__name__)
+    return content
+
+
+def _take_output() -> int:
+    """Return a descriptor of its own for the answer; let prints go to standard error, and input be empty."""
+    answer = os.dup(1)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return answer
+
+
+def _end_with(parent: ParentWatch) -> None:
+    def watch() -> None:
+        while not parent.is_gone():
+            time.sleep(_WATCH_S)
+        os._exit(_UNEXPECTED)  # nobody waits for an answer any more, and the user's code may never end
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON does not know in its own types."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

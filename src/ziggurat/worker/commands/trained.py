@@ -1,0 +1,157 @@
+"""Loading of a trained job: network, checkpoint arrays, preprocessing, and classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.sources import DataFromList
+from ziggurat.engine.averages import with_averages
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.capabilities import SupportsInference, TrainedNetwork
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.program import Program
+from ziggurat.engine.trainer import RunState
+from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
+from ziggurat.errors import DataError
+from ziggurat.layout import JobFolder
+from ziggurat.specs import TrainSpec, load_train_spec
+from ziggurat.worker.build import load_backend, program_request
+from ziggurat.worker.commands.capabilities import capability
+from ziggurat.worker.data import JobData
+
+__all__ = ["TrainedJob", "open_network", "open_trained_job"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedJob:
+    """What a job has trained so far.
+
+    Args:
+        folder: the job folder.
+        spec: what was asked.
+        preprocessing: what its network was trained with.
+        class_names: by class number.
+        checkpoint: name of the checkpoint.
+        state: what the checkpoint holds; of weights that were averaged, the averages in their place.
+        request: the network, for the backend.
+    """
+
+    folder: Path
+    spec: TrainSpec
+    preprocessing: Preprocessing
+    class_names: list[str]
+    checkpoint: str
+    state: RunState
+    request: ProgramRequest
+
+    def summary(self) -> dict[str, Any]:
+        """Return which checkpoint of which job it is, as JSON values."""
+        meta = self.state.meta
+        return {
+            "folder": str(self.folder),
+            "checkpoint": self.checkpoint,
+            "step": int(meta["global_step"]),
+            "epoch": int(meta["epoch_num"]),
+        }
+
+
+def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
+    """Return what a job has trained.
+
+    Args:
+        folder: the job folder.
+        checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, else the latest.
+
+    Raises:
+        SpecError: where its spec is damaged.
+        CheckpointError: where there is no such checkpoint.
+        DataError: where it has no preprocessing: it never began to train.
+    """
+    job = JobFolder(folder)
+    spec = load_train_spec(job.spec)
+    name, state = _state(job, checkpoint)
+    preprocessing = Preprocessing.load(folder)
+    names = _class_names(job.class_names)
+    return TrainedJob(
+        folder=folder,
+        spec=spec,
+        preprocessing=preprocessing,
+        class_names=names,
+        checkpoint=name,
+        state=replace(state, arrays=with_averages(state.arrays)),
+        request=_request(spec, preprocessing, names),
+    )
+
+
+@contextmanager
+def open_network(job: TrainedJob) -> Iterator[TrainedNetwork]:
+    """Yield the network of a job with its weights; by the backend's own means, else by its program."""
+    opener = capability(job.spec.backend, SupportsInference)
+    if opener is not None:
+        network = opener.open_trained(job.request, job.state.arrays)
+    else:
+        network = _ProgramNetwork(load_backend(job.spec.backend).build(job.request), job.state.arrays)
+    try:
+        yield network
+    finally:
+        network.close()
+
+
+class _ProgramNetwork:
+    """A trained network by means of the program that trains it."""
+
+    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray]) -> None:
+        self._program = program
+        self._names = [name for name in ("cost", "probabilities", "output") if name in program.names()]
+        program.declare(self._names)
+        program.load_state(arrays)
+
+    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
+        return self._program.evaluate([x, y], self._names)
+
+    def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        # A program evaluates labelled batches; what is asked for does not depend on the labels.
+        names = [name for name in self._names if name != "cost"]
+        return self._program.evaluate([x, np.zeros(len(x), np.int64)], names)
+
+    def close(self) -> None:
+        self._program.close()
+
+
+def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
+    store = CheckpointStore(job.checkpoints, writable=False)
+    best = best_checkpoint(job) if name is None else None
+    if name == "latest" or (best is not None and best.basis == "newest"):
+        newest = store.latest()  # the newest that is whole
+        if newest is not None:
+            return newest[0].name, newest[1]
+    found = find_checkpoint(job, name or "").name
+    return found, store.load(found)
+
+
+def _class_names(path: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"The names of a job's classes must stand in {path}.",
+            received=str(error),
+            advice="Use the folder of a job that has begun to train.",
+        ) from error
+
+
+def _request(spec: TrainSpec, preprocessing: Preprocessing, names: list[str]) -> ProgramRequest:
+    """Return what the job's program was made of; the pretrained model that it started from is not read again."""
+    data = JobData(
+        train=DataFromList([]), evaluation={}, preprocessing=preprocessing, class_names=names, sizes={"train": 0}
+    )
+    request = program_request(spec.model_copy(update={"pretrained": None}), data)
+    return replace(request, pretrained=None if spec.pretrained is None else {})

@@ -1,0 +1,231 @@
+"""Startup of the studio from its parts, and operations that need no running server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat import __version__
+from ziggurat.atomic import storage_errors
+from ziggurat.errors import JobError
+from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
+from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.tensorboard.processes import TensorBoards
+from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
+from ziggurat.store import ReindexReport, Store
+from ziggurat.workspace.accounts import Accounts
+from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
+from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
+from ziggurat.workspace.studio.janitor import Janitor
+from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
+from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.studio.paths import studio_paths
+from ziggurat.workspace.studio.reindexing import job_reader
+from ziggurat.workspace.studio.studio import Studio, StudioParts
+from ziggurat.workspace.studio.uploads import Uploads
+from ziggurat.workspace.worker_process import WORKER_COMMAND
+
+__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
+
+DATABASE: Final = "studio.db"
+"""Name of the database in the workspace, where no other one is chosen."""
+
+_LOGS: Final = "logs"
+_LOG: Final = logging.getLogger(__name__)
+
+
+def open_studio(
+    settings: Settings,
+    *,
+    url: str | None = None,
+    start: bool = True,
+    prefix: str = "",
+    worker_command: Sequence[str] = WORKER_COMMAND,
+) -> Studio:
+    """Put the studio of a workspace together; close it at the end.
+
+    Args:
+        settings: of this process; workers get the same, and fetch for others: see ``settings.source_hosts``.
+        url: of its database; ``studio.db`` in the workspace where it is not given.
+        start: whether jobs are brought forward; without, they are only looked at and asked for.
+        prefix: path below which the studio stands, such as ``/ziggurat``.
+        worker_command: what starts a worker.
+
+    Raises:
+        JobError: where another process serves the workspace; the message names it. Where the database belongs to
+            another workspace, or a copy of a workspace shares folders with the original.
+        StorageError: where workspace or database cannot be read or written, or the schema is newer.
+    """
+    settings = replace(settings, is_for_others=True)
+    root, environment = settings.workspace, child_environment(settings)
+    with ExitStack() as made:
+        made.enter_context(WorkspaceLock(root))
+        store = made.enter_context(_open_store(settings, url))
+        remarks = _settle(store, root)
+        machine = Machine(root, settings=store.settings.all)
+        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
+        paths = studio_paths(root, store.settings)
+        supervisor = Supervisor(
+            store,
+            executor,
+            root,
+            resources=lambda: machine.resources(store.settings.all()),
+            environment=lambda _job: {FOLDERS_VARIABLE: json.dumps(paths.roots)},
+            grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
+        )
+        made.callback(supervisor.close)
+        pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
+        boards = made.enter_context(
+            TensorBoards(
+                lambda job_id: Path(store.jobs.get(job_id).folder),
+                environment,
+                prefix=prefix + "/jobs/{job_id}/tensorboard",
+                logs=_logs(root, "tensorboard"),
+            )
+        )
+        graphs, graph_boards = _graphs(root, environment, prefix, made)
+        if start:
+            graphs.remove_all()  # pages that are open can ask for them again
+            made.enter_context(_janitor(supervisor, store, root, graphs))
+        parts = StudioParts(
+            store=store,
+            supervisor=supervisor,
+            people=Accounts(store),
+            inference=pool,
+            tensorboards=boards,
+            graphs=graphs,
+            graph_boards=graph_boards,
+            machine=machine,
+            remarks=remarks,
+        )
+        studio = Studio(settings, parts, close=made.pop_all().close)
+    if start:
+        supervisor.start()
+    return studio
+
+
+def _settle(store: Store, root: Path) -> tuple[str, ...]:
+    """Bring the database and its workspace in line, and return what people should know of that."""
+    found = store.settle(root)
+    moved = "" if found is None else relocation_remark(found.before, root, copied=found.copied)
+    remarks = tuple(filter(None, (moved, unlisted_remark(unlisted_folders(root, store.jobs.ids())))))
+    for remark in remarks:
+        _LOG.warning("%s", remark)
+    return remarks
+
+
+def _graphs(
+    root: Path, environment: Mapping[str, str], prefix: str, made: ExitStack
+) -> tuple[GraphCache, TensorBoards]:
+    """Return the graphs of networks that nobody has trained, and their TensorBoards: of their own, so that looking at
+    some networks never ends the TensorBoard of a job.
+    """
+    graphs = GraphCache(root / GRAPHS_FOLDER, time.time, before_remove=lambda name: boards.release(name))
+    address = prefix + "/models/graphs/{job_id}/tensorboard"
+    boards = made.enter_context(TensorBoards(graphs.folder, environment, prefix=address))
+    return graphs, boards
+
+
+def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: GraphCache) -> Janitor:
+    uploads = Uploads(root / "uploads", time.time)
+    uploads.remove_partial()
+
+    def clear_uploads() -> None:
+        uploads.remove_older_than(store.settings.get("uploads_kept_s", UPLOADS_KEPT_S))
+
+    return Janitor((supervisor.tidy, clear_uploads, graphs.remove_old))
+
+
+@contextmanager
+def open_people(settings: Settings, url: str | None = None) -> Iterator[Accounts]:
+    """Give the people of a studio, whether its server runs or not.
+
+    Raises:
+        JobError: where a server of another version runs: opening could change the database under it.
+        StorageError: where the database cannot be read or written.
+    """
+    _refuse_other_version(running_server(settings.workspace))
+    with _open_store(settings, url) as store:
+        yield Accounts(store)
+
+
+def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], float] = time.time) -> ReindexReport:
+    """Rebuild what the studio knows of jobs from their folders alone; users, tokens and settings stay.
+
+    Raises:
+        JobError: where a server runs in the workspace.
+    """
+    with WorkspaceLock(settings.workspace), _open_store(settings, url) as store:
+        store.settle(settings.workspace, take_over=True)
+        return store.reindex(settings.workspace, job_reader(clock))
+
+
+def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]:
+    """Return how the studio is, as JSON values: ``server`` (None where none runs), ``jobs`` by state, ``machine``.
+
+    ``unlisted`` has the folders with jobs that are not in the database.
+
+    A studio that was never opened has no jobs; nothing is made here.
+
+    Raises:
+        JobError: where a server of another version runs: opening could change the database under it.
+        StorageError: where the database cannot be read.
+    """
+    server = running_server(settings.workspace)
+    _refuse_other_version(server)
+    counts: dict[str, int] = {}
+    known: set[str] = set()
+    chosen: dict[str, Any] = {}
+    if url is not None or (settings.workspace / DATABASE).is_file():
+        with _open_store(settings, url) as store:
+            counts, chosen, known = store.jobs.counts(), store.settings.all(), store.jobs.ids()
+    return {
+        "workspace": str(settings.workspace),
+        "server": None if server is None else asdict(server),
+        "jobs": {state: count for state, count in counts.items() if count},
+        "unlisted": [str(each) for each in unlisted_folders(settings.workspace, known)],
+        "machine": Machine(settings.workspace, settings=lambda: chosen).strip(),
+    }
+
+
+def upgrade_database(settings: Settings, url: str | None = None) -> None:
+    """Bring the schema of the studio's database up to date; a person says that it was backed up.
+
+    Raises:
+        StorageError: where it cannot be read or written, or its schema is newer.
+    """
+    with WorkspaceLock(settings.workspace), _open_store(settings, url, backup_made=True):
+        pass
+
+
+def _refuse_other_version(server: ServerState | None) -> None:
+    if server is not None and server.version != __version__:
+        raise JobError(
+            "The shell and the studio that runs must be of one version.",
+            received=f"{__version__} here, and {server.version} in process {server.pid} on {server.host}",
+            advice="Call `ziggurat down`, then `ziggurat up`; jobs go on meanwhile.",
+        )
+
+
+def _open_store(settings: Settings, url: str | None, *, backup_made: bool = False) -> Store:
+    if url is not None:
+        return Store.open(url, backup_made=backup_made, workspace=settings.workspace)
+    path = settings.workspace / DATABASE
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)  # hashes of passwords are in it; one that is there keeps its rights
+    return Store.open(path, workspace=settings.workspace)
+
+
+def _logs(root: Path, name: str) -> Path:
+    folder = root / _LOGS / name
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
