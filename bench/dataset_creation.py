@@ -23,7 +23,7 @@ def run(options: Options) -> Report:
     """Measure."""
     folder = many_photographs(options.detail)
     report = Report(
-        f"JPEG files -> data set of {COUNT} pictures in LMDB",
+        f"JPEG files -> dataset of {COUNT} images in LMDB",
         "picture",
         f"limit of {_CASES['png']}",
         [

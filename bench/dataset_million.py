@@ -32,7 +32,7 @@ def run(options: Options) -> Report:
     """Measure; a creation is done once, whatever number of rounds is asked for."""
     del options
     report = Report(
-        f"Class folders -> data set of {_COUNT} pictures, referenced in place",
+        f"Class folders -> dataset of {_COUNT} images, referenced in place",
         "picture",
         f"check {_CHECKS[0]}",
         [f"{_CLASSES} folders; one creation each, in a process of its own with 2 workers, page cache as it is"],
@@ -59,11 +59,11 @@ def _opening(folder: Path) -> str:
     began = time.perf_counter()
     with Dataset(folder) as dataset:
         count = len(dataset.catalogue)
-    return f"opening the data set and its catalogue of {count} samples: {1000 * (time.perf_counter() - began):.1f} ms"
+    return f"opening the dataset and its catalog of {count} samples: {1000 * (time.perf_counter() - began):.1f} ms"
 
 
 def _pages(folder: Path) -> str:
-    """Ask for pages as the explorer does: the data set opened, 50 samples, the total, and their problems."""
+    """Ask for pages as the explorer does: the dataset opened, 50 samples, the total, and their problems."""
     datasets = Datasets(Settings())
     times: list[tuple[float, str]] = []
     for chosen, offset in _questions():
@@ -93,10 +93,10 @@ def _questions() -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def _listing(folder: Path, place: Path) -> str:
-    """List as many data sets as copies of one manifest."""
+    """List as many datasets as copies of one manifest."""
     for number in range(_LISTED):
         (place / f"set{number:04d}").mkdir(parents=True)
         shutil.copy(folder / "manifest.json", place / f"set{number:04d}")
     began = time.perf_counter()
     count = len(list(Datasets(Settings()).rows(place)))
-    return f"listing {count} data sets of {_EXPLORED_CLASSES} classes: {1000 * (time.perf_counter() - began):.0f} ms"
+    return f"listing {count} datasets of {_EXPLORED_CLASSES} classes: {1000 * (time.perf_counter() - began):.0f} ms"

@@ -28,7 +28,7 @@ from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["run"]
 
-_WARM, _COLD = "warm process", "a process for each picture"
+_WARM, _COLD = "warm process", "a process for each image"
 _WARM_PICTURES = 50
 """Requests of the warm side for each one of the other: one alone is too short for the clock of CPU times."""
 
@@ -40,7 +40,7 @@ def run(options: Options) -> Report:
         "picture",
         f"lenet, {_WARM}",
         [
-            f"{options.rounds} interleaved rounds: one picture by a process of its own, {_WARM_PICTURES} one after the "
+            f"{options.rounds} interleaved rounds: one image by a process of its own, {_WARM_PICTURES} one after the "
             "other by the warm process; medians; the start of the warm process is not measured",
             "wall time is what somebody waits; CPU time is that of all processes",
         ],
@@ -71,7 +71,7 @@ def _add(report: Report, job: Path, rounds: int) -> None:
     ratios = [cold / warm for cold, warm in zip(rows[_COLD].wall_us, rows[_WARM].wall_us)]
     report.notes.append(
         f"{name}: {statistics.median(ratios):.0f} times ({min(ratios):.0f} to {max(ratios):.0f}) as long is waited for "
-        f"a picture with a process of its own; the first request of the warm process took {first_s:.1f} s"
+        f"an image with a process of its own; the first request of the warm process took {first_s:.1f} s"
     )
 
 

@@ -30,7 +30,7 @@ class PagesOptions:
 
     Args:
         size: of the workspace.
-        samples: of the data set that is explored; a multiple of 100.
+        samples: of the dataset that is explored; a multiple of 100.
         rounds: interleaved rounds, each with an empty cache and then with a full one.
         warm: visits with a full cache in each round.
         rehearsed: whether every scene is looked at once for nothing, so that all templates are known.
@@ -52,13 +52,13 @@ def run_pages(options: PagesOptions) -> PagesReport:
     """Make a workspace, and look at the pages of a studio on it."""
     size = options.size
     report = PagesReport(
-        f"Pages of a studio with {size.jobs:,} jobs, {size.points:,} points, a data set of {options.samples:,}",
+        f"Pages of a studio with {size.jobs:,} jobs, {size.points:,} points, a dataset of {options.samples:,}",
         [
             f"{options.rounds} interleaved rounds: one visit with an empty cache, {options.warm} with a full one",
             "the browser is at rest before each visit: a new window makes parts of its own",
             "usable: from the start of the navigation until htmx and all islands are at work;"
             " for an act, from the key until the answer stands on the page; painted: the first of its contents",
-            "the floor is a bare file of the same size in the same browser: no scripts, no style sheets, no pictures",
+            "the floor is a bare file of the same size in the same browser: no scripts, no style sheets, no images",
         ],
     )
     report.left_out = why_no_browser()
@@ -99,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _studio(folder: Path, options: PagesOptions) -> Iterator[tuple[Server, Workspace, str]]:
-    """Give a server on a workspace, and the id of the data set that is explored."""
+    """Give a server on a workspace, and the id of the dataset that is explored."""
     workspace = make_folders(folder, options.size)
     found = [job for job in workspace.jobs.values() if job.job.kind == "dataset" and job.state == "done"]
     explored = found[-1].job.id

@@ -28,7 +28,7 @@ def run(options: Options) -> Report:
     make_copies(folder)
     sizes = [path.stat().st_size for path in (folder / "files").iterdir()]
     report = Report(
-        "Records of a data set, in random order",
+        "Records of a dataset, in random order",
         "record",
         f"{_OURS}, decoded",
         [

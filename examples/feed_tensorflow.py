@@ -18,7 +18,7 @@ BATCH_SIZE = 64
 
 
 def main() -> None:
-    """Train, and tell after each epoch how many digits of the validation split are recognised."""
+    """Train, and tell after each epoch how many digits of the validation split are recognized."""
     options = arguments()
     tf.keras.utils.set_random_seed(options.seed)
     network = convolutional_network()
@@ -79,7 +79,7 @@ def compiled_step(network: Any, optimizer: Any) -> Callable[[Any, Any], Any]:
 
 
 def accuracy(network: Any, validation: Any) -> float:
-    """Return which share of the validation split is recognised."""
+    """Return which share of the validation split is recognized."""
     right = total = 0
     for images, labels in validation:
         right += int(tf.reduce_sum(tf.cast(tf.argmax(network(images), axis=1) == labels, tf.int32)))

@@ -18,7 +18,7 @@ BATCH_SIZE = 64
 
 
 def main() -> None:
-    """Train, and tell after each epoch how many digits of the validation split are recognised."""
+    """Train, and tell after each epoch how many digits of the validation split are recognized."""
     options = arguments()
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # so small a network gains nothing from more, and the workers have a use for them
@@ -67,7 +67,7 @@ def as_tensor(images: object) -> torch.Tensor:
 
 
 def accuracy(network: nn.Module) -> float:
-    """Return which share of the validation split is recognised."""
+    """Return which share of the validation split is recognized."""
     right = total = 0
     with torch.no_grad():
         for images, labels in validation_batches():

@@ -84,8 +84,8 @@ OLDER_NAMES: Final = {
 """Name from before TensorFlow 1.0 that moved → where it is now; those that were only renamed stand in the backend."""
 
 _INTRO: Final = """What a network file for TensorFlow may rely on. How an old file is brought here, and what is better
-on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md); which test holds which behaviour, in
-[DIGITS's behaviours](../explanation/digits-behaviours.md).
+on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md); which test holds which behavior, in
+[DIGITS's behaviors](../explanation/digits-behaviours.md).
 
 ```python
 # not run: by Python itself, for a worker gives it its names

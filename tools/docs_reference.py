@@ -65,14 +65,14 @@ PAGES = [
     Page(
         "datasets",
         "ziggurat.datasets",
-        lambda: door_page("Data sets", "ziggurat.datasets", "Every name of `ziggurat.datasets`, by what it is for."),
+        lambda: door_page("Datasets", "ziggurat.datasets", "Every name of `ziggurat.datasets`, by what it is for."),
     ),
     Page(
         "dataset-folder",
         "ziggurat.records.manifest",
         lambda: _fenced_tables(
             modules_page(
-                "The folder of a data set",
+                "The folder of a dataset",
                 [f"ziggurat.records.{name}" for name in ("manifest", "schema", "objects")],
                 "What `manifest.json` says, what the records mean, and the objects in the labels of a detection set. "
                 "The other files of the folder stand on the page of the [job folder](job-folder.md).",

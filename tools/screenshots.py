@@ -30,7 +30,7 @@ HEIGHT_PX = 1100
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the pictures; return pytest's exit code."""
+    """Make the images; return pytest's exit code."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(arguments[0] if arguments else scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _shrink(source: Path, target: Path) -> None:
     if not source.is_file():
-        print(f"There is no picture of {target.stem}.")
+        print(f"There is no image of {target.stem}.")
         return
     with Image.open(source) as picture:
         height = round(picture.height * WIDTH_PX / picture.width)

@@ -14,7 +14,7 @@ COUNT = 60_000
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray]:
-    """Return pictures and labels."""
+    """Return images and labels."""
     rng = np.random.default_rng(0)
     return rng.integers(0, 256, (COUNT, 28, 28), np.uint8), rng.integers(0, 10, COUNT)
 

@@ -41,7 +41,7 @@ def many_photographs(detail: str) -> Path:
 
 
 def dataset(detail: str) -> Path:
-    """Return a data set of these files, JPEG of 256 px in LMDB, a quarter for validation; it is made once and kept."""
+    """Return a dataset of these files, JPEG of 256 px in LMDB, a quarter for validation; it is made once and kept."""
     source = many_photographs(detail)
     folder = source.parent / f"records-{_VERSION}" / "set"
     folder.parent.mkdir(exist_ok=True)
@@ -52,14 +52,14 @@ def dataset(detail: str) -> Path:
 
 
 def creation_request(source: Path, encoding: str) -> CreationRequest:
-    """Return what is asked for: pictures in LMDB, a quarter for validation, as a person gets it who says nothing."""
+    """Return what is asked for: images in LMDB, a quarter for validation, as a person gets it who says nothing."""
     return CreationRequest(
         name="photographs", source=str(source), format="class_folders", image=_form(encoding), workers=WORKERS
     )
 
 
 def _form(encoding: str) -> ImageForm:
-    """Return the form of the pictures with an encoding: 256 x 256 pixels, or the files as they are."""
+    """Return the form of the images with an encoding: 256 x 256 pixels, or the files as they are."""
     if encoding == "original":
         return ImageForm(encoding=encoding)
     return ImageForm(encoding=encoding, resize_mode="squash", height_px=SIDE_PX, width_px=SIDE_PX, quality=_QUALITY)

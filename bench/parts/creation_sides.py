@@ -21,7 +21,7 @@ _CHUNK = 256
 
 
 def creations(source: str, encoding: str) -> Iterator[None]:
-    """Yield at once, and then after each creation of a data set, which is deleted again."""
+    """Yield at once, and then after each creation of a dataset, which is deleted again."""
     target = Path(tempfile.gettempdir(), f"ziggurat-bench-creation-{os.getpid()}")
     try:
         yield

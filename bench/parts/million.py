@@ -66,11 +66,11 @@ def part_of(tree: Path, classes: int) -> Path:
 
 
 def created(source: Path, folder: Path, check: str, workers: int = 2) -> Creation:
-    """Make a data set that refers to the files of ``source``, in a process of its own, and watch that.
+    """Make a dataset that refers to the files of ``source``, in a process of its own, and watch that.
 
     Args:
         source: class folders.
-        folder: of the data set.
+        folder: of the dataset.
         check: ``none`` or ``header``.
         workers: processes that the creation starts.
     """

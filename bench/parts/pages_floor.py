@@ -22,7 +22,7 @@ _COMPRESSION = 5
 
 
 def bare(page: str) -> str:
-    """Return a page of the same size that loads nothing: its text without scripts, style sheets and pictures.
+    """Return a page of the same size that loads nothing: its text without scripts, style sheets and images.
 
     Args:
         page: HTML of a page of the studio, or of a part of one.

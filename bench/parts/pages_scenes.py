@@ -75,7 +75,7 @@ def scenes(workspace: Workspace, explored: str, samples: int) -> list[Scene]:
 
     Args:
         workspace: of the studio.
-        explored: id of the data set whose samples are looked at.
+        explored: id of the dataset whose samples are looked at.
         samples: that it has.
     """
     explore = f"/datasets/{explored}/explore"

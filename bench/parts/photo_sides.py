@@ -116,7 +116,7 @@ def _torch_loader(dataset: Any) -> Any:
 
 
 class _Files:
-    """A map-style data set of files."""
+    """A map-style dataset of files."""
 
     def __init__(self, folder: str, decoder: str = "opencv") -> None:
         self.items = listed(folder)
@@ -131,7 +131,7 @@ class _Files:
 
 
 class _Records:
-    """A map-style data set of an LMDB store that our serializer wrote."""
+    """A map-style dataset of an LMDB store that our serializer wrote."""
 
     def __init__(self, path: str, decoder: str = "opencv") -> None:
         self.path = path

@@ -35,7 +35,7 @@ def record_data(folder: str, decoded: bool) -> Iterator[None]:
 
 
 def lmdb_gets(folder: str, decoded: bool) -> Iterator[None]:
-    """The bare limit of LMDB: the value of a random key, copied out of the map, and the picture in it."""
+    """The bare limit of LMDB: the value of a random key, copied out of the map, and the image in it."""
     import lmdb
 
     environment = lmdb.open(str(Path(folder, "plain.lmdb")), subdir=False, readonly=True, lock=False)
@@ -96,7 +96,7 @@ def memory(folder: str, decoded: bool) -> Iterator[None]:
 
 
 def make_copies(folder: Path) -> None:
-    """Write the training pictures of the data set in ``folder/set`` in the other forms, once."""
+    """Write the training images of the dataset in ``folder/set`` in the other forms, once."""
     done = folder / "done"
     if done.exists():
         return

@@ -151,7 +151,7 @@ def _new_job(folder: Path, number: int, kind: str, chance: random.Random, datase
 
 def _spec(kind: str, network: str, number: int, chance: random.Random) -> dict[str, Any]:
     if kind == "dataset":
-        spec = {"kind": kind, "version": 1, "source": f"/data/{chance.choice(_WORDS)}", "name": f"pictures {number}"}
+        spec = {"kind": kind, "version": 1, "source": f"/data/{chance.choice(_WORDS)}", "name": f"images {number}"}
         return parse_spec(spec, source="the benchmark").model_dump(mode="json")
     spec = {
         "kind": "train",
@@ -210,7 +210,7 @@ def _write(new: NewJob, state: str, points: Any, chance: random.Random) -> None:
         }  # fmt: skip
         file.write(_line("attempt_started", began, **started))
         file.writelines(points)
-        file.write(_line("message", began, level="info", text="The data set was opened."))
+        file.write(_line("message", began, level="info", text="The dataset was opened."))
         if state in ("running", "stopping"):
             file.write(_line("progress", began + 60, epoch=1, global_step=200, total_steps=10_000, remaining_s=3600.0))
         else:

@@ -1,4 +1,4 @@
-// Small behaviours by attribute; without them a page still works as links and forms.
+// Small behaviors by attribute; without them a page still works as links and forms.
 const THEMES = ["auto", "light", "dark"];
 const YEAR_S = 365 * 24 * 3600;
 

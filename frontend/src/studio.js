@@ -1,4 +1,4 @@
-// The one script of every page: htmx, the event stream, islands, and small behaviours that a page works without.
+// The one script of every page: htmx, the event stream, islands, and small behaviors that a page works without.
 import htmx from "./htmx-setup.js";
 import { startBehaviours } from "./behaviours.js";
 import { catchUp } from "./catch-up.js";

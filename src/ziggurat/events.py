@@ -126,13 +126,13 @@ class ScalarLogged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageLogged(Event):
-    """A picture was written beside the events.
+    """An image was written beside the events.
 
     Args:
-        tag: name of the picture.
+        tag: name of the image.
         path: file, relative to the job folder.
-        step: ``global_step`` of the picture.
-        epoch: epoch of the picture, from 1.
+        step: ``global_step`` of the image.
+        epoch: epoch of the image, from 1.
     """
 
     type = "image"
@@ -154,7 +154,7 @@ class Progress(Event):
         remaining_s: estimated time left; None while nobody can tell.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
-        stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble`` of a data set,
+        stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble`` of a dataset,
             ``load``, ``predict`` of a job that uses a model; else empty.
     """
 

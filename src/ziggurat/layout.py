@@ -72,7 +72,7 @@ JOBS_FOLDER: Final = "jobs"
 """Folder of a workspace: trainings and the jobs that use models."""
 
 DATASETS_FOLDER: Final = "datasets"
-"""Folder of a workspace: data sets."""
+"""Folder of a workspace: datasets."""
 
 UPLOADS_FOLDER: Final = "uploads"
 """Folder of a workspace: files that people sent."""

@@ -32,7 +32,7 @@ def set_up_logging(
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.
         stream: where people read; standard error where it is not given.
-        color: whether levels are coloured on the stream.
+        color: whether levels are colored on the stream.
         job_log: a file to append to, such as a job's ``log.txt``; left alone where the stream writes there already.
 
     Raises:

@@ -116,7 +116,7 @@ class Settings:
     )
     color: str = field(
         default="auto",
-        metadata=_about("Whether text is coloured; `auto` colours a terminal.", "auto", "always", "never"),
+        metadata=_about("Whether text is colored; `auto` colors a terminal.", "auto", "always", "never"),
     )
     progress: str = field(
         default="auto",
@@ -154,7 +154,7 @@ class Settings:
     )
     picture_urls: bool = field(
         default=True,
-        metadata=_about("Whether pictures to try a model with are fetched by their address.", kind=bool, verb="up"),
+        metadata=_about("Whether images to try a model with are fetched by their address.", kind=bool, verb="up"),
     )
     picture_hosts: str = field(
         default="",
@@ -165,14 +165,14 @@ class Settings:
     source_hosts: str = field(
         default="",
         metadata=_about(
-            "Hosts in local networks from which data sets may be fetched: NAME or NAME:PORT, with commas between.",
+            "Hosts in local networks from which datasets may be fetched: NAME or NAME:PORT, with commas between.",
             verb="up",
         ),
     )
     stop_grace_s: int = field(
         default=120,
         metadata=_about(
-            "Seconds without progress after which a worker that was asked to stop gets SIGTERM; usually 30 to 600.",
+            "Seconds without progress after which a worker that was asked to stop gets SIGTERM; typical: 30 to 600.",
             kind=int,
             has_flag=False,
             bounds=(1, _DAY_S),
@@ -181,7 +181,7 @@ class Settings:
     kill_grace_s: int = field(
         default=30,
         metadata=_about(
-            "Seconds without progress after SIGTERM until a worker is killed; usually 10 to 120.",
+            "Seconds without progress after SIGTERM until a worker is killed; typical: 10 to 120.",
             kind=int,
             has_flag=False,
             bounds=(1, _DAY_S),
@@ -224,7 +224,7 @@ class Settings:
         return self.token.value if is_for_it else ""
 
     def use_color(self, stream: TextIO) -> bool:
-        """Return whether text that goes to ``stream`` is coloured."""
+        """Return whether text that goes to ``stream`` is colored."""
         return self.color == "always" or (self.color == "auto" and stream.isatty())
 
 

@@ -198,7 +198,7 @@ def _told(violation: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="session")
 def digit_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return class folders of real handwritten digits, 400 pictures of 28 by 28 pixels."""
+    """Return class folders of real handwritten digits, 400 images of 28 by 28 pixels."""
     root = tmp_path_factory.mktemp("pictures") / "digits"
     pictures, labels = load_digits(return_X_y=True)
     for number, (values, label) in enumerate(zip(pictures[:400], labels[:400], strict=True)):
@@ -212,7 +212,7 @@ def digit_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def digits(server: RunningStudio, digit_folders: Path) -> str:
-    """Return the id of a data set of handwritten digits that is done, in all three splits."""
+    """Return the id of a dataset of handwritten digits that is done, in all three splits."""
     folder = server.workspace / "uploads" / "digits"
     shutil.copytree(digit_folders, folder)
     splits = {"val_share": 0.2, "test_share": 0.2}

@@ -101,7 +101,7 @@ def test_a_viewer_looks_and_cannot_change(page: Page, studio: Studio, check_page
     page.goto(f"{studio.address}/")
     _log_in(page, "vic")
     expect(page.locator(f"#row-{studio.model}")).to_be_visible()
-    for name in ("New data set", "New model"):
+    for name in ("New dataset", "New model"):
         expect(page.get_by_role("link", name=name)).to_have_count(0)
     for name in ("Rename tiny", "Clone"):
         expect(page.get_by_role("link", name=name)).to_have_count(0)

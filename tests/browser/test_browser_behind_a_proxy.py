@@ -109,7 +109,7 @@ def test_the_studio_works_below_its_prefix(visitor: Page, proxy: str, server: Ru
     page.wait_for_url(f"{proxy}/")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
     _check_places(page)
-    page.get_by_role("navigation", name="Studio").get_by_role("link", name="New data set").click()
+    page.get_by_role("navigation", name="Studio").get_by_role("link", name="New dataset").click()
     page.wait_for_url(f"{proxy}/datasets/new")
     page.get_by_label("Folder, file or archive").fill(source)
     expect(page.locator("#preview img").first).to_have_js_property("naturalWidth", 28)

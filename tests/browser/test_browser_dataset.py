@@ -1,4 +1,4 @@
-"""Shows in a real browser that a data set's charts are drawn, and that its samples are looked through and corrected."""
+"""Shows in a real browser that a dataset's charts are drawn, and that its samples are looked through and corrected."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shows that every page fits every screen, is accessible in light and dark, is light itself, and stays on its host.
 
-``python -m tools.screenshots`` runs this file to make the pictures of the documentation.
+``python -m tools.screenshots`` runs this file to make the images of the documentation.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_home_opens(page: Page, server, check_page) -> None:
     page.goto(server.address + "/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Home")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
-    expect(page.get_by_role("heading", name="From pictures to a model in three steps")).to_be_visible()
+    expect(page.get_by_role("heading", name="From images to a model in three steps")).to_be_visible()
     check_page(page)
 
 
@@ -50,7 +50,7 @@ def test_digits(page: Page, server, digits: str, tiny_model: str, check_page) ->
     page.goto(server.address + "/")
     expect(page.get_by_role("link", name="tiny", exact=True)).to_be_visible()
     check_page(page)
-    page.get_by_role("link", name="Data sets 1").click()
+    page.get_by_role("link", name="Datasets 1").click()
     expect(page.get_by_role("link", name="digits", exact=True)).to_be_visible()
     expect(page.locator(f"#row-{digits}")).to_contain_text("train 240, val 80, test 80")
     check_page(page)

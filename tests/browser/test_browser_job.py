@@ -100,7 +100,7 @@ def test_what_a_person_opened_typed_and_focused_stays(server: Any, page: Any, ru
     page.goto(f"{server.address}/models/{running}")
     page.get_by_text("Add notes, tags, project").click()
     page.get_by_label("Notes").fill("Half a sentence")
-    page.get_by_text("What each curve came to").click()
+    page.get_by_text("Metrics summary").click()
     page.locator("#rate-value").fill("0.5")
     page.locator("#job-pause").focus()
     before = page.locator("#job-state dd").nth(1).text_content()

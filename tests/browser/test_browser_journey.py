@@ -1,4 +1,4 @@
-"""Shows the whole way in a real browser, with the real server and workers: from pictures to a model taken away."""
+"""Shows the whole way in a real browser, with the real server and workers: from images to a model taken away."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_from_pictures_to_a_model(page: Page, server: Any, digit_folders: Path, 
 
 def _make_data_set(page: Page, server: Any, folders: Path) -> None:
     page.goto(server.address + "/")
-    page.get_by_role("navigation", name="Studio").get_by_role("link", name="New data set").click()
+    page.get_by_role("navigation", name="Studio").get_by_role("link", name="New dataset").click()
     page.locator("#folder").set_input_files(folders)
     expect(page.locator("#upload")).to_contain_text("400 files sent")
     expect(page.locator("#preview")).to_contain_text("10 classes", timeout=60_000)
     page.get_by_label("Test share").fill("0.25")
     page.get_by_label("Name", exact=True).fill("Journey")
-    page.get_by_role("button", name="Create the data set").click()
+    page.get_by_role("button", name="Create the dataset").click()
     page.wait_for_url("**/datasets/2*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Journey")
     expect(page.get_by_role("link", name="Explore the samples")).to_be_visible(timeout=LONG_MS)
@@ -45,7 +45,7 @@ def _make_data_set(page: Page, server: Any, folders: Path) -> None:
 
 def _train_in_the_editor(page: Page) -> str:
     page.locator("main").get_by_role("link", name="New model").click()
-    expect(page.get_by_label("Data set", exact=True)).to_contain_text("Journey")
+    expect(page.get_by_label("Dataset", exact=True)).to_contain_text("Journey")
     page.get_by_role("button", name="Customize LeNet-5").click()
     expect(page.get_by_label("Custom", exact=True)).to_be_checked()
     expect(page.locator(".cm-content")).to_contain_text("class UserModel(Tower)")

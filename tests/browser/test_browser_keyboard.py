@@ -1,4 +1,4 @@
-"""Shows that the way from pictures to a tested model needs no mouse: every step by keys, the focus always seen."""
+"""Shows that the way from images to a tested model needs no mouse: every step by keys, the focus always seen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_from_pictures_to_a_tested_model(page: Page, server: RunningStudio, sour
     keys = Keyboard(page)
     page.goto(f"{server.address}/")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
-    keys.reach("New data set", tag="a")
+    keys.reach("New dataset", tag="a")
     keys.press("Enter")
     page.wait_for_url("**/datasets/new")
     _make_data_set(page, keys, source)
@@ -45,7 +45,7 @@ def _make_data_set(page: Page, keys: Keyboard, source: Path) -> None:
     assert keys.held() == field
     keys.reach("Name", tag="input")
     keys.write("four digits")
-    keys.reach("Create the data set")
+    keys.reach("Create the dataset")
     keys.press("Enter")
     page.wait_for_url(re.compile(r"/datasets/\d"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("four digits")
@@ -57,7 +57,7 @@ def _start_training(page: Page, keys: Keyboard) -> None:
     keys.press("Enter")
     page.wait_for_url("**/models/new*")
     if "dataset=" not in page.url:
-        keys.reach("Data set", tag="select")
+        keys.reach("Dataset", tag="select")
         keys.press("ArrowDown")
     expect(page.locator("#dataset-summary")).to_contain_text("train")
     keys.reach("Standard", tag="input")

@@ -164,7 +164,7 @@ def test_a_picture_that_was_chosen_is_answered(
 ) -> None:
     scripts = held_scripts()
     scripts.open(f"{server.address}/models/{tiny_model}/test")
-    page.get_by_label("A picture of this computer").set_input_files(min((digit_folders / "3").iterdir()))
+    page.get_by_label("An image of this computer").set_input_files(min((digit_folders / "3").iterdir()))
     scripts.let_go()
     expect(page.locator("#test-one .said li")).to_have_count(5)
 

@@ -1,4 +1,4 @@
-"""Shows in a real browser that a folder is sent, looked at while the form is filled in, and made into a data set."""
+"""Shows in a real browser that a folder is sent, looked at while the form is filled in, and made into a dataset."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_folder_is_sent_and_made_into_a_data_set(
     expect(page.locator("#preview")).to_contain_text("Image classification")
     expect(page.locator("#preview .stats")).to_contain_text(str(count))
     page.expected.append("status of 405")  # type: ignore[attr-defined] - where it leads to is tested elsewhere
-    page.get_by_role("button", name="Create the data set").click()
+    page.get_by_role("button", name="Create the dataset").click()
     page.wait_for_url("**/datasets/2*")
     job_id = page.url.rpartition("/")[2]
     job = server.client.job(job_id)
@@ -61,7 +61,7 @@ def test_boxes_lie_where_the_objects_of_the_picture_are(page: Page, server: Any,
     drawn, picture = box.bounding_box(), page.locator("#preview img").first.bounding_box()
     assert drawn is not None
     assert picture is not None
-    assert abs(drawn["x"] - (picture["x"] + picture["width"] / 2)) < 3  # the right half of the picture, all its height
+    assert abs(drawn["x"] - (picture["x"] + picture["width"] / 2)) < 3  # the right half of the image, all its height
     assert abs(drawn["width"] - picture["width"] / 2) < 4
     assert abs(drawn["height"] - drawn["width"]) < 4
     check_page(page)
@@ -150,8 +150,8 @@ def test_without_a_script_it_is_a_plain_form(browser: Any, server: Any, source: 
     page.get_by_role("button", name="Look at the source").click()
     expect(page.locator("#preview")).to_contain_text("2 classes")
     page.get_by_label("Files or an archive").set_input_files(next(source.rglob("*.png")))
-    page.locator("#format-class_folders").check()  # one picture without a label: its format is not clear
+    page.locator("#format-class_folders").check()  # one image without a label: its format is not clear
     page.get_by_label("Priority").fill("5")
-    page.get_by_role("button", name="Create the data set").click()
+    page.get_by_role("button", name="Create the dataset").click()
     page.wait_for_url("**/datasets/2*")
     context.close()

@@ -71,7 +71,7 @@ def _first_points(address: str, job_id: str) -> list[Any]:
 
 def _end(process: subprocess.Popen[str], address: str) -> None:
     if address:
-        for job in httpx.get(f"{address}api/v1/jobs", timeout=60).json()["jobs"]:  # the model first, then its data set
+        for job in httpx.get(f"{address}api/v1/jobs", timeout=60).json()["jobs"]:  # the model first, then its dataset
             httpx.delete(f"{address}api/v1/jobs/{job['id']}?force=true", timeout=60)
     os.killpg(process.pid, signal.SIGTERM)
     process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Trying a model in a browser: a picture that is dropped, a split that is measured live, a threshold that moves all."""
+"""Trying a model in a browser: an image that is dropped, a split that is measured live, a threshold that moves all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DROP = """([place, content]) => {
 
 @pytest.fixture(scope="module")
 def model(server: Any, digits: str) -> str:
-    """Return the id of a training on the data set that is done."""
+    """Return the id of a training on the dataset that is done."""
     spec = {"kind": "train", "version": 1, "name": "on digits", "backend": "null", "network": "mlp", "epochs": 10}
     made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, "dataset": digits}, timeout=60)
     assert made.status_code == 201, made.text
@@ -41,7 +41,7 @@ def test_a_picture_that_is_dropped_is_answered(
 
     expect(page.locator("#test-one .said li")).to_have_count(5)
     expect(page.locator("#test-one")).to_contain_text("three.png")
-    for name, width in (("The picture that was sent", 28), ("The picture as the network gets it", 112)):
+    for name, width in (("The image that was sent", 28), ("The image as the network gets it", 112)):
         expect(page.get_by_alt_text(name)).to_have_js_property("naturalWidth", width)
     page.get_by_role("button", name="Show layers and weights").click()
     expect(page.get_by_role("heading", name="Weights:")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The page on DIGITS's behaviours of data sets has every number, and names tests that are there."""
+"""The page on DIGITS's behaviors of datasets has every number, and names tests that are there."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The page on DIGITS's behaviours of the server has every number, and names tests that are there."""
+"""The page on DIGITS's behaviors of the server has every number, and names tests that are there."""
 
 import ast
 import re

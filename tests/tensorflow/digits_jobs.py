@@ -1,4 +1,4 @@
-"""Jobs for the numbered behaviours of DIGITS: specs that the worker executes by its own entry, in this process."""
+"""Jobs for the numbered behaviors of DIGITS: specs that the worker executes by its own entry, in this process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

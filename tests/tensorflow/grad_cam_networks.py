@@ -1,4 +1,4 @@
-"""Networks and pictures whose class is decided by where a bright patch is, for the tests of Grad-CAM."""
+"""Networks and images whose class is decided by where a bright patch is, for the tests of Grad-CAM."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LENET_CHANNELS_FIRST = (
 
 
 def patches(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pictures (N, 32, 32, 1) float32 of noise with a bright patch, their classes, and the patches' corners."""
+    """Return images (N, 32, 32, 1) float32 of noise with a bright patch, their classes, and the patches' corners."""
     random = np.random.default_rng(seed)
     pictures = random.uniform(0, 60, (count, SIDE_PX, SIDE_PX, 1)).astype(np.float32)
     labels = random.integers(0, CLASSES, count)

@@ -27,7 +27,7 @@ _LEAST_ACCURACY = 0.85
 
 
 def digit_folders(root: Path) -> Path:
-    """Write scikit-learn's first digits as pictures of 8 x 8 pixels, one folder for each of the ten classes."""
+    """Write scikit-learn's first digits as images of 8 x 8 pixels, one folder for each of the ten classes."""
     pictures, labels = (np.asarray(each)[:_PICTURES] for each in load_digits(return_X_y=True))
     for number, (picture, label) in enumerate(zip(pictures.reshape(-1, 8, 8), labels, strict=True)):
         path = root / str(label) / f"{number:04}.png"

@@ -40,7 +40,7 @@ class UserModel(Tower):
 
 @functools.cache
 def lenet_job() -> Path:
-    """Return a LeNet that a worker trained: cropped, less a mean picture; its best checkpoint is marked."""
+    """Return a LeNet that a worker trained: cropped, less a mean image; its best checkpoint is marked."""
     preprocessing = {"crop": 24, "mean": "image"}
     checkpoints = {"keep_best": "validation_error"}
     return _trained(
@@ -81,13 +81,13 @@ def quick_job(folder: Path, network: str, *, steps: int = 0, **changes: Any) -> 
 
 
 def digit_pictures(split: str = "val") -> tuple[np.ndarray, np.ndarray]:
-    """Return the pictures of a split as a job reads them: (N, 28, 28, 1) uint8 and (N) int."""
+    """Return the images of a split as a job reads them: (N, 28, 28, 1) uint8 and (N) int."""
     points = list(SklearnDigits(split, shuffle=False, size=28))
     return np.stack([point[0] for point in points]), np.array([int(point[1]) for point in points])
 
 
 def save_pictures(folder: Path, pictures: np.ndarray) -> list[str]:
-    """Write (N, H, W, 1) pictures as PNG files; return their paths."""
+    """Write (N, H, W, 1) images as PNG files; return their paths."""
     paths = [str(folder / f"{number:04}.png") for number in range(len(pictures))]
     for path, picture in zip(paths, pictures, strict=True):
         Image.fromarray(picture[:, :, 0]).save(path)

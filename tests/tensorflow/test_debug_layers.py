@@ -29,7 +29,7 @@ class UserModel(Tower):
             net = slim.repeat(net, 2, slim.conv2d, 8, [3, 3], scope='twice')
         net = tf.contrib.layers.conv2d(net, 4, [3, 3], scope='contrib')
         tf.image_summary('old', self.x, max_images=2)
-        self.summaries.append(tf.summary.image('pictures', self.x))
+        self.summaries.append(tf.summary.image('images', self.x))
         self.summaries.append(tf.summary.histogram('net', net))
         net = tf.matmul(other.flatten(net), tf.zeros([576, 6]))
         net = tf.layers.Dense(7, name='object')(net)

@@ -1,4 +1,4 @@
-"""Behaviours 65 to 75 of DIGITS: what a network file may rely on."""
+"""Behaviors 65 to 75 of DIGITS: what a network file may rely on."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Behaviours 54 to 60 of DIGITS: what a job is asked for is what it does."""
+"""Behaviors 54 to 60 of DIGITS: what a job is asked for is what it does."""
 
 import itertools
 from pathlib import Path
@@ -15,7 +15,7 @@ from ziggurat.worker.commands.evaluation import evaluate
 
 
 def training_pictures() -> np.ndarray:
-    """Return the (N, 8, 8, 1) float64 pictures of the training split."""
+    """Return the (N, 8, 8, 1) float64 images of the training split."""
     return np.stack([point[0] for point in SklearnDigits("train", shuffle=False)]).astype(np.float64)
 
 

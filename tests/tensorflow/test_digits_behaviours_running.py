@@ -1,4 +1,4 @@
-"""Behaviours 76 to 82 of DIGITS: what can be seen of a job while it runs, and what stays the same."""
+"""Behaviors 76 to 82 of DIGITS: what can be seen of a job while it runs, and what stays the same."""
 
 import itertools
 import time

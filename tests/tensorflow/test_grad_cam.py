@@ -91,7 +91,7 @@ def asked(**fields: Any) -> dict[str, Any]:
 
 
 def heats(network: TrainedTower, pictures: np.ndarray, layer: str) -> list[np.ndarray]:
-    """Return, for the likeliest class of each picture, the heat of its pixels."""
+    """Return, for the likeliest class of each image, the heat of its pixels."""
     numbers = network.predict(pictures)["probabilities"].argmax(axis=1)
     found = []
     for picture, number in zip(pictures, numbers, strict=True):
@@ -239,7 +239,7 @@ def test_a_network_that_has_no_maps_or_classes_is_refused(tmp_path: Path, networ
 def test_one_picture_is_asked_about_and_numbers_are_finite(tmp_path: Path) -> None:
     broken = POOLED.replace("self.x, 6", "self.x / 0.0, 6").replace("scope='conv'", "activation_fn=None, scope='conv'")
     with warm(quick_job(tmp_path / "job", broken)) as model:
-        with pytest.raises(UsageError, match="one picture"):
+        with pytest.raises(UsageError, match="one image"):
             grad_cam(model, {"pictures": asked()["pictures"] * 2})
         with pytest.raises(NonFiniteError, match="Grad-CAM needs finite numbers at the layer `conv`"):
             grad_cam(model, asked())

@@ -30,14 +30,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 @dataclass(frozen=True)
 class Place:
-    """A studio with a LeNet, a network without a framework, and pictures.
+    """A studio with a LeNet, a network without a framework, and images.
 
     Args:
         address: of the studio.
         client: of it.
         lenet: id of a training.
         null: id of a training.
-        pictures: files.
+        images: files.
     """
 
     address: str
@@ -47,7 +47,7 @@ class Place:
     pictures: list[Path]
 
     def post(self, model: str, files: list[Path], **form: Any) -> httpx.Response:
-        """Ask the page about one picture, as a browser without scripts does."""
+        """Ask the page about one image, as a browser without scripts does."""
         sent = [("picture", (each.name, each.read_bytes())) for each in files]
         headers = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
         return httpx.post(
@@ -116,9 +116,9 @@ def test_what_cannot_be_told_is_said_once_and_clearly(place: Place, tmp_path: Pa
         ask(place.lenet, picture, layer="fc1")
     with pytest.raises(UsageError, match=r"one of the TensorFlow backend\. Received: a network of the backend null"):
         ask(place.null, picture)
-    with pytest.raises(UsageError, match=r"Grad-CAM is of one picture\. Received: 2 pictures"):
+    with pytest.raises(UsageError, match=r"Grad-CAM is of one image\. Received: 2 images"):
         place.client.models.predict(place.lenet, place.pictures, grad_cam=True)
-    (tmp_path / "notes.png").write_bytes(b"no picture")
+    (tmp_path / "notes.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"notes\.png"):
         ask(place.lenet, tmp_path / "notes.png")
     unread = place.client.models.predict(place.lenet, [tmp_path / "notes.png"], grad_cam=True)

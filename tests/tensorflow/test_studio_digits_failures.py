@@ -1,4 +1,4 @@
-"""Behaviours 61 and 62 of DIGITS: a network or a rate that cannot work ends in an error that says why."""
+"""Behaviors 61 and 62 of DIGITS: a network or a rate that cannot work ends in an error that says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From folders of pictures to a downloaded model, by each of the four doors of one studio."""
+"""From folders of images to a downloaded model, by each of the four doors of one studio."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_by_rest(door, tmp_path):
         assert (job["state"], job["depends_on"]) == ("queued", [dataset])
         place = f"/jobs/{job['id']}"
         done = ended(lambda: http.get(place).json())
-        assert done["started"] >= http.get(f"/jobs/{dataset}").json()["ended"]  # it waited for its data set
+        assert done["started"] >= http.get(f"/jobs/{dataset}").json()["ended"]  # it waited for its dataset
         assert http.get(f"/datasets/{dataset}").json()["splits"] == SPLITS
 
         check_curves({each["tag"]: each for each in http.get(f"{place}/curves").json()})
@@ -173,7 +173,7 @@ def test_86_by_the_routes_of_digits(door, tmp_path):
 
 
 def hand_count(http, model, dataset, digits):
-    """Return the confusion matrix of the test split, counted from what ``classify_many`` says of its pictures."""
+    """Return the confusion matrix of the test split, counted from what ``classify_many`` says of its images."""
     page = http.get(f"/api/v1/datasets/{dataset}/samples", params={"split": "test", "limit": 1000}).json()
     keys = [each["key"] for each in page["samples"]]
     found = http.post(

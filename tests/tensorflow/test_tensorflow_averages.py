@@ -180,7 +180,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outputs(job: Path) -> dict[str, np.ndarray]:
-    """Probabilities of three pictures by a network without averages that was given one or the other weights."""
+    """Probabilities of three images by a network without averages that was given one or the other weights."""
     opened = open_trained_job(job)
     raw = next(iter(CheckpointStore(JobFolder(job).checkpoints, writable=False).list())).name
     arrays = CheckpointStore(JobFolder(job).checkpoints, writable=False).load(raw).arrays

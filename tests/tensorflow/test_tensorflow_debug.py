@@ -25,7 +25,7 @@ class UserModel(Tower):
         print("first pixel", float(self.x[0, 14, 14, 0]))
         net = slim.conv2d(self.x, 4, [3, 3], scope='conv1')
         print("conv1 is", net.numpy().shape)
-        self.summaries.append(tf.summary.image('pictures', self.x))
+        self.summaries.append(tf.summary.image('images', self.x))
         return slim.fully_connected(slim.flatten(net), self.nclasses, activation_fn=None, scope='fc')
 
     @model_property

@@ -1,4 +1,4 @@
-"""The helper module ``digits`` gives the values of its formulas (behaviours 70 and 72 of DIGITS)."""
+"""The helper module ``digits`` gives the values of its formulas (behaviors 70 and 72 of DIGITS)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A job evaluates a LeNet, and another one predicts for the same pictures; both agree with the task."""
+"""A job evaluates a LeNet, and another one predicts for the same images; both agree with the task."""
 
 import json
 from pathlib import Path

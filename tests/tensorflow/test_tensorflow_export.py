@@ -62,12 +62,12 @@ def job() -> str:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Pictures of the right size, of another, and a file that is none."""
+    """Images of the right size, of another, and a file that is none."""
     folder = tmp_path_factory.mktemp("pictures")
     files = save_pictures(folder, digit_pictures()[0][:3])
     noise = np.random.default_rng(1).integers(0, 256, (40, 61, 3), dtype=np.uint8)
     Image.fromarray(noise).save(folder / "noise.png")
-    (folder / "bad.png").write_bytes(b"no picture")
+    (folder / "bad.png").write_bytes(b"no image")
     return [*files, str(folder / "noise.png"), str(folder / "bad.png")]
 
 
@@ -90,7 +90,7 @@ def test_an_export_holds_and_predicts_the_same(
 
     main = runpy.run_path(str(out / "predict.py"), run_name="predict")["main"]
     capsys.readouterr()
-    assert main([*pictures, "--json", "--top", "3"]) == 4, "one file is no picture"
+    assert main([*pictures, "--json", "--top", "3"]) == 4, "one file is no image"
     answer = json.loads(capsys.readouterr().out)
     expected = predict({"folder": job, "images": pictures, "top": 3})
     assert [each["file"] for each in answer["failures"]] == pictures[-1:]
@@ -118,7 +118,7 @@ def test_an_export_predicts_in_a_process_without_ziggurat(job: str, pictures: li
     text = alone(out / "predict.py", *pictures[1:], "--top", "1")
     assert text.returncode == 4
     assert text.stdout.splitlines()[0].startswith(f"{pictures[1]}: ")
-    assert text.stderr.startswith(f"{pictures[-1]}: It cannot be read as a picture: ")
+    assert text.stderr.startswith(f"{pictures[-1]}: It cannot be read as an image: ")
 
 
 def test_whitening_and_a_pixels_mean_are_exported_too(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_card_says_what_the_model_is(job: str, tmp_path: Path) -> None:
     export({"folder": job, "format": "pb", "out": str(tmp_path / "out")})
     card = (tmp_path / "out" / "MODEL_CARD.md").read_text()
     for line in (
-        "**Licence:** (fill in: the terms under which others may use this model, and those of its data)",
+        "**License:** (fill in: the terms under which others may use this model, and those of its data)",
         "| network | `lenet` |",
         "| format | Frozen TensorFlow graph, `model.pb` |",
         "| output | `probabilities`: (N, 10) |",

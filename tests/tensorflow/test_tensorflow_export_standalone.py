@@ -1,4 +1,4 @@
-"""The script that an export has reads, fits and finishes pictures as the training did, with OpenCV or with Pillow."""
+"""The script that an export has reads, fits and finishes images as the training did, with OpenCV or with Pillow."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 rng = np.random.default_rng(2)
 SMOOTH = cv2.GaussianBlur(rng.integers(0, 256, (45, 64, 3), dtype=np.uint8), (0, 0), 3)
 
-# Reads and scales every picture of a folder without one of the two packages; prints the pixels.
+# Reads and scales every image of a folder without one of the two packages; prints the pixels.
 WITHOUT = """
 import json, sys
 sys.modules[{missing!r}] = None
@@ -29,15 +29,15 @@ spec.loader.exec_module(predict)
 found = {{}}
 for path in sorted(Path({folder!r}).iterdir()):
     for channels in (1, 3):
-        picture = predict.read_picture(path.read_bytes(), channels)
-        found[f"{{path.name}} {{channels}}"] = [picture.tolist(), predict.fit(picture, (20, 20), "fill").tolist()]
+        image = predict.read_picture(path.read_bytes(), channels)
+        found[f"{{path.name}} {{channels}}"] = [picture.tolist(), predict.fit(image, (20, 20), "fill").tolist()]
 print(json.dumps(found))
 """
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pictures of the kinds that decoders treat differently."""
+    """Images of the kinds that decoders treat differently."""
     folder = tmp_path_factory.mktemp("files")
     rgb = Image.fromarray(SMOOTH)
     rgb.save(folder / "rgb.png")

@@ -237,7 +237,7 @@ def test_what_is_no_model_is_said(tmp_path: Path) -> None:
         open_foreign_model(tmp_path / "empty")
 
 
-# ---- pictures for a model
+# ---- images for a model
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_a_picture_in_the_shape_of_an_input(picture: bytes, shape: tuple, found:
 
 @pytest.mark.parametrize("shape", [None, (None, 7), (None, 5, 5, 5), (None,)])
 def test_an_input_that_takes_no_picture(picture: bytes, shape: tuple | None) -> None:
-    with pytest.raises(ConfigurationError, match=r"whose shape is a picture's.*give the \.npy file"):
+    with pytest.raises(ConfigurationError, match=r"whose shape is an image's.*give the \.npy file"):
         picture_for(picture, shape, "picture.png")
 
 

@@ -1,4 +1,4 @@
-"""What a LeNet's layers give, as DIGITS shows it: behaviour 91."""
+"""What a LeNet's layers give, as DIGITS shows it: behavior 91."""
 
 import os
 from pathlib import Path

@@ -46,7 +46,7 @@ def error_of(text: str) -> NetworkCodeError:
 
 
 def test_it_needs_no_import() -> None:
-    """Behaviour 65 of DIGITS, the first half."""
+    """Behavior 65 of DIGITS, the first half."""
     assert issubclass(load_network(SMALL, "my_network.py"), Tower)
 
 
@@ -62,7 +62,7 @@ def test_it_needs_no_import() -> None:
     ],
 )
 def test_the_import_forms_of_the_guides_work(imports: str) -> None:
-    """Behaviour 66 of DIGITS."""
+    """Behavior 66 of DIGITS."""
     assert load_network(imports + SMALL, "my_network.py").__name__ == "UserModel"
 
 
@@ -88,7 +88,7 @@ def test_the_self_test_finds_no_lost_name_on_this_version() -> None:
 
 
 def test_a_file_without_a_user_model() -> None:
-    """Behaviour 67 of DIGITS."""
+    """Behavior 67 of DIGITS."""
     assert str(error_of("x = 1")) == (
         "A network file defines a class named exactly `UserModel`. Received: my_network.py without it. "
         "Name the class `UserModel` and let it inherit `Tower`."

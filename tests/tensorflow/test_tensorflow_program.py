@@ -50,7 +50,7 @@ def weights_after(steps: int, **options: object) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("towers", [2, 4])
 def test_several_towers_equal_one_on_the_same_batch(towers: int) -> None:
-    """Behaviour 73 of DIGITS."""
+    """Behavior 73 of DIGITS."""
     one = weights_after(4)
     many = weights_after(4, devices=tuple(f"cpu:{number}" for number in range(towers)))
     assert list(one) == list(many)
@@ -93,7 +93,7 @@ def test_values_of_training_and_evaluation() -> None:
 
 
 def test_regularisation_is_trained() -> None:
-    """Behaviour 71 of DIGITS, mended: the terms have gradients."""
+    """Behavior 71 of DIGITS, mended: the terms have gradients."""
     without = WITHOUT_DROPOUT.replace("l2_regularizer(0.001)", "l2_regularizer(0.0)")
     strong = WITHOUT_DROPOUT.replace("l2_regularizer(0.001)", "l2_regularizer(0.5)")
     norms = []
@@ -137,7 +137,7 @@ def test_unknown_optimizers_and_parameters_name_the_nearest() -> None:
 
 
 def test_each_loss_of_a_list_trains_its_own_variables() -> None:
-    """Behaviour 69 of DIGITS."""
+    """Behavior 69 of DIGITS."""
     source = """
 class UserModel(Tower):
     @model_property
@@ -163,7 +163,7 @@ class UserModel(Tower):
 
 
 def test_gradient_update_may_leave_variables_out() -> None:
-    """Behaviour 74 of DIGITS."""
+    """Behavior 74 of DIGITS."""
     source = SMALL + (
         "\n    def gradientUpdate(self, grads):\n        return [(g, v) for g, v in grads if 'conv1' not in v.name]\n"
     )

@@ -1,4 +1,4 @@
-"""Starting from a pretrained model: by name, with renaming that freezes, as the guides promise (behaviours 60, 75)."""
+"""Starting from a pretrained model: by name, with renaming that freezes, as the guides promise (behaviors 60, 75)."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_other_shapes_are_refused_with_both() -> None:
 
 
 def test_a_retrained_model_can_be_trained_from_again() -> None:
-    """Behaviour 60 of DIGITS."""
+    """Behavior 60 of DIGITS."""
     state = trained(built(SMALL))
     for _ in range(2):
         program = built(SMALL, pretrained=state)

@@ -28,7 +28,7 @@ def figures(job: str) -> dict:
 
 @pytest.fixture(scope="module")
 def chosen(job: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, np.ndarray]:
-    """What ``predict`` takes each validation picture for, and what it is."""
+    """What ``predict`` takes each validation image for, and what it is."""
     pictures, labels = digit_pictures()
     files = save_pictures(tmp_path_factory.mktemp("val"), pictures)
     found = predict({"folder": job, "images": files, "top": 1})
@@ -116,7 +116,7 @@ def test_pictures_of_any_kind_are_preprocessed_as_in_training(job: str, tmp_path
 
 def test_bad_files_are_named_and_the_others_predicted(job: str, tmp_path: Path) -> None:
     good = save_pictures(tmp_path, digit_pictures()[0][:2])
-    (tmp_path / "bad.png").write_bytes(b"no picture")
+    (tmp_path / "bad.png").write_bytes(b"no image")
     files = [good[0], str(tmp_path / "bad.png"), str(tmp_path / "gone.png"), good[1]]
     found = predict({"folder": job, "images": files})
     assert [each["file"] for each in found["predictions"]] == good

@@ -1,4 +1,4 @@
-"""What tests over a real studio whose jobs nobody starts have in common: the studio, and a small data set in it."""
+"""What tests over a real studio whose jobs nobody starts have in common: the studio, and a small dataset in it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def studio_in_copy(empty_workspace: Path, folder: Path) -> Iterator[Studio]:
 
 
 def add_pets(studio: Studio, source: Path) -> str:
-    """Return the id of a data set of ten coloured pictures of two classes, 8 for training and 2 for validation.
+    """Return the id of a dataset of ten colored images of two classes, 8 for training and 2 for validation.
 
     Args:
         studio: gets it.
-        source: folder where the pictures are made.
+        source: folder where the images are made.
     """
     for number in range(10):
         name = source / ("cat", "dog")[number % 2] / f"{number}.png"
@@ -53,11 +53,11 @@ def add_pets(studio: Studio, source: Path) -> str:
 
 
 def add_objects(studio: Studio, source: Path) -> str:
-    """Return the id of a data set of one picture with a box in it, for object detection.
+    """Return the id of a dataset of one image with a box in it, for object detection.
 
     Args:
         studio: gets it.
-        source: folder where the picture is made.
+        source: folder where the image is made.
     """
     source.mkdir()
     (source / "one.png").write_bytes(cv2.imencode(".png", np.full((20, 40, 3), 90, np.uint8))[1].tobytes())

@@ -4,7 +4,7 @@
 //
 // What stands inside (such as an SVG, or nothing) is shown until the chart is there, and where there is no script. The
 // element needs a height (class `chart` has one). When `data-chart` changes, as after a morph, it is drawn again. A page
-// has the same values as a table beside it: a chart is a picture, and its links must be reachable there as well.
+// has the same values as a table beside it: a chart is an image, and its links must be reachable there as well.
 // The JSON never holds options of ECharts; it is one of:
 //
 // { "kind": "bar", "names": ["cat", "dog"], "series": [{ "name": "Training", "values": [3, 4] }],
@@ -19,7 +19,7 @@
 // { "kind": "heat", "rows": ["cat", "dog"], "columns": ["cat", "dog"], "values": [[3, 1], [0, 4]],   [row][column]
 //   "x": "Predicted", "y": "Label",   titles of columns and rows; null among the values leaves a cell empty
 //   "log": true, "percent": true,     as above
-//   "shares": [[0.75, 0.25], [0, 1]], what decides the colour instead of the value, from 0 to 1
+//   "shares": [[0.75, 0.25], [0, 1]], what decides the color instead of the value, from 0 to 1
 //   "link": "/explore?a={row}&b={column}" }   {row}, {column}: names; {row_number}, {column_number}: places from 0
 //
 // { "kind": "scatter", "x": "Width", "y": "Height", "x_log": true, "y_log": true,
@@ -28,7 +28,7 @@
 // { "kind": "parallel",
 //   "axes": [{ "name": "learning rate", "log": true }, { "name": "network", "categories": ["a", "b"] }],
 //   "lines": [{ "name": "run 1", "values": [0.1, "a"], "link": "/jobs/1" }],   null where a line has no value
-//   "colour": 1 }                     number of the axis whose values colour the lines; default: the last one
+//   "color": 1 }                     number of the axis whose values color the lines; default: the last one
 //
 // Links lead to addresses of this host only. A click tells the element as well, by an event that bubbles:
 //   "chart:choose", detail { kind, name, series, row, column, value, number }   what does not apply is undefined

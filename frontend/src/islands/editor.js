@@ -29,7 +29,7 @@ const theme = EditorView.theme({
   ".cm-completionDetail": { color: "inherit", opacity: "0.85", fontStyle: "normal" },
   ".cm-diagnostic": { fontFamily: "var(--sans)" },
   ".cm-searchMatch": { background: "var(--warn-soft)", outline: "1px solid var(--warn)" },
-  // The marks of their own are pictures in the text of a style, which the policy of the pages forbids.
+  // The marks of their own are images in the text of a style, which the policy of the pages forbids.
   ".cm-lintRange-error, .cm-lintRange-active": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
   ".cm-lint-marker-error": { content: "normal" },
   ".cm-lint-marker-error::before": { content: '"✕"', color: "var(--bad)", fontWeight: "700", lineHeight: "1.4" },

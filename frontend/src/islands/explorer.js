@@ -1,4 +1,4 @@
-// The explorer of a data set: strength of masks, boxes on and off, arrow keys, how many samples are chosen, and its pages.
+// The explorer of a dataset: strength of masks, boxes on and off, arrow keys, how many samples are chosen, and its pages.
 import htmx from "../htmx-setup.js";
 import { pressedLink } from "../links.js";
 
@@ -66,7 +66,7 @@ function swapped(place, { detail }) {
   if (detail?.ctx?.target?.id === "found") document.getElementById("found-title")?.focus();
 }
 
-// Arrows go from picture to picture, x chooses; on the page of one sample, left and right go to its neighbours.
+// Arrows go from image to image, x chooses; on the page of one sample, left and right go to its neighbors.
 function pressed(place, event) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, summary, [role=region]")) return;
   const steps = [...place.querySelectorAll("[data-step]")];

@@ -16,7 +16,7 @@ function showCount() {
   if (!place) return;
   const count = boxes().filter((box) => box.checked).length;
   const all = document.getElementById("bulk-all");
-  const text = all?.checked ? "All of them:" : count ? `${count} chosen:` : "Tick jobs, then:";
+  const text = all?.checked ? "All selected" : count ? `${count} selected` : "Select jobs";
   if (place.textContent !== text) place.textContent = text;
   const every = document.getElementById("pick-all");
   if (every) {

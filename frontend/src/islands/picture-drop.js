@@ -1,4 +1,4 @@
-// Takes a picture that is dropped or pasted anywhere on the form, and asks at once; a file, a path and an address exclude each other.
+// Takes an image that is dropped or pasted anywhere on the form, and asks at once; a file, a path and an address exclude each other.
 export function mount(form) {
   const picker = form.querySelector('input[type="file"]');
   const names = [...form.querySelectorAll("#path, #url")];

@@ -185,7 +185,7 @@ export function mount(place) {
     run = null;
     if (state.stop.signal.aborted) {
       await forget(state);
-      show("Cancelled; what was sent is deleted.", false);
+      show("Canceled; what was sent is deleted.", false);
       return;
     }
     for (const file of state.waiting) state.failed.push({ file, reason: "not tried" });

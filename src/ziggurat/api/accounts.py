@@ -118,7 +118,7 @@ async def change_user(
     return user_shape(changed)
 
 
-@router.get("/audit", dependencies=[require("admin", "read")], summary="Who did what")
+@router.get("/audit", dependencies=[require("admin", "read")], summary="Audit log")
 def audit(request: Request, wanted: Annotated[AuditQuery, Query()]) -> AuditPageShape:
     """Return the newest entries of the record; an action with a dot at its end means all that begin so."""
     page = accounts_of(request).audit(**wanted.model_dump())

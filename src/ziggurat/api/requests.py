@@ -107,9 +107,9 @@ class BulkBody(RequestBody):
 class NewJobBody(RequestBody):
     """What makes a job, or the jobs of a sweep."""
 
-    spec: dict[str, Any] = Field(description="A spec of a training or a data set; its reference lists every field.")
+    spec: dict[str, Any] = Field(description="A spec of a training or a dataset; its reference lists every field.")
     sweep: dict[str, list[Any]] = Field({}, description="Path of a field → values; one job for each combination.")
-    dataset: _Name = Field("", description="Id of the data set to train on; the job waits until it is done.")
+    dataset: _Name = Field("", description="Id of the dataset to train on; the job waits until it is done.")
     model: _Name = Field("", description="Id of the job whose weights it starts from.")
     checkpoint: _Name = Field("", description="Of that job: a name, `best` or `latest`.")
     project: _Name = ""

@@ -153,7 +153,7 @@ class RootsShape:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionsShape:
-    """Predictions in the order of the pictures, and failures: each the error of a picture that cannot be read."""
+    """Predictions in the order of the images, and failures: each the error of an image that cannot be read."""
 
     predictions: list[Json]
     failures: list[Json]

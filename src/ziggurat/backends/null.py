@@ -301,7 +301,7 @@ class NullBackend:
             "learning_rate": request.learning_rate,
             "weight_decay": request.weight_decay,
             "seed": request.seed,
-            "scale": 1 / 255,  # a job's pictures reach from 0 to 255
+            "scale": 1 / 255,  # a job's images reach from 0 to 255
             **given,
         }
         if request.network == "linear":

@@ -77,7 +77,7 @@ class LazyGroup(Group):
     Args:
         verbs: built-in commands.
         later: words of the design that this release does not have yet → what they will do.
-        catalogue: where further commands are installed.
+        catalog: where further commands are installed.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ __all__ = ["dataset"]
 
 @click.group(cls=Group)
 def dataset() -> None:
-    """Make, look at, check, change and export data sets.
+    """Make, look at, check, change and export datasets.
 
-    A data set is a folder that never changes; every change makes a new one.
+    A dataset is a folder that never changes; every change makes a new one.
     """
 
 

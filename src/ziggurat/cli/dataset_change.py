@@ -121,9 +121,9 @@ def split(application: Application, folder: Path, out: Path, name: str, lists: t
 def merge(
     application: Application, folders: tuple[Path, ...], leave_out_duplicates: bool, out: Path, name: str
 ) -> None:
-    """Make one data set of the FOLDERs; classes are matched by their names."""
+    """Make one dataset of the FOLDERs; classes are matched by their names."""
     if len(folders) < 2:
-        raise UsageError("A merge takes two data sets or more.", received=str(len(folders)))
+        raise UsageError("A merge takes two datasets or more.", received=str(len(folders)))
     made = dataset_versions.merge(folders, out, name=name, leave_out_duplicates=leave_out_duplicates)
     _say(application, out, made)
 

@@ -47,7 +47,7 @@ def create(
     detach: bool,
     **flags: str | None,
 ) -> int:
-    """Make a data set from SOURCE: a folder, a file, an archive, or an address.
+    """Make a dataset from SOURCE: a folder, a file, an archive, or an address.
 
     The format is guessed and shown where --format does not name it; a guess that is less than 50 % sure, or would drop
     labels, is an error that lists the likely formats. `ziggurat resume FOLDER` goes on with one that was stopped.
@@ -80,7 +80,7 @@ def guess(application: Application, source: str) -> None:
 @click.argument("name", required=False)
 @click.pass_obj
 def formats(application: Application, name: str | None) -> None:
-    """List the formats that data sets are made from and written in, or the options of the format NAME."""
+    """List the formats that datasets are made from and written in, or the options of the format NAME."""
     datasets = Datasets(application.settings)
     if name is None:
         found = datasets.formats()

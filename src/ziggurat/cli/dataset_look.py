@@ -29,7 +29,7 @@ _LIMIT = click.option(
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.pass_obj
 def list_(application: Application, folder: Path | None) -> None:
-    """List the data sets below FOLDER; else those of the workspace."""
+    """List the datasets below FOLDER; else those of the workspace."""
     rows = list(Datasets(application.settings).rows(folder))
     application.output.document([asdict(row) for row in rows], rows_text(rows))
 
@@ -39,7 +39,7 @@ def list_(application: Application, folder: Path | None) -> None:
 @click.option("--statistics", is_flag=True, help="Sizes, boxes, columns, lengths: whatever the kind has.")
 @click.pass_obj
 def show(application: Application, folder: Path, statistics: bool) -> None:
-    """Show what the data set in FOLDER is: splits, classes, pictures, problems, where it came from."""
+    """Show what the dataset in FOLDER is: splits, classes, images, problems, where it came from."""
     datasets = Datasets(application.settings)
     content = datasets.describe(folder)
     text = show_text(content)
@@ -57,22 +57,22 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 @click.option("--text", help="Samples with this in their key.")
 @click.option("--problem", metavar="KIND", help="Samples with a problem of this kind; `any` for any.")
 @click.option("--group", help="Samples of this group.")
-@click.option("--min-width", "min_width_px", type=int, metavar="PX", help="Pictures at least this wide.")
-@click.option("--max-width", "max_width_px", type=int, metavar="PX", help="Pictures at most this wide.")
-@click.option("--min-height", "min_height_px", type=int, metavar="PX", help="Pictures at least this high.")
-@click.option("--max-height", "max_height_px", type=int, metavar="PX", help="Pictures at most this high.")
-@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the pictures of the page there.")
+@click.option("--min-width", "min_width_px", type=int, metavar="PX", help="Images at least this wide.")
+@click.option("--max-width", "max_width_px", type=int, metavar="PX", help="Images at most this wide.")
+@click.option("--min-height", "min_height_px", type=int, metavar="PX", help="Images at least this high.")
+@click.option("--max-height", "max_height_px", type=int, metavar="PX", help="Images at most this high.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the images of the page there.")
 @_OFFSET
 @_LIMIT
 @click.pass_obj
 def explore(application: Application, folder: Path, save: Path | None, offset: int, limit: int, **chosen: Any) -> None:
-    """Show samples of the data set in FOLDER, page by page."""
+    """Show samples of the dataset in FOLDER, page by page."""
     datasets = Datasets(application.settings)
     found, names = datasets.explore(folder, chosen, offset=offset, limit=limit)
     text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
         files = datasets.save_pictures(folder, [(entry.split, entry.row or 0) for entry in found.entries], save)
-        text = f"{text}\n{len(files)} picture{'' if len(files) == 1 else 's'} written to {save}"
+        text = f"{text}\n{len(files)} image{'' if len(files) == 1 else 's'} written to {save}"
     application.output.document(found.as_json(names), text)
 
 
@@ -83,7 +83,7 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 @_LIMIT
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
-    """List what was wrong with the source of the data set in FOLDER, each with its reason."""
+    """List what was wrong with the source of the dataset in FOLDER, each with its reason."""
     datasets = Datasets(application.settings)
     found = datasets.problems(folder, kind, offset=offset, limit=limit)
     text = problems_text(found, datasets.problem_counts(folder), kind, offset)
@@ -113,7 +113,7 @@ def check(application: Application, folder: Path, verify: bool, predictions: Pat
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
 @click.pass_obj
 def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
-    """Write the data set in FOLDER in a format of others."""
+    """Write the dataset in FOLDER in a format of others."""
     report = Datasets(application.settings).export(folder, format_name, out, format_options(options))
     counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
     lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
@@ -128,7 +128,7 @@ def export(application: Application, folder: Path, format_name: str, out: Path, 
 @click.option("--differences", "other", metavar="FOLDER", type=click.Path(path_type=Path), help="What differs from it.")
 @click.pass_obj
 def versions(application: Application, folder: Path, other: Path | None) -> None:
-    """Show what the data set in FOLDER was made of, newest first; or what differs from another one."""
+    """Show what the dataset in FOLDER was made of, newest first; or what differs from another one."""
     if other is not None:
         found = asdict(dataset_versions.what_differs(folder, other))
         rows = [(name, str(count), ", ".join(found[name][:3])) for name, count in found["counts"].items()]

@@ -25,7 +25,7 @@ def guess_text(found: Any) -> str:
     """Return what importers think of a source, and which guess `dataset create` takes."""
     nearest = "".join(f"\n{each}." for each in found.obstacles)
     if not found.guesses:
-        return f"No format is recognised; `ziggurat dataset formats` lists those that can be read.{nearest}"
+        return f"No format is recognized; `ziggurat dataset formats` lists those that can be read.{nearest}"
     rows = [(each.format, each.kind, f"{each.confidence:.0%}", _why(each)) for each in found.guesses]
     shown = table(rows, ("format", "kind", "sure", "why"))
     if found.chosen is None:
@@ -51,7 +51,7 @@ def format_text(one: Mapping[str, Any]) -> str:
 
 
 def rows_text(rows: Sequence[DatasetRow]) -> str:
-    """Return a list of data sets."""
+    """Return a list of datasets."""
     cells = [
         (row.name, row.kind, row.state, _splits(row.splits), str(row.classes), str(row.problems), row.folder)
         for row in rows
@@ -60,7 +60,7 @@ def rows_text(rows: Sequence[DatasetRow]) -> str:
 
 
 def show_text(content: Mapping[str, Any]) -> str:
-    """Return what a data set is."""
+    """Return what a dataset is."""
     image = content["image"]
     lines = [
         f"{content['name']}: {content['kind']}, {_splits(content['splits'])}",
@@ -73,8 +73,8 @@ def show_text(content: Mapping[str, Any]) -> str:
     if image:
         one_size = image["height_px"] and image["width_px"]
         size = f"{image['height_px']} x {image['width_px']}" if one_size else "of their own sizes"
-        colour = {1: "grey", 3: "colour"}.get(image["channels"], "grey and colour")
-        lines.append(f"  pictures   {size}, {colour}, {image['encoding']}")
+        colour = {1: "grey", 3: "colour"}.get(image["channels"], "gray and color")
+        lines.append(f"  images   {size}, {colour}, {image['encoding']}")
     lines += [f"  made of    {parent['name']}: {' '.join(parent['changes'])}" for parent in content["parents"]]
     lines += [f"  warning    {text}" for text in content["warnings"]]
     if content["test_openings"]:

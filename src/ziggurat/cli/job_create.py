@@ -48,7 +48,7 @@ def job_dataset(
     assignments: tuple[str, ...],
     **rest: Any,
 ) -> None:
-    """Let the studio make a data set from SOURCE: a path of the studio's machine, or an address."""
+    """Let the studio make a dataset from SOURCE: a path of the studio's machine, or an address."""
     studio, said, flags = _parted(rest)
     if upload and not Path(source).exists():
         raise UsageError("What is sent is a file or a folder of this machine.", received=source)
@@ -62,7 +62,7 @@ def job_dataset(
 
 @click.command("train", cls=SpecFlagsCommand)
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="ID", type=JobId(), help="Data set of the studio; the training waits for it.")
+@click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the training waits for it.")
 @click.option("--model", metavar="ID", type=JobId(), help="Job of the studio whose weights it starts from.")
 @click.option("--checkpoint", metavar="NAME", help="Of that job: a name, best or latest.")
 @_SET

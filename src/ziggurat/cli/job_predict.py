@@ -20,7 +20,7 @@ __all__ = ["job_predict"]
 @click.command("predict", cls=Command)
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
-@click.option("--url", metavar="ADDRESS", default="", help="A picture that the studio fetches: http:// or https://.")
+@click.option("--url", metavar="ADDRESS", default="", help="An image that the studio fetches: http:// or https://.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
 @click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
 @click.option(
@@ -28,7 +28,7 @@ __all__ = ["job_predict"]
     "target",
     metavar="FILE.png",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the one picture there, in colour where it speaks for its class (Grad-CAM).",
+    help="Write the one image there, in color where it speaks for its class (Grad-CAM).",
 )
 @click.option("--grad-cam-class", metavar="CLASS", default="", help="Number or name; else the likeliest.")
 @click.option("--grad-cam-layer", metavar="LAYER", default="", help="With maps; else that of the last convolution.")
@@ -54,21 +54,21 @@ def job_predict(
 def _check(images: Sequence[Path], url: str, target: Path | None, asked: Mapping[str, Any]) -> None:
     """Refuse what cannot be asked."""
     if not images and not url:
-        raise UsageError("A picture is named: IMAGE, or --url with its address.", received="none")
+        raise UsageError("An image is named: IMAGE, or --url with its address.", received="none")
     missing = next((image for image in images if not image.is_file()), None)
     if missing is not None:
-        raise UsageError("A picture to send is a file of this machine.", received=str(missing))
+        raise UsageError("An image to send is a file of this machine.", received=str(missing))
     if target is None and (asked["grad_cam_class"] or asked["grad_cam_layer"]):
         raise UsageError("A class or layer of Grad-CAM goes with `--grad-cam FILE.png`.", received="no such file")
 
 
 def _save(heat: Mapping[str, Any], target: Path) -> str:
-    """Write the picture with its heat; return what is said of it."""
+    """Write the image with its heat; return what is said of it."""
     try:
         target.write_bytes(base64.b64decode(heat["png"]))
     except OSError as error:
         raise StorageError(
-            "The picture of Grad-CAM must be written to a folder that is there.", received=str(error)
+            "The image of Grad-CAM must be written to a folder that is there.", received=str(error)
         ) from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"

@@ -44,8 +44,8 @@ def job_evaluate(
 @click.argument("model_id", metavar="MODEL", type=JobId())
 @click.argument("source")
 @click.option("--image-folder", metavar="FOLDER", default="", help="Where relative paths of a list begin.")
-@click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each picture.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Pictures at most; 0 for all.")
+@click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each image.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Images at most; 0 for all.")
 @_CHECKPOINT
 @_WAIT
 @reaches_studio
@@ -53,10 +53,10 @@ def job_evaluate(
 def job_infer(
     application: Application, model_id: str, source: str, image_folder: str, wait: bool, **chosen: Any
 ) -> None:
-    """Let the job MODEL predict for all pictures of SOURCE, in a job of its own.
+    """Let the job MODEL predict for all images of SOURCE, in a job of its own.
 
     SOURCE is a folder of the studio's machine, or a text file there: in each line a path and, where it is known, the
-    label, a class number or a name. `ziggurat job predict` sends single pictures of this machine.
+    label, a class number or a name. `ziggurat job predict` sends single images of this machine.
     """
     asked = {name: chosen.pop(name) for name in ("top", "limit", "checkpoint")}
     # Where the studio is asked by its address, a relative path is not known there, and it says so.

@@ -25,14 +25,14 @@ __all__ = ["LATER", "VERBS", "main", "root"]
 EXIT_INTERRUPTED: Final = 130
 
 _TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and models", "This installation"
-_DATA, _STUDIO = "Data sets", "The studio"
+_DATA, _STUDIO = "Datasets", "The studio"
 
 VERBS: Final = (
     Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
     Verb("resume", "ziggurat.cli.training:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
     Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
     Verb("demo", "ziggurat.cli.demo:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
-    Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export data sets.", _DATA),
+    Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export datasets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
     Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
     Verb("job", "ziggurat.cli.job:job", "Make, list, show, stop jobs of the studio, ask models.", _STUDIO),
@@ -44,7 +44,7 @@ VERBS: Final = (
     Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
     Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
-    Verb("predict", "ziggurat.cli.models:predict", "Predict for pictures with a trained network.", _MODEL),
+    Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
     Verb("model", "ziggurat.cli.models:model", "Look into models of others, and predict with them.", _MODEL),
     Verb("debug", "ziggurat.cli.networks:debug", "Run a network eagerly on one real batch.", _MODEL),

@@ -131,7 +131,7 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 @click.argument("files", nargs=-1, required=True, metavar="IMAGE|ARRAY.npy...")
 @click.option("--input", "input_name", metavar="NAME", help="What is fed; may be left out where there is one.")
 @click.option("--output", "output_names", metavar="NAME", multiple=True, help="What is asked for; may be repeated.")
-@click.option("--scale", metavar="X", type=float, default=1.0, help="Factor of a picture's 0 to 255.  [default: 1]")
+@click.option("--scale", metavar="X", type=float, default=1.0, help="Factor of an image's 0 to 255.  [default: 1]")
 @click.option("--feed", "feeds", metavar="NAME=X", multiple=True, help="Number for another input; may be repeated.")
 @_FRAMEWORK
 @_time_limit(120.0)
@@ -139,7 +139,7 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 def predict_with(
     application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
 ) -> int:
-    """Predict with the model in FILE for pictures, or for arrays that numpy.save wrote.
+    """Predict with the model in FILE for images, or for arrays that numpy.save wrote.
 
     `ziggurat model inspect` lists the names of inputs and outputs.
     """

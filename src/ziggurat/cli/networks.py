@@ -27,7 +27,7 @@ _TIME_LIMIT = click.option(
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--data", default="digits", show_default=True, help="Data set or folder that the batch comes from.")
+@click.option("--data", default="digits", show_default=True, help="Dataset or folder that the batch comes from.")
 @click.option("--batch-size", metavar="N", type=click.IntRange(min=1), default=16, show_default=True, help="Samples.")
 @_FRAMEWORK
 @_TIME_LIMIT
@@ -50,7 +50,7 @@ def debug(
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--input-shape", metavar="HxWxC", help="Pictures that it gets; else what it is made for, or 28x28x1.")
+@click.option("--input-shape", metavar="HxWxC", help="Images that it gets; else what it is made for, or 28x28x1.")
 @click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; else 10.")
 @click.option("--operations", is_flag=True, help="List every operation too (JSON always does).")
 @click.option(

@@ -24,7 +24,7 @@ class Output:
         stream: standard output.
         notes: standard error: sentences for the person who waits.
         as_json: whether standard output gets JSON alone.
-        color: whether words on standard output are coloured.
+        color: whether words on standard output are colored.
     """
 
     def __init__(self, stream: TextIO, notes: TextIO, *, as_json: bool, color: bool) -> None:
@@ -47,7 +47,7 @@ class Output:
         self._notes.flush()
 
     def word(self, word: str) -> str:
-        """Return a word for a state in its colour."""
+        """Return a word for a state in its color."""
         return f"\x1b[{_COLORS[word]}m{word}\x1b[0m" if self._color and word in _COLORS else word
 
     def _write(self, text: str) -> None:

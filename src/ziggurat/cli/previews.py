@@ -41,7 +41,7 @@ def rate(application: Application, file: Path, points: int, steps_per_epoch: int
 @click.argument("source")
 @click.option("--format", "format_name", metavar="NAME", help="What it is written in; left out, it is guessed.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
-@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Field of the data set's spec.")
+@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Field of the dataset's spec.")
 @click.option("--samples", type=click.IntRange(0, 200), default=10, show_default=True, help="How many are shown.")
 @click.option(
     "--time-limit", type=click.FloatRange(0.1, 120), default=10.0, metavar="SECONDS", help="How long to look."
@@ -56,7 +56,7 @@ def preview(
     samples: int,
     time_limit: float,
 ) -> None:
-    """Show what a data set would be made of SOURCE: counts, classes, some samples, problems. Nothing is made."""
+    """Show what a dataset would be made of SOURCE: counts, classes, some samples, problems. Nothing is made."""
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     flags = {"source": stored_source(source), **({} if format_name is None else {"format": format_name})}
     spec = dataset_spec_from_flags(flags, assignments=assignments, base=base)

@@ -117,9 +117,9 @@ class Place:
 @click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Name that it answers to; repeatable.")
 @_workspace_option
 @database_option
-@click.option("--picture-urls/--no-picture-urls", default=None, help="Fetch pictures by their address; else as set.")
+@click.option("--picture-urls/--no-picture-urls", default=None, help="Fetch images by their address; else as set.")
 @click.option("--picture-hosts", metavar="HOSTS", help="Local hosts they may come from: NAME or NAME:PORT, by commas.")
-@click.option("--source-hosts", metavar="HOSTS", help="Local hosts data sets may come from, likewise.")
+@click.option("--source-hosts", metavar="HOSTS", help="Local hosts datasets may come from, likewise.")
 @click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
 @click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
 @click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")

@@ -46,7 +46,7 @@ class SpecFlagsCommand(Command):
 
 
 class DatasetFlagsCommand(SpecFlagsCommand):
-    """The same for the spec of a data set, whose source is an argument."""
+    """The same for the spec of a dataset, whose source is an argument."""
 
     model = DatasetSpec
     without = ("source", "options")

@@ -40,9 +40,9 @@ class Client:
         timeout_s: how long the studio may be silent.
 
     Attributes:
-        datasets: data sets, and uploads for them.
+        datasets: datasets, and uploads for them.
         models: networks and trained models.
-        evaluations: models on whole splits and on many pictures.
+        evaluations: models on whole splits and on many images.
         previews: what is shown before a job is made.
     """
 

@@ -17,7 +17,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 class DatasetClient:
-    """The data sets of a studio.
+    """The datasets of a studio.
 
     Args:
         connection: to the studio.
@@ -31,7 +31,7 @@ class DatasetClient:
         return self._connection.ask("GET", "/dataset-formats")
 
     def upload(self, path: Path) -> str:
-        """Send an archive, a file or a folder to the studio; return what the spec of a data set names as its source.
+        """Send an archive, a file or a folder to the studio; return what the spec of a dataset names as its source.
 
         Raises:
             DataError: where there is nothing.
@@ -55,17 +55,17 @@ class DatasetClient:
         return self._connection.ask("POST", "/dataset-guesses", json={"source": source})
 
     def create(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:
-        """Put a data set into the queue; return the job.
+        """Put a dataset into the queue; return the job.
 
         Args:
-            spec: of a data set, such as ``{"source": client.datasets.upload(Path("pets.zip")), "name": "pets"}``.
+            spec: of a dataset, such as ``{"source": client.datasets.upload(Path("pets.zip")), "name": "pets"}``.
             request: ``project``, ``tags``, ``notes``, ``priority``.
         """
         whole = {"kind": "dataset", "version": 1, **spec}
         return self._connection.ask("POST", "/datasets", json={"spec": whole, **given(request)})
 
     def describe(self, job_id: str) -> dict[str, Any]:
-        """Return what a data set that is done is."""
+        """Return what a dataset that is done is."""
         return self._connection.ask("GET", f"/datasets/{job_id}")
 
     def samples(self, job_id: str, **chosen: Any) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class DatasetClient:
         return self._connection.ask("GET", f"/datasets/{job_id}/samples", params=given(chosen))
 
     def picture(self, job_id: str, split: str, row: int, *, max_side_px: int = 1024) -> bytes:
-        """Return a picture of a sample as PNG."""
+        """Return an image of a sample as PNG."""
         params = {"max_side_px": max_side_px}
         return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params=params)
 
@@ -90,7 +90,7 @@ class DatasetClient:
         return self._connection.ask("POST", f"/datasets/{job_id}/check", json={"verify": verify})
 
     def versions(self, job_id: str) -> list[dict[str, Any]]:
-        """Return a data set and all that it came from, newest first."""
+        """Return a dataset and all that it came from, newest first."""
         return self._connection.ask("GET", f"/datasets/{job_id}/versions")
 
     def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "") -> dict[str, Any]:
@@ -107,11 +107,11 @@ class DatasetClient:
         return self._connection.ask("POST", f"/datasets/{job_id}/classes", json=changes)
 
     def merge(self, job_ids: Sequence[str], *, name: str = "") -> dict[str, Any]:
-        """Make one data set of several."""
+        """Make one dataset of several."""
         return self._connection.ask("POST", "/dataset-merges", json={"datasets": list(job_ids), "name": name})
 
     def export(self, job_id: str, format: str, target: Path, **options: Any) -> Path:  # noqa: A002
-        """Write a zip archive of a data set in a format of others to ``target``."""
+        """Write a zip archive of a dataset in a format of others to ``target``."""
         body = {"format": format, "options": options}
         return self._connection.save("POST", f"/datasets/{job_id}/export", target, json=body)
 

@@ -26,11 +26,11 @@ class EvaluationClient:
         return self._connection.ask("POST", f"/models/{model_id}/evaluations", json=body)
 
     def create_many(self, model_id: str, source: str, **options: Any) -> dict[str, Any]:
-        """Put predicting for many pictures into the queue; return the job.
+        """Put predicting for many images into the queue; return the job.
 
         Args:
             model_id: of a training.
-            source: folder of pictures or text list, on the studio's machine; ``datasets.upload`` sends one there.
+            source: folder of images or text list, on the studio's machine; ``datasets.upload`` sends one there.
             options: ``checkpoint``, ``image_folder``, ``top`` (1 to 5), ``limit``.
         """
         return self._connection.ask("POST", f"/models/{model_id}/inferences", json={"source": source, **given(options)})
@@ -71,7 +71,7 @@ class EvaluationClient:
         return self._connection.ask("GET", path, params=given(chosen))
 
     def picture(self, job_id: str, row: int, *, max_side_px: int = 1024) -> bytes:
-        """Return a picture that was predicted for as PNG."""
+        """Return an image that was predicted for as PNG."""
         return self._connection.content(f"/evaluations/{job_id}/pictures/{row}", params={"max_side_px": max_side_px})
 
     def table(self, job_id: str, target: Path) -> Path:

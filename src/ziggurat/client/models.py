@@ -46,18 +46,18 @@ class ModelClient:
     def predict(
         self, job_id: str, files: Sequence[Path] = (), *, paths: Sequence[str] = (), url: str = "", **options: Any
     ) -> dict[str, Any]:
-        """Predict for pictures.
+        """Predict for images.
 
         Args:
             job_id: of a training.
-            files: pictures of this machine, which are sent.
-            paths: pictures of the studio's machine.
-            url: address of a picture, which the studio fetches.
-            options: ``top``, ``checkpoint``, ``device``; of one picture also ``grad_cam=True``, ``grad_cam_class`` and
+            files: images of this machine, which are sent.
+            paths: images of the studio's machine.
+            url: address of an image, which the studio fetches.
+            options: ``top``, ``checkpoint``, ``device``; of one image also ``grad_cam=True``, ``grad_cam_class`` and
                 ``grad_cam_layer``, see ``grad_cam``.
 
         Returns:
-            ``predictions`` in the order of the pictures, and ``failures``.
+            ``predictions`` in the order of the images, and ``failures``.
         """
         with ExitStack() as opened:
             sent = [("files", (str(file), opened.enter_context(file.open("rb")))) for file in files]
@@ -65,7 +65,7 @@ class ModelClient:
             return self._connection.ask("POST", f"/models/{job_id}/predict", files=sent or None, data=data)
 
     def activations(self, job_id: str, file: Path, *, checkpoint: str = "") -> dict[str, Any]:
-        """Return what each layer makes of a picture: shape, mean, deviation, histogram, pictures (base64)."""
+        """Return what each layer makes of an image: shape, mean, deviation, histogram, images (base64)."""
         with file.open("rb") as opened:
             data = {"checkpoint": checkpoint}
             return self._connection.ask(
@@ -75,11 +75,11 @@ class ModelClient:
     def grad_cam(
         self, job_id: str, file: Path, *, class_name: str | int = "", layer: str = "", **options: Any
     ) -> dict[str, Any]:
-        """Return where in a picture a model finds what speaks for a class (Grad-CAM).
+        """Return where in an image a model finds what speaks for a class (Grad-CAM).
 
         Args:
             job_id: of a training.
-            file: a picture of this machine, which is sent.
+            file: an image of this machine, which is sent.
             class_name: number or name of a class; empty for the likeliest.
             layer: with maps; empty for the one of the last convolution.
             options: ``checkpoint``, ``device``.
@@ -89,7 +89,7 @@ class ModelClient:
             ``largest``, ``png`` and ``heat_png`` (base64), ``colours``.
 
         Raises:
-            DataError: where the file cannot be read as a picture.
+            DataError: where the file cannot be read as an image.
             ZigguratError: where the model has no such class or layer, or cannot tell.
         """
         asked = {"grad_cam": True, "grad_cam_class": str(class_name), "grad_cam_layer": layer, **options}

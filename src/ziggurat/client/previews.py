@@ -11,7 +11,7 @@ __all__ = ["PreviewClient"]
 
 
 class PreviewClient:
-    """Looks at trainings and data sets that do not exist yet.
+    """Looks at trainings and datasets that do not exist yet.
 
     Args:
         connection: to the studio.
@@ -28,7 +28,7 @@ class PreviewClient:
         return self._connection.ask("POST", "/trainings/rate-curve", json=body)
 
     def augmented(self, dataset: str, spec: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-        """Return pictures as the network will get them; options: ``row``, ``split``, ``count``, ``seed``."""
+        """Return images as the network will get them; options: ``row``, ``split``, ``count``, ``seed``."""
         body = {"dataset": dataset, "spec": dict(spec), **given(options)}
         return self._connection.ask("POST", "/trainings/augmented", json=body)
 

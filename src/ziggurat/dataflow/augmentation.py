@@ -30,7 +30,7 @@ _BOUNDS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """How pictures are varied in training.
+    """How images are varied in training.
 
     Args:
         flip: ``fliplr`` left and right, ``flipud`` top and bottom, ``fliplrud`` each of both, half of the time.
@@ -68,7 +68,7 @@ class Augmentation:
                 )
 
     def check_size(self, size: tuple[int, int]) -> None:
-        """Refuse pictures that quarter turns would bring into several shapes, of which no batch can be made.
+        """Refuse images that quarter turns would bring into several shapes, of which no batch can be made.
 
         Args:
             size: (height, width) in pixels of what is varied.
@@ -78,13 +78,13 @@ class Augmentation:
         """
         if size[0] != size[1] and any(turns % 2 for turns in _QUARTER_TURNS[self.quad_rotation]):
             raise DataError(
-                "Quarter turns need square pictures: else those of a batch have several shapes.",
+                "Quarter turns need square images: else those of a batch have several shapes.",
                 received=" x ".join(str(side) for side in size),
                 advice="Set `preprocessing.size` to a square, or turn by `rot180`.",
             )
 
     def augmentors(self, channels: int) -> list[ImageAugmentor]:
-        """Return the augmentors, geometry first; those that need colours are left out for grey pictures.
+        """Return the augmentors, geometry first; those that need colors are left out for gray images.
 
         Args:
             channels: 1 or 3.

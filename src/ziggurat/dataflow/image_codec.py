@@ -53,9 +53,9 @@ def decode_image(
 
     Args:
         data: the content of a JPEG, PNG, BMP, GIF, WebP, TIFF or PPM file: bytes, a buffer, or a uint8 array.
-        channels: 3 for RGB, 1 for grey, 4 for RGB and alpha (255 where the file has none).
+        channels: 3 for RGB, 1 for gray, 4 for RGB and alpha (255 where the file has none).
         key: what names the image in an error.
-        background: colour (R, G, B) that transparent images are laid on; None drops alpha. Unused with 4 channels.
+        background: color (R, G, B) that transparent images are laid on; None drops alpha. Unused with 4 channels.
         max_pixels: larger images are refused before any pixel is decoded.
 
     Returns:
@@ -200,7 +200,7 @@ def _grey(image: np.ndarray) -> np.ndarray:
 
 
 def _flattened(image: np.ndarray, background: Background) -> np.ndarray:
-    """Lay (H, W, 4) on a colour."""
+    """Lay (H, W, 4) on a color."""
     colour = image[:, :, :3]
     if background is None:
         return colour.copy()

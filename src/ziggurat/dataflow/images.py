@@ -62,7 +62,7 @@ class ImageFromFile(_ImageSource):
 
     Args:
         files: paths. The list is copied.
-        channel: 3 for RGB, 1 for grey.
+        channel: 3 for RGB, 1 for gray.
         resize: new size in pixels, one number or (height, width), interpolated bilinearly; None keeps the size.
         shuffle: a new random order in every pass.
         on_error: what happens with a file that cannot be used: "raise", "skip", "log", or an ``ErrorPolicy``.
@@ -108,7 +108,7 @@ class ImageList(_ImageSource):
             or tabs (the path itself may hold spaces). Empty lines are left out.
         folder: what paths are relative to; by default the current folder for pairs, that of the text file otherwise.
         shuffle: a new random order in every pass.
-        channels: 3 for RGB, 1 for grey, 4 for RGB and alpha.
+        channels: 3 for RGB, 1 for gray, 4 for RGB and alpha.
         on_error: what happens with a file that cannot be used: "raise", "skip", "log", or an ``ErrorPolicy``.
         content: what the first component is: "image", (H, W, channels) uint8; "bytes", the file as it is; or "path".
 
@@ -156,7 +156,7 @@ class ImageFolder(ImageList):
     Args:
         folder: the folder.
         shuffle: a new random order in every pass.
-        channels: 3 for RGB, 1 for grey, 4 for RGB and alpha.
+        channels: 3 for RGB, 1 for gray, 4 for RGB and alpha.
         on_error: what happens with a file that cannot be used: "raise", "skip", "log", or an ``ErrorPolicy``.
         content: what the first component is: "image", (H, W, channels) uint8; "bytes", the file as it is; or "path".
 

@@ -33,12 +33,12 @@ class Preprocessing:
 
     Args:
         size: (height, width) in pixels, before the crop.
-        channels: 1 for grey, 3 for RGB.
-        resize_mode: how a picture of another size gets there.
+        channels: 1 for gray, 3 for RGB.
+        resize_mode: how an image of another size gets there.
         crop: side of the square that is cut out, at random in training and in the middle otherwise; None for all.
-        mean: what is taken off: nothing, one number a channel, or a picture.
+        mean: what is taken off: nothing, one number a channel, or an image.
         mean_values: (C) or (H, W, C) float32; None with ``mean="none"``.
-        whitening: whether each picture is then scaled to mean 0 and deviation 1, in training and elsewhere alike.
+        whitening: whether each image is then scaled to mean 0 and deviation 1, in training and elsewhere alike.
     """
 
     size: tuple[int, int]
@@ -56,9 +56,9 @@ class Preprocessing:
             raise ConfigurationError("`mean` must be none, pixel or image.", received=self.mean, advice="Choose one.")
         if self.crop is not None and not 1 <= self.crop <= min(self.size):
             raise ConfigurationError(
-                f"`crop` must be from 1 to {min(self.size)}, the shorter side of the pictures.",
+                f"`crop` must be from 1 to {min(self.size)}, the shorter side of the images.",
                 received=self.crop,
-                advice="Make the crop smaller or the pictures larger.",
+                advice="Make the crop smaller or the images larger.",
             )
         shapes = {"none": None, "pixel": (self.channels,), "image": (*self.size, self.channels)}
         shape = None if self.mean_values is None else self.mean_values.shape
@@ -76,7 +76,7 @@ class Preprocessing:
         return (height, width, self.channels)
 
     def fit(self, image: np.ndarray) -> np.ndarray:
-        """Return a picture with the right size and channels.
+        """Return an image with the right size and channels.
 
         Args:
             image: (H, W, 1) or (H, W, 3) uint8, RGB, of any size.
@@ -98,10 +98,10 @@ class Preprocessing:
         return np.rint(image @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)[:, :, None]
 
     def decode(self, data: bytes | np.ndarray, key: Any) -> np.ndarray:
-        """Return the picture of a file's bytes, fitted; or an array, (H, W, C) uint8, fitted.
+        """Return the image of a file's bytes, fitted; or an array, (H, W, C) uint8, fitted.
 
         Raises:
-            DatapointError: where the bytes are no picture; names ``key``.
+            DatapointError: where the bytes are no image; names ``key``.
         """
         return self.fit(data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key))
 
@@ -129,7 +129,7 @@ class Preprocessing:
         return whitened(finished) if self.whitening else finished
 
     def save(self, folder: Path) -> None:
-        """Write the definition into a folder: ``preprocessing.json``, and ``mean.npy`` for a mean picture."""
+        """Write the definition into a folder: ``preprocessing.json``, and ``mean.npy`` for a mean image."""
         content = asdict(self) | {"mean_values": None}
         if self.mean == "pixel":
             assert self.mean_values is not None
@@ -162,7 +162,7 @@ class Preprocessing:
 
 
 def whitened(images: np.ndarray) -> np.ndarray:
-    """Return (N, H, W, C) float32 with each picture at mean 0 and deviation 1.
+    """Return (N, H, W, C) float32 with each image at mean 0 and deviation 1.
 
     The deviation that it is divided by is no less than 1/√pixels, as in TensorFlow's ``per_image_standardization``.
     """
@@ -174,7 +174,7 @@ def whitened(images: np.ndarray) -> np.ndarray:
 
 
 def mean_of(images: Iterable[np.ndarray], mean: Mean) -> np.ndarray | None:
-    """Return the mean of fitted pictures; memory does not grow with their number.
+    """Return the mean of fitted images; memory does not grow with their number.
 
     Args:
         images: (H, W, C) uint8, all of one shape.
@@ -184,7 +184,7 @@ def mean_of(images: Iterable[np.ndarray], mean: Mean) -> np.ndarray | None:
         None, (C) or (H, W, C) float32.
 
     Raises:
-        DataError: where there is no picture.
+        DataError: where there is no image.
     """
     if mean == "none":
         return None
@@ -194,8 +194,6 @@ def mean_of(images: Iterable[np.ndarray], mean: Mean) -> np.ndarray | None:
         total = image.astype(np.float64) if total is None else total + image
         count += 1
     if total is None:
-        raise DataError(
-            "A mean is taken over at least one picture.", received="none", advice="Check the data's folder."
-        )
+        raise DataError("A mean is taken over at least one image.", received="none", advice="Check the data's folder.")
     picture = (total / count).astype(np.float32)
     return picture if mean == "image" else picture.mean(axis=(0, 1))

@@ -28,7 +28,7 @@ _CONTENTS: Final = ("image", "bytes", "record")
 class RecordData(IndexedFlow):
     """The samples of a split.
 
-    A datapoint depends on the kind of the data set (``image`` is (H, W, C) uint8, RGB, or the encoded bytes):
+    A datapoint depends on the kind of the dataset (``image`` is (H, W, C) uint8, RGB, or the encoded bytes):
 
     - image-classification: ``[image, class]``; image-regression: ``[image, values (V) float32]``
     - detection: ``[image, boxes (K, 4) float32: left, top, right, bottom in pixels, classes (K) int64]``
@@ -37,15 +37,15 @@ class RecordData(IndexedFlow):
     - table: ``[row (a list, in the order of the columns), target]``; generic: ``[array…, label]``
 
     Args:
-        dataset: folder of the data set.
+        dataset: folder of the dataset.
         split: ``train``, ``val`` or ``test``.
         shuffle: a new random order in every pass; costs 8 bytes a sample, at any size of the records.
-        content: ``image`` decodes pictures; ``bytes`` gives them encoded; ``record`` gives ``[key, parts, label]``.
-        channels: of decoded pictures, 1 or 3; None for what the data set says, or 3.
+        content: ``image`` decodes images; ``bytes`` gives them encoded; ``record`` gives ``[key, parts, label]``.
+        channels: of decoded images, 1 or 3; None for what the dataset says, or 3.
         on_error: what happens with a sample that cannot be read: "raise", "skip", "log", or an ``ErrorPolicy``.
 
     Raises:
-        DataError: where the folder holds no finished data set.
+        DataError: where the folder holds no finished dataset.
         UnknownNameError: where it has no such split.
     """
 
@@ -71,7 +71,7 @@ class RecordData(IndexedFlow):
 
     @property
     def manifest(self) -> Manifest:
-        """What the data set holds."""
+        """What the dataset holds."""
         return self.reader.manifest
 
     @property
@@ -94,7 +94,7 @@ class RecordData(IndexedFlow):
         return _MAKERS[self.manifest.schema.kind](self, key, parts, label)
 
     def picture(self, part: Any, key: str) -> Any:
-        """Return a picture as this flow gives it: decoded, or its bytes."""
+        """Return an image as this flow gives it: decoded, or its bytes."""
         if self._content == "bytes" or isinstance(part, np.ndarray):
             return part
         return decode_image(part, channels=self._channels, key=key)
@@ -113,11 +113,11 @@ def decode_mask(data: bytes, key: str) -> np.ndarray:
     """Return the class numbers in an encoded mask, (H, W) uint8 or uint16.
 
     Raises:
-        DatapointError: where it is no picture of one channel.
+        DatapointError: where it is no image of one channel.
     """
     mask = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
     if mask is None or mask.ndim != 2:
-        raise DatapointError(key, "its mask is no picture of one channel.")
+        raise DatapointError(key, "its mask is no image of one channel.")
     return mask
 
 

@@ -1,4 +1,4 @@
-"""The data set library: from files on disk to records that train, with nothing lost from sight.
+"""The dataset library: from files on disk to records that train, with nothing lost from sight.
 
 For programs; ``ziggurat dataset`` does the same from the shell::
 
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ziggurat.datasets.catalogue": "Catalogue Entry SampleFilter",
+    "ziggurat.datasets.catalogue": "Catalog Entry SampleFilter",
     "ziggurat.datasets.checks": "check_dataset",
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",

@@ -30,14 +30,14 @@ _MASKS: Final = ("mask",)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSample:
-    """One sample of a data set.
+    """One sample of a dataset.
 
     Args:
         key: its name.
         split: that it is in.
         row: its number in the split.
-        parts: encoded pictures, texts, arrays; files of the source are read.
-        label: in the form that the kind of the data set says.
+        parts: encoded images, texts, arrays; files of the source are read.
+        label: in the form that the kind of the dataset says.
     """
 
     key: str
@@ -48,13 +48,13 @@ class StoredSample:
 
 
 class Dataset:
-    """A data set that is finished; it never changes. Use it in a ``with`` statement, or close it.
+    """A dataset that is finished; it never changes. Use it in a ``with`` statement, or close it.
 
     Args:
         folder: where it was made.
 
     Raises:
-        DataError: where the folder holds no finished data set.
+        DataError: where the folder holds no finished dataset.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -123,10 +123,10 @@ class Dataset:
                 yield self.sample(name, row)
 
     def picture(self, split: str, row: int, part: int = 0) -> np.ndarray:
-        """Return a picture of a sample, decoded: (H, W, C) uint8, RGB; a mask as (H, W).
+        """Return an image of a sample, decoded: (H, W, C) uint8, RGB; a mask as (H, W).
 
         Raises:
-            DataError: where the part is no picture.
+            DataError: where the part is no image.
             DatapointError: where it cannot be read.
         """
         sample = self.sample(split, row)
@@ -134,7 +134,7 @@ class Dataset:
         if isinstance(content, np.ndarray):
             return content
         if isinstance(content, str) or self.manifest.image is None:
-            raise DataError("Pictures are shown of data sets with pictures.", received=f"kind {self.kind}")
+            raise DataError("Images are shown of datasets with images.", received=f"kind {self.kind}")
         if self.schema.parts[part] in _MASKS:
             return decode_mask(content, sample.key)
         channels = self.manifest.image.channels
@@ -145,7 +145,7 @@ class Dataset:
         return RecordData(self.folder, split, shuffle, **options)
 
     def mean(self) -> np.ndarray | None:
-        """Return the mean picture of the training split, (H, W, C) float32; None where it was not asked for."""
+        """Return the mean image of the training split, (H, W, C) float32; None where it was not asked for."""
         if not self.manifest.mean:
             return None
         return np.load(self.folder / self.manifest.mean, allow_pickle=False)

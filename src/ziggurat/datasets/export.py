@@ -45,7 +45,7 @@ EXPORT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "table": ("table",),
     "text": ("text-classification",),
 }
-"""Format → the kinds of data set that it can hold."""
+"""Format → the kinds of dataset that it can hold."""
 
 
 def export_dataset(
@@ -54,7 +54,7 @@ def export_dataset(
     folder: Path,
     options: Mapping[str, Any] | None = None,
 ) -> ExportReport:
-    """Write a data set in a format of others.
+    """Write a dataset in a format of others.
 
     Args:
         dataset: it.
@@ -64,7 +64,7 @@ def export_dataset(
 
     Raises:
         UnknownNameError: where there is no such format.
-        ConfigurationError: where the format cannot hold a data set of this kind.
+        ConfigurationError: where the format cannot hold a dataset of this kind.
         StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if format not in EXPORT_FORMATS:
@@ -72,7 +72,7 @@ def export_dataset(
     if dataset.kind not in EXPORT_FORMATS[format]:
         fitting = [name for name, kinds in EXPORT_FORMATS.items() if dataset.kind in kinds]
         raise ConfigurationError(
-            f"The format {format} holds data sets of kind {' or '.join(EXPORT_FORMATS[format])}.",
+            f"The format {format} holds datasets of kind {' or '.join(EXPORT_FORMATS[format])}.",
             received=f"kind {dataset.kind}",
             advice=f"Choose one of: {', '.join(fitting)}." if fitting else "No format of others holds this kind.",
         )

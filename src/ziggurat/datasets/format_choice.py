@@ -34,13 +34,13 @@ _MOST_FOLDERS: Final = 20
 _DEEPEST: Final = 3
 _MOST_OPTIONS: Final = 6
 _BY_FOLDER: Final = frozenset(("class_folders", "text"))
-"""Formats that read every folder of a source; others look for their files, and pass over data sets of other formats."""
+"""Formats that read every folder of a source; others look for their files, and pass over datasets of other formats."""
 
 _BESIDE_DATA: Final = frozenset((
     "__macosx", "asset", "assets", "doc", "docs", "figures", "notebooks", "output", "outputs", "results", "screenshots",
     "scripts", "src", "tests", "weights",
 ))  # fmt: skip
-"""Names of folders in repositories that hold pictures or texts which are no data."""
+"""Names of folders in repositories that hold images or texts which are no data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Recognition:
         nearest = f" ({'; '.join(self.obstacles)})" if self.obstacles else ""
         raise DataError(
             "The format of a source is one that can be read.",
-            received=f"`{self.source}`, which none of the importers recognises{nearest}",
+            received=f"`{self.source}`, which none of the importers recognizes{nearest}",
             advice=f"Name one with --format. Known: {known}.",
             details={"obstacles": list(self.obstacles)},
         )
@@ -125,7 +125,7 @@ def importers() -> Sequence[Importer]:
 
 
 def recognize(source: Path) -> Recognition:
-    """Return what every importer thinks of a source, and of the folders in it where it is no data set itself.
+    """Return what every importer thinks of a source, and of the folders in it where it is no dataset itself.
 
     Raises:
         DataError: where the source is not there.
@@ -141,7 +141,7 @@ def recognize(source: Path) -> Recognition:
         others = [guess for guess in inner if guess.format != own[0].format]
         if len(inner) < 2 or not others:
             return Recognition(source=source, guesses=tuple(own))
-        own[0] = replace(own[0], loses=f"the data set ({others[0].format}) in the folder `{others[0].folder}`")
+        own[0] = replace(own[0], loses=f"the dataset ({others[0].format}) in the folder `{others[0].folder}`")
     found = sorted([*own, *(_inner_guesses(source) if inner is None else inner)], key=_by_confidence)
     claimed = {guess.format for guess in own}
     others = [each for each in importers() if each.name not in claimed]
@@ -202,7 +202,7 @@ def _guesses_of(source: Path) -> list[Guess]:
 
 
 def _inner_guesses(source: Path) -> Iterator[Guess]:
-    """Yield the best guess for each folder in a source; labels and pictures beside it would be lost."""
+    """Yield the best guess for each folder in a source; labels and images beside it would be lost."""
     for folder in _data_folders(source):
         path, found = folder, _guesses_of(source / folder)
         for _ in range(_DEEPEST):

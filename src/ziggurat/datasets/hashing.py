@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 NO_HASH: Final = -1
-"""Stands for a sample without a hash: no picture has this one, and it is near to nothing."""
+"""Stands for a sample without a hash: no image has this one, and it is near to nothing."""
 
 NEAR_DISTANCE: Final = 6
 """Bits in which the hashes of near duplicates may differ; ``docs/how-to/datasets/split-without-leaks.md`` measures."""
@@ -54,7 +54,7 @@ _PAIRS_AT_ONCE: Final = 2_000_000
 
 
 def picture_hash(image: np.ndarray) -> int:
-    """Return the perceptual hash of a picture as a signed number of 64 bits.
+    """Return the perceptual hash of an image as a signed number of 64 bits.
 
     Args:
         image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) uint8; RGB, of which a fourth channel is left out.
@@ -63,7 +63,7 @@ def picture_hash(image: np.ndarray) -> int:
         UsageError: where ``image`` is something else.
     """
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size or image.shape[2:] > (4,):
-        raise UsageError("A picture is (H, W, C) uint8.", received=f"{image.dtype} of shape {image.shape}")
+        raise UsageError("An image is (H, W, C) uint8.", received=f"{image.dtype} of shape {image.shape}")
     colour = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
     if min(colour.shape[:2]) < _SMALL_PX:
         return _digest(repr(image.shape).encode() + colour.tobytes())
@@ -71,7 +71,7 @@ def picture_hash(image: np.ndarray) -> int:
     found = _hash_of_grey(grey)
     if found is not None:
         return found
-    # Little structure: alike is what has the same mean colour and, coarsely, the same coefficients.
+    # Little structure: alike is what has the same mean color and, coarsely, the same coefficients.
     tone = np.rint(colour.reshape(-1, *colour.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
     return _digest(tone.tobytes() + np.rint(_coefficients(grey) / _COARSE).astype(np.int16).tobytes())
 
@@ -123,7 +123,7 @@ def near_pairs(hashes: np.ndarray, max_distance: int = NEAR_DISTANCE, *, at_most
     """Return pairs of near duplicates: (M, 2) int64, the smaller number first, in order.
 
     Of samples with equal hashes, each is paired with the first of them only, and only the first with near others:
-    a thousand plain white pictures make 999 pairs, not half a million.
+    a thousand plain white images make 999 pairs, not half a million.
 
     Args:
         hashes: (N,) int64; ``NO_HASH`` is near to nothing.
@@ -191,7 +191,7 @@ def near_distinct(values: np.ndarray, max_distance: int) -> Iterator[tuple[np.nd
     if max_distance == 0:
         return
     bands = max_distance // 2 + 1
-    # The bits of a band are spread over the hash: neighbouring bits say much of the same.
+    # The bits of a band are spread over the hash: neighboring bits say much of the same.
     masks = [np.uint64(sum(1 << bit for bit in range(band, 64, bands))) for band in range(bands)]
     for band, mask in enumerate(masks):
         for one, other in _candidates(values, mask):

@@ -20,7 +20,7 @@ _TURNED: Final = (5, 6, 7, 8)
 
 
 def size_of(part: bytes, key: str) -> tuple[int, int]:
-    """Return (height, width) of an encoded picture from its header.
+    """Return (height, width) of an encoded image from its header.
 
     Raises:
         DatapointError: where it has none, or is cut off.
@@ -34,14 +34,14 @@ def size_of(part: bytes, key: str) -> tuple[int, int]:
         with Image.open(io.BytesIO(part)) as image:
             return image.height, image.width
     except Exception as error:  # decoders raise what they like for damaged data
-        raise DatapointError(key, f"it is no picture ({type(error).__name__}).") from error
+        raise DatapointError(key, f"it is no image ({type(error).__name__}).") from error
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Return (width, height) in pixels of a picture as it is shown, from its header; turned where EXIF says so.
+    """Return (width, height) in pixels of an image as it is shown, from its header; turned where EXIF says so.
 
     Raises:
-        ValueError: where it has no header of a picture.
+        ValueError: where it has no header of an image.
     """
     try:
         with path.open("rb") as file:
@@ -51,10 +51,10 @@ def picture_size(path: Path) -> tuple[int, int]:
 
 
 def encoded_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) in pixels of an encoded picture as it is shown.
+    """Return (width, height) in pixels of an encoded image as it is shown.
 
     Raises:
-        ValueError: where it has no header of a picture.
+        ValueError: where it has no header of an image.
     """
     try:
         return _size(data[:_HEAD_BYTES]) or _size_by_pillow(io.BytesIO(data))
@@ -72,7 +72,7 @@ def _size(head: bytes) -> tuple[int, int] | None:
 
 def _size_by_pillow(source: Path | IO[bytes]) -> tuple[int, int]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large pictures; creation has its own limit
+        warnings.simplefilter("ignore")  # of large images; creation has its own limit
         with Image.open(source) as image:
             width, height = image.size
             turned = image.getexif().get(_ORIENTATION) in _TURNED

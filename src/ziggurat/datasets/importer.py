@@ -49,8 +49,8 @@ class Guess:
     Args:
         format: name of the importer.
         confidence: from 0 to 1; 0.9 and more: a sign that no other format has.
-        reason: one sentence on what was found, such as "12 folders with pictures".
-        kind: kind of data set that it would become, a name in ``ziggurat.records.schema.KINDS``.
+        reason: one sentence on what was found, such as "12 folders with images".
+        kind: kind of dataset that it would become, a name in ``ziggurat.records.schema.KINDS``.
         options: that the importer should get.
         loses: labels of the source that would not be read, such as "`annotations.xml`"; empty where all are.
         folder: folder below the source that the guess is about; empty for the source itself.
@@ -70,7 +70,7 @@ class PartReader(ABC):
 
     @abstractmethod
     def read(self, address: str) -> bytes | np.ndarray:
-        """Return a part: the bytes of an encoded picture or a text, or an array, (H, W, C) uint8 for a picture.
+        """Return a part: the bytes of an encoded image or a text, or an array, (H, W, C) uint8 for an image.
 
         Raises:
             DatapointError: where it cannot be read.
@@ -125,7 +125,7 @@ class FilePartReader(PartReader):
 class Scan(ABC):
     """One walk through a source. Iterate it once, to the end; then ``schema`` is there.
 
-    Nothing is kept of a sample that was yielded, and no picture is opened: a million samples cost no memory.
+    Nothing is kept of a sample that was yielded, and no image is opened: a million samples cost no memory.
     """
 
     @abstractmethod
@@ -143,12 +143,12 @@ class Scan(ABC):
 
 
 class Importer(ABC):
-    """One format of data sets.
+    """One format of datasets.
 
     Args (class attributes):
         name: by which it is asked for, such as ``coco``.
         title: as a page shows it, such as "COCO (JSON)".
-        kinds: the kinds of data set that it makes.
+        kinds: the kinds of dataset that it makes.
         options: what it may be told.
         reads_archives: whether it reads tar files as they are; all others get them unpacked.
     """

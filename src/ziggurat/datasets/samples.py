@@ -8,7 +8,7 @@ from typing import Any, Final
 __all__ = ["LEAKING", "SPLITS", "Problem", "Sample"]
 
 SPLITS: Final = ("train", "val", "test")
-"""The splits that a data set may have, in order."""
+"""The splits that a dataset may have, in order."""
 
 LEAKING: Final = "leaking-column"
 """Kind of the problem of a column that determines the target; a creation warns of it."""
@@ -23,7 +23,7 @@ class Sample:
         parts: where its parts are, in the order of the schema: an address that the importer's reader understands (for
             most, the path of a file below the source), or the content itself as bytes (a text in UTF-8; a row of a
             table as a JSON list).
-        label: in the form that the kind of the data set says, see ``ziggurat.records.schema``.
+        label: in the form that the kind of the dataset says, see ``ziggurat.records.schema``.
         split: ``train``, ``val`` or ``test`` where the source says so; else empty.
         group: what must not be torn apart by a split, such as a patient; empty where nobody said.
         time: when it was taken, in seconds since 1970; None where nobody said.
@@ -48,7 +48,7 @@ class Problem:
         kind: one word for all of its like: ``unreadable``, ``no-label``, ``bad-line``, ``zero-size-box``,
             ``box-outside``, ``unknown-class``, ``no-picture``, ``missing-value``, ``duplicate-key``, ``small-class``, …
         reason: one sentence.
-        left_out: whether the sample is not in the data set because of it.
+        left_out: whether the sample is not in the dataset because of it.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Perceptual hashes of the samples of a finished dataset: from its catalogue, or computed from what it stores."""
+"""Perceptual hashes of the samples of a finished dataset: from its catalog, or computed from what it stores."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["stored_hashes"]
 
 
 def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
-    """Return the perceptual hash of each sample in the order of the catalogue, (N,) int64; ``NO_HASH`` for none.
+    """Return the perceptual hash of each sample in the order of the catalog, (N,) int64; ``NO_HASH`` for none.
 
-    Release 0.1 kept none of pictures that stay in their source, and a person may ask for none.
+    Release 0.1 kept none of images that stay in their source, and a person may ask for none.
 
     Args:
         dataset: it.
-        compute: whether pictures without a hash are read and get one. Pictures that were fitted are hashed as they are
+        compute: whether images without a hash are read and get one. Images that were fitted are hashed as they are
             stored, for what they were made of is not there.
 
     Raises:
-        DataError: where the catalogue cannot be read.
+        DataError: where the catalog cannot be read.
     """
     catalogue = dataset.catalogue
     hashes = catalogue.column("picture_hash")
@@ -34,6 +34,6 @@ def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
             continue
         try:
             hashes[place] = picture_hash(dataset.picture(entry.split, entry.row))
-        except (DatapointError, DataError):  # a damaged picture is found by other checks
+        except (DatapointError, DataError):  # a damaged image is found by other checks
             continue
     return hashes

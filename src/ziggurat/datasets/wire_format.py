@@ -119,13 +119,13 @@ class Datum:
     """One record of Caffe.
 
     Args:
-        data: an encoded picture, or (channels, height, width) uint8; empty where the values are floats.
+        data: an encoded image, or (channels, height, width) uint8; empty where the values are floats.
         values: the floats, (channels, height, width) float32; empty where there are bytes.
         channels: of the array; 0 where nobody said.
         height_px: of the array; 0 where nobody said.
         width_px: of the array; 0 where nobody said.
         label: number of the class; 0 where nobody said.
-        encoded: whether ``data`` is an encoded picture.
+        encoded: whether ``data`` is an encoded image.
     """
 
     data: bytes = b""
@@ -145,7 +145,7 @@ class Datum:
         flat = np.frombuffer(self.data, np.uint8) if self.data else self.values
         shape = (self.channels, self.height_px, self.width_px)
         if self.encoded or flat is None or not flat.size or flat.size != shape[0] * shape[1] * shape[2]:
-            held = "an encoded picture" if self.encoded else f"{0 if flat is None else flat.size} values"
+            held = "an encoded image" if self.encoded else f"{0 if flat is None else flat.size} values"
             raise WireFormatError("A Datum of Caffe has as many values as its shape says.", received=f"{held}, {shape}")
         return flat.reshape(shape)
 

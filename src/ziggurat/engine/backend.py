@@ -77,7 +77,7 @@ class Backend(Protocol):
         ...
 
     def build(self, request: ProgramRequest) -> Program:
-        """Return a program, its variables initialised.
+        """Return a program, its variables initialized.
 
         Raises:
             ConfigurationError: where the request asks for what the backend does not do.

@@ -44,7 +44,7 @@ class HasGraph(Protocol):
 
 @runtime_checkable
 class SupportsSummaries(Protocol):
-    """A program that makes pictures, histograms and the like of a batch, as the network's author asked for them."""
+    """A program that makes images, histograms and the like of a batch, as the network's author asked for them."""
 
     def summarise(self, batch: Any) -> bytes:
         """Return a serialized ``Summary`` (tensorflow/core/framework/summary.proto) of one batch; empty for none.
@@ -61,14 +61,14 @@ class TrainedNetwork(Protocol):
     """A network with the weights of a checkpoint, without an optimizer."""
 
     def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
-        """Return the values of one labelled batch.
+        """Return the values of one labeled batch.
 
         Args:
             x: (N, H, W, C) float32, preprocessed.
             y: (N) int64 class numbers.
 
         Returns:
-            Single numbers, which are means over the batch: ``cost`` and what the user summarises. Arrays with one row a
+            Single numbers, which are means over the batch: ``cost`` and what the user summarizes. Arrays with one row a
             sample: what ``predict`` returns.
         """
         ...
@@ -105,10 +105,10 @@ class ExportOrder:
     Args:
         format: its name.
         folder: where the files go; it exists and is empty.
-        preprocess: from fitted pictures (N, height, width, C) uint8 to what the network gets.
-        inside: whether the model takes fitted pictures and preprocesses them itself.
+        preprocess: from fitted images (N, height, width, C) uint8 to what the network gets.
+        inside: whether the model takes fitted images and preprocesses them itself.
         preprocessing: what ``preprocess`` does: a ``ziggurat.dataflow.preprocessing.Preprocessing``.
-        pictures: (N, height, width, C) uint8, fitted real samples that prove the export.
+        images: (N, height, width, C) uint8, fitted real samples that prove the export.
         labels: (N) their class numbers.
     """
 

@@ -43,11 +43,11 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One picture of one moment.
+    """One image of one moment.
 
     Args:
-        tag: name of the picture.
-        pixels: (H, W, C) uint8, RGB or grey (C = 1).
+        tag: name of the image.
+        pixels: (H, W, C) uint8, RGB or gray (C = 1).
         step: ``global_step`` of the moment.
         epoch: epoch of the moment, from 1.
         time: seconds since 1970 (UTC).
@@ -61,16 +61,16 @@ class Image:
 
 
 class Monitor(Callback):
-    """A sink of numbers, pictures and events. It has a callback's hooks, which are called after all callbacks'."""
+    """A sink of numbers, images and events. It has a callback's hooks, which are called after all callbacks'."""
 
     def process_scalar(self, scalar: Scalar) -> None:
         """Take one number."""
 
     def process_image(self, image: Image) -> None:
-        """Take one picture."""
+        """Take one image."""
 
     def process_event(self, event: Event) -> None:
-        """Take one event that is neither scalar nor picture."""
+        """Take one event that is neither scalar nor image."""
 
     def process_summary(self, summary: Any, step: int) -> None:
         """Take a framework's own serialized summary (TensorBoard's protocol buffer, as bytes)."""
@@ -114,11 +114,11 @@ class Monitors:
             monitor.process_scalar(scalar)
 
     def put_image(self, tag: str, pixels: np.ndarray) -> None:
-        """Hand one picture to every monitor.
+        """Hand one image to every monitor.
 
         Args:
-            tag: name of the picture.
-            pixels: (H, W, C) or (H, W) uint8, RGB or grey; a batch (N, H, W, C) gives one picture each.
+            tag: name of the image.
+            pixels: (H, W, C) or (H, W) uint8, RGB or gray; a batch (N, H, W, C) gives one image each.
         """
         trainer = self._trainer
         pictures = pixels if pixels.ndim == 4 else pixels[None]

@@ -14,7 +14,7 @@ __all__ = ["Program"]
 class Program(Protocol):
     """A network with its optimizer, ready to take steps.
 
-    Values are fetched by name, so that nobody pays a device synchronisation for a number that nobody asked for.
+    Values are fetched by name, so that nobody pays a device synchronization for a number that nobody asked for.
     """
 
     def names(self) -> Sequence[str]:

@@ -91,7 +91,7 @@ class Identity:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """Jobs and data sets that belong together.
+    """Jobs and datasets that belong together.
 
     Args:
         id: number in the store.

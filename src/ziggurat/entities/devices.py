@@ -36,7 +36,7 @@ class Resources:
         devices: its accelerators.
         cpu_slots: jobs that may run on its processors at a time, besides those on accelerators.
         memory_bytes: that jobs may use together.
-        dataset_slots: data sets that may be made at a time.
+        dataset_slots: datasets that may be made at a time.
         disk_free_bytes: free space where the workspace is.
         disk_reserve_bytes: no job is started with less free space than this.
     """

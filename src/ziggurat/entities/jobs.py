@@ -74,7 +74,7 @@ class Job:
         owner: name of the user who made it; empty where there was none.
         group: id of the sweep that it belongs to; empty for none.
         parent: id of the job that it is a clone of; empty for none.
-        depends_on: ids of the jobs that must be done first, such as a data set.
+        depends_on: ids of the jobs that must be done first, such as a dataset.
         needs: of the machine.
         priority: higher is sooner; 0 is usual.
         position: place in the queue among jobs of the same priority; smaller is sooner.
@@ -89,7 +89,7 @@ class Job:
         attempt: number of the newest attempt; 0 before the first.
         epoch: epoch that it is in.
         max_epoch: epochs that it has.
-        global_step: steps done (of a data set: samples).
+        global_step: steps done (of a dataset: samples).
         total_steps: steps that it has; 0 while unknown.
         stage: what is done at the moment, where a job has stages.
         remaining_s: estimated time left; None while nobody can tell.

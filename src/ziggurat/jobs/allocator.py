@@ -124,7 +124,7 @@ class Allocator:
             has = bytes_text(memory_bytes)
             return _never(f"needs {bytes_text(needs.memory_bytes)} of memory; this machine has {has} for jobs")
         if slot_of(job) != "device" and self._slots(slot_of(job)) < 1:
-            what = "making data sets" if slot_of(job) == "dataset" else "jobs on the processors"
+            what = "making datasets" if slot_of(job) == "dataset" else "jobs on the processors"
             return _never(f"this machine has no place for {what}")
         return None
 

@@ -42,7 +42,7 @@ def bytes_text(size_bytes: float) -> str:
 
 def job_text(job: Job) -> str:
     """Return what people call a job."""
-    return f"job {job.name or job.id}" if job.kind != "dataset" else f"data set {job.name or job.id}"
+    return f"job {job.name or job.id}" if job.kind != "dataset" else f"dataset {job.name or job.id}"
 
 
 def gpus_text(count: int) -> str:
@@ -103,9 +103,9 @@ def devices_busy(
 
 
 def slots_taken(kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock) -> str:
-    """Return why there is no place on the processors, or for another data set."""
+    """Return why there is no place on the processors, or for another dataset."""
     if kind == "dataset":
-        rule = "1 data set is made at a time" if slots == 1 else f"{slots} data sets are made at a time"
+        rule = "1 dataset is made at a time" if slots == 1 else f"{slots} datasets are made at a time"
     else:
         rule = "1 job at a time runs" if slots == 1 else f"{slots} jobs at a time run"
         rule += " on the processors"

@@ -30,7 +30,7 @@ class StoreNote:
     """One file of records.
 
     Args:
-        path: relative to the folder of the data set.
+        path: relative to the folder of the dataset.
         record_format: ``lmdb``, ``hdf5`` or ``tfrecord``.
         count: records in it.
         size_bytes: size of the file.
@@ -66,14 +66,14 @@ class SplitNote:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageForm:
-    """How pictures are stored.
+    """How images are stored.
 
     Args:
         encoding: ``png``, ``jpeg``, ``raw`` (an array), ``original`` (the bytes of the file; PNG where the source has
             arrays and no files), or ``reference`` (the file itself, where it is).
         resize_mode: ``squash``, ``crop``, ``fill``, ``half_crop``, or ``none``.
-        height_px: of every picture; None where sizes differ.
-        width_px: of every picture; None where sizes differ.
+        height_px: of every image; None where sizes differ.
+        width_px: of every image; None where sizes differ.
         channels: 1 or 3; None where that differs.
         quality: of JPEG, from 1 to 100.
     """
@@ -120,14 +120,14 @@ class Parent:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a data set's folder holds.
+    """What a dataset's folder holds.
 
     Args:
         name: what people call it.
         schema: what its records mean.
         splits: ``train``, ``val``, ``test`` → what is in it.
-        image: how pictures are stored; None for sets without pictures.
-        mean: file (``.npy``) with the mean picture of the training split, (H, W, C) float32; empty for none.
+        image: how images are stored; None for sets without images.
+        mean: file (``.npy``) with the mean image of the training split, (H, W, C) float32; empty for none.
         pixel_mean: mean of the training split's pixels, one number a channel; empty for none.
         index: file (SQLite) for exploring; training does not need it.
         source: where the samples came from; None for a version that was made of several.
@@ -180,17 +180,17 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Return the manifest of a data set.
+        """Return the manifest of a dataset.
 
         Raises:
-            DataError: where the folder holds no finished data set, or the manifest was changed.
+            DataError: where the folder holds no finished dataset, or the manifest was changed.
         """
         path = folder / MANIFEST_NAME
         try:
             content = json.loads(path.read_text("utf-8"))
         except OSError as error:
             raise DataError(
-                "A data set is read from the folder that it was made in.",
+                "A dataset is read from the folder that it was made in.",
                 received=f"`{folder}`: {error.strerror}",
                 advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
             ) from None
@@ -205,7 +205,7 @@ class Manifest:
             manifest = cls._from_json(content)
         except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
             raise _damaged(path, error) from None
-        # What was read, not what became of it: a list of a thousand data sets reads a thousand manifests.
+        # What was read, not what became of it: a list of a thousand datasets reads a thousand manifests.
         if manifest.id != hashlib.sha256(json.dumps(content | {"id": ""}, sort_keys=True).encode()).hexdigest():
             raise _damaged(path, "its `id` does not belong to its content")
         return manifest

@@ -11,7 +11,7 @@ __all__ = ["ImageObject", "objects_from_json", "objects_to_json"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageObject:
-    """One object in a picture, in pixels of the picture as it is stored; (0, 0) is its upper left corner.
+    """One object in an image, in pixels of the image as it is stored; (0, 0) is its upper left corner.
 
     Args:
         class_number: from 0; -1 for a region that belongs to no class and is to be ignored (KITTI's ``DontCare``).
@@ -73,7 +73,7 @@ class ImageObject:
 
 
 def objects_to_json(objects: Iterable[ImageObject]) -> list[dict[str, Any]]:
-    """Return the label of a picture with these objects."""
+    """Return the label of an image with these objects."""
     return [each.as_json() for each in objects]
 
 

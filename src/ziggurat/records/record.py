@@ -15,11 +15,11 @@ _FILE: Final = "file"
 
 
 class FileReference(NamedTuple):
-    """A part that stays where it is: a file below the data set's source.
+    """A part that stays where it is: a file below the dataset's source.
 
     Args:
         path: relative to the source's folder, or absolute.
-        size_bytes: its size when the data set was made.
+        size_bytes: its size when the dataset was made.
         modified_ns: when it was changed last, in nanoseconds since 1970, as it was then.
     """
 
@@ -29,7 +29,7 @@ class FileReference(NamedTuple):
 
 
 Part = bytes | str | np.ndarray | FileReference
-"""An encoded picture, a text, an array, or a file that is read when it is needed."""
+"""An encoded image, a text, an array, or a file that is read when it is needed."""
 
 
 class Record(NamedTuple):
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
     Args:
         parts: as the schema names them.
-        label: a JSON value, in the form that the kind of the data set says.
+        label: a JSON value, in the form that the kind of the dataset says.
     """
 
     parts: tuple[Part, ...]
@@ -59,4 +59,4 @@ def unpack_record(value: bytes) -> Record:
         parts, label = unpack(value)
         return Record(tuple(FileReference(*part[1:]) if type(part) is tuple else part for part in parts), label)
     except (TypeError, ValueError) as error:
-        raise DecodingError("A record of a data set is parts and a label.", received=str(error)) from error
+        raise DecodingError("A record of a dataset is parts and a label.", received=str(error)) from error

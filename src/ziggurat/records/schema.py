@@ -39,7 +39,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "text-classification": ("text",),
     "generic": ("array",),
 }
-"""Kind of a data set → the parts of its records, in order. Sets of kind ``generic`` may have others."""
+"""Kind of a dataset → the parts of its records, in order. Sets of kind ``generic`` may have others."""
 
 COLUMN_TYPES: Final = ("number", "category", "text", "boolean", "time", "identifier")
 """What a column of a table may hold; an identifier names the row and is nothing to learn from."""
@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What the records of a data set mean.
+    """What the records of a dataset mean.
 
     Args:
         kind: a name in ``KINDS``.
@@ -76,7 +76,7 @@ class Schema:
         class_names: by class number; empty where there are no classes.
         columns: of a table, in the order of a row's values, the target among them.
         target: name of the column that is to be predicted.
-        colours: (R, G, B) of each class in a mask, by class number; empty where nobody said.
+        colors: (R, G, B) of each class in a mask, by class number; empty where nobody said.
         ignore_class: number in a mask that counts for nothing, such as 255; None for none.
         details: what only the source's format knows and its exporter needs, as JSON values.
     """
@@ -92,7 +92,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UnknownNameError("kind of data set", self.kind, KINDS)
+            raise UnknownNameError("kind of dataset", self.kind, KINDS)
         if not self.parts:
             object.__setattr__(self, "parts", KINDS[self.kind])
 

@@ -26,12 +26,12 @@ class SplitReader:
     It may be used by several threads and be sent to another process, which opens the files by itself.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         split: ``train``, ``val`` or ``test``.
-        manifest: of the data set, where it was read already.
+        manifest: of the dataset, where it was read already.
 
     Raises:
-        UnknownNameError: where the data set has no such split.
+        UnknownNameError: where the dataset has no such split.
         DataError: where a file is missing or damaged.
     """
 
@@ -126,9 +126,9 @@ class SplitReader:
         path = self.folder / name
         if not path.exists():
             raise DataError(
-                "A data set has all the files that its manifest names.",
+                "A dataset has all the files that its manifest names.",
                 received=f"`{path}`, which is not there",
-                advice="Bring it back, or make the data set again.",
+                advice="Bring it back, or make the dataset again.",
             )
         return open_records(path)
 
@@ -140,16 +140,16 @@ class SplitReader:
             check_file(path, str(self._root or ""))
             content = path.read_bytes()
         except OSError as error:
-            raise DatapointError(key, f"the file `{path}` that the data set refers to: {error.strerror}.") from error
+            raise DatapointError(key, f"the file `{path}` that the dataset refers to: {error.strerror}.") from error
         if len(content) != part.size_bytes:
             raise DatapointError(
-                key, f"the file `{path}` had {part.size_bytes} bytes when the data set was made, now {len(content)}."
+                key, f"the file `{path}` had {part.size_bytes} bytes when the dataset was made, now {len(content)}."
             )
         return content
 
 
 def _present_root(root: str, folder: Path) -> Path:
-    """Return where referenced files are now, also where they moved with the workspace that the data set is in."""
+    """Return where referenced files are now, also where they moved with the workspace that the dataset is in."""
     workspace = workspace_of(folder)
     return Path(root if workspace is None else present_path(root, workspace))
 

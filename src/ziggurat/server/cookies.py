@@ -24,7 +24,7 @@ def cookie_name(connection: HTTPConnection) -> str:
 def session_secret(connection: HTTPConnection) -> str | None:
     """Return the secret that the browser sent, or None.
 
-    Several different ones are as good as none: one of them was planted by a neighbour (another port, a sibling domain).
+    Several different ones are as good as none: one of them was planted by a neighbor (another port, a sibling domain).
     """
     name, found = cookie_name(connection), set()
     for header in connection.headers.getlist("cookie"):

@@ -39,7 +39,7 @@ AdminUser = Annotated[Identity, require("admin", "admin")]
 """Somebody who may do everything."""
 
 ImageViewerUser = Annotated[Identity, require("viewer", "read", limit_bytes=_PICTURES_BYTES)]
-"""Somebody who may look, and sends pictures."""
+"""Somebody who may look, and sends images."""
 
 UploadUser = Annotated[Identity, require("trainer", "write", limit_bytes=_UPLOAD_BYTES)]
 """Somebody who may make and change, and sends files."""

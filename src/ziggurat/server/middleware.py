@@ -31,7 +31,7 @@ _FOR_DOCUMENTS: Final = frozenset(
     {"Content-Security-Policy", "X-Frame-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"}
 )
 _NEVER_DOCUMENTS: Final = frozenset({"text/css", "text/javascript", "image/png", "image/jpeg", "image/webp"})
-"""Headers for documents mean nothing on these; a page with fifty pictures would carry 20 kB of them."""
+"""Headers for documents mean nothing on these; a page with fifty images would carry 20 kB of them."""
 _FORBIDDEN: Final = (b"\r", b"\n", b"\0")
 
 

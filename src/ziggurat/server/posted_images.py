@@ -19,18 +19,18 @@ __all__ = ["Pictures", "posted_pictures"]
 def posted_pictures(
     studio: Studio, files: Sequence[SentFile], paths: Sequence[str], url: str = ""
 ) -> list[tuple[str, bytes]]:
-    """Return name and content of each picture; those that were sent come first, the one with an address last.
+    """Return name and content of each image; those that were sent come first, the one with an address last.
 
     Raises:
         UsageError: where there is none, there are too many, one is too large, or a path or address may not be named.
-        DataError: where nothing or no picture comes from the address.
+        DataError: where nothing or no image comes from the address.
     """
     count = len(files) + len(paths) + bool(url)
     if not count:
-        raise UsageError("A request has pictures: `files` of a form, `paths`, or a `url`.", received="none")
+        raise UsageError("A request has images: `files` of a form, `paths`, or a `url`.", received="none")
     if count > MOST_PICTURES:
-        raise UsageError(f"At most {MOST_PICTURES} pictures are sent at once.", received=str(count))
-    sent = [(file.filename or f"picture {number}", _content(file)) for number, file in enumerate(files, 1)]
+        raise UsageError(f"At most {MOST_PICTURES} images are sent at once.", received=str(count))
+    sent = [(file.filename or f"image {number}", _content(file)) for number, file in enumerate(files, 1)]
     fetched = [studio.web_pictures.fetch(url)] if url else []
     return [*sent, *read_pictures(studio.paths, paths), *fetched]
 
@@ -38,18 +38,18 @@ def posted_pictures(
 def _posted(
     studio: StudioDep,
     files: Annotated[list[UploadFile], File(description="Pictures.")] = [],  # noqa: B006 - never changed
-    paths: Annotated[list[str], Form(description="Pictures below the folders that `/paths` offers.")] = [],  # noqa: B006
-    url: Annotated[str, Form(description="Address of a picture, which the studio fetches.", max_length=4096)] = "",
+    paths: Annotated[list[str], Form(description="Images below the folders that `/paths` offers.")] = [],  # noqa: B006
+    url: Annotated[str, Form(description="Address of an image, which the studio fetches.", max_length=4096)] = "",
 ) -> list[tuple[str, bytes]]:
     return posted_pictures(studio, files, paths, url)
 
 
 Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]
-"""Name and content of each picture of a form."""
+"""Name and content of each image of a form."""
 
 
 def _content(file: SentFile) -> bytes:
     content = file.file.read(PICTURE_BYTES + 1)
     if len(content) > PICTURE_BYTES:
-        raise UsageError(f"A picture has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{file.filename}`")
+        raise UsageError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{file.filename}`")
     return content

@@ -12,7 +12,7 @@ from ziggurat.specs.pictures import picture_size
 
 __all__ = ["DatasetSpec", "Split"]
 
-_SOURCE, _SPLITS, _PICTURES, _STORING = "Source", "Splits", "Pictures", "Storing"
+_SOURCE, _SPLITS, _PICTURES, _STORING = "Source", "Splits", "Images", "Storing"
 
 
 class Split(SpecModel):
@@ -26,11 +26,11 @@ class Split(SpecModel):
         group=_SPLITS,
     )
     val_share: float = spec_field(
-        0.25, title="Validation share", help="Share of the samples for validation; usually 0.1 to 0.25.", group=_SPLITS,
+        0.25, title="Validation share", help="Share of the samples for validation; typical: 0.1 to 0.25.", group=_SPLITS,
         ge=0, lt=1,
     )  # fmt: skip
     test_share: float = spec_field(
-        0.0, title="Test share", help="Share of the samples for the test; usually 0.1 to 0.2.", group=_SPLITS,
+        0.0, title="Test share", help="Share of the samples for the test; typical: 0.1 to 0.2.", group=_SPLITS,
         ge=0, lt=1,
     )  # fmt: skip
     stratify: bool = spec_field(
@@ -49,8 +49,8 @@ class Split(SpecModel):
         group=_SPLITS,
     )
     max_distance: int = spec_field(
-        6, title="Largest distance", help="For `cluster`: bits in which the hashes of pictures that look alike differ; "
-        "usually 4 to 8.", unit="bits", group=_SPLITS, ge=0, le=16,
+        6, title="Largest distance", help="For `cluster`: bits in which the hashes of images that look alike differ; "
+        "typical: 4 to 8.", unit="bits", group=_SPLITS, ge=0, le=16,
     )  # fmt: skip
     min_per_class: int = spec_field(
         0, title="Least samples of a class", help="Smaller classes are left out and listed; 0 keeps all.",
@@ -77,24 +77,24 @@ class Split(SpecModel):
 
 
 class DatasetSpec(SpecModel):
-    """What a data set was asked to become."""
+    """What a dataset was asked to become."""
 
     kind: Literal["dataset"] = "dataset"
     version: Literal[1] = 1
 
     name: str = spec_field(
-        "", title="Name", help="What people call the data set; any text.", group="Data set", max_length=200
+        "", title="Name", help="What people call the dataset; any text.", group="Dataset", max_length=200
     )
     seed: int = spec_field(
-        0, title="Seed", help="Decides which sample gets into which split.", group="Data set", ge=0, lt=2**32
+        0, title="Seed", help="Decides which sample gets into which split.", group="Dataset", ge=0, lt=2**32
     )
     heartbeat_s: float = spec_field(
-        1.0, title="Heartbeat", help="Seconds between two signs of life; usually 1 to 5.", unit="s", group="Data set",
+        1.0, title="Heartbeat", help="Seconds between two signs of life; typical: 1 to 5.", unit="s", group="Dataset",
         gt=0, le=10,
     )  # fmt: skip
     hung_after_s: float = spec_field(
         600.0, title="Hung after", help="Longest time without progress before it is reported.", unit="s",
-        group="Data set", gt=0,
+        group="Dataset", gt=0,
     )  # fmt: skip
 
     source: str = spec_field(
@@ -114,7 +114,7 @@ class DatasetSpec(SpecModel):
     size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
         None,
         title="Size",
-        help="Height and width that pictures get, as in 256 or 240x320; left out, they keep theirs.",
+        help="Height and width that images get, as in 256 or 240x320; left out, they keep theirs.",
         unit="px",
         group=_PICTURES,
         min_length=2,
@@ -123,11 +123,11 @@ class DatasetSpec(SpecModel):
     resize_mode: Literal["squash", "crop", "fill", "half_crop"] = spec_field(
         "squash",
         title="Resize mode",
-        help="How pictures get there: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
+        help="How images get there: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
         group=_PICTURES,
     )
     channels: Literal[1, 3] | None = spec_field(
-        None, title="Channels", help="1 for grey, 3 for colour; left out, each picture keeps its own.", group=_PICTURES
+        None, title="Channels", help="1 for gray, 3 for color; left out, each image keeps its own.", group=_PICTURES
     )
     encoding: Literal["auto", "original", "png", "jpeg", "raw", "reference"] = spec_field(
         "auto",
@@ -137,19 +137,19 @@ class DatasetSpec(SpecModel):
         group=_PICTURES,
     )
     quality: int = spec_field(
-        90, title="JPEG quality", help="From 1 to 100; usually 85 to 95.", group=_PICTURES, ge=1, le=100
+        90, title="JPEG quality", help="From 1 to 100; typical: 85 to 95.", group=_PICTURES, ge=1, le=100
     )
     check: Literal["auto", "decode", "header", "none"] = spec_field(
         "auto",
         title="Check",
-        help="How unchanged pictures are looked at: `decode` finds every damaged one, `header` most, `none` none; "
+        help="How unchanged images are looked at: `decode` finds every damaged one, `header` most, `none` none; "
         "`auto` is `decode`, or `header` for references.",
         group=_PICTURES,
     )
     near_duplicates: bool = spec_field(
         True,
         title="Near-duplicates",
-        help="Whether pictures that look alike are found, to warn of leaks between splits.",
+        help="Whether images that look alike are found, to warn of leaks between splits.",
         group=_PICTURES,
     )
 
@@ -157,8 +157,8 @@ class DatasetSpec(SpecModel):
         "lmdb", title="Store", help="Kind of file that holds the records; `lmdb` is the fastest.", group=_STORING
     )
     mean: bool = spec_field(
-        True, title="Mean picture", help="Whether the mean of the training pictures is computed.", group=_STORING
+        True, title="Mean image", help="Whether the mean of the training images is computed.", group=_STORING
     )
     workers: int | None = spec_field(
-        None, title="Workers", help="Processes that read pictures; left out, one a processor.", group=_STORING, ge=0
+        None, title="Workers", help="Processes that read images; left out, one a processor.", group=_STORING, ge=0
     )

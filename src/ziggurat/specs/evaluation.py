@@ -16,7 +16,7 @@ class _ModelUse(SpecModel):
 
     name: str = spec_field("", title="Name", help="What people call the job; any text.", group=_JOB, max_length=200)
     heartbeat_s: float = spec_field(
-        1.0, title="Heartbeat", help="Seconds between two signs of life; usually 1 to 5.", unit="s", group=_JOB,
+        1.0, title="Heartbeat", help="Seconds between two signs of life; typical: 1 to 5.", unit="s", group=_JOB,
         gt=0, le=10,
     )  # fmt: skip
     hung_after_s: float = spec_field(
@@ -36,7 +36,7 @@ class _ModelUse(SpecModel):
     batch_size: int = spec_field(
         64,
         title="Batch size",
-        help="Pictures that the network gets at once; usually 16 to 256.",
+        help="Images that the network gets at once; typical: 16 to 256.",
         unit="samples",
         group=_MODEL,
         ge=1,
@@ -58,14 +58,14 @@ class EvaluateSpec(_ModelUse):
 
 
 class InferSpec(_ModelUse):
-    """What a job that predicts for many pictures was asked for."""
+    """What a job that predicts for many images was asked for."""
 
     kind: Literal["infer"] = "infer"
     version: Literal[1] = 1
 
     source: str = spec_field(
         title="Source",
-        help="Folder of pictures, or a text file that names a picture in each line, with or without its label.",
+        help="Folder of images, or a text file that names an image in each line, with or without its label.",
         group=_DATA,
         min_length=1,
     )
@@ -75,9 +75,7 @@ class InferSpec(_ModelUse):
         help="Where relative paths of a list begin; left out, the folder of the list.",
         group=_DATA,
     )
-    top: int = spec_field(
-        5, title="Top", help="Classes that are kept of each picture; 1 to 5.", group=_DATA, ge=1, le=5
-    )
+    top: int = spec_field(5, title="Top", help="Classes that are kept of each image; 1 to 5.", group=_DATA, ge=1, le=5)
     limit: int = spec_field(
-        0, title="Limit", help="Predict for no more pictures than this; 0 for all.", unit="pictures", group=_DATA, ge=0
+        0, title="Limit", help="Predict for no more images than this; 0 for all.", unit="pictures", group=_DATA, ge=0
     )

@@ -45,7 +45,7 @@ def dataset_spec_from_flags(
     assignments: Iterable[str] = (),
     base: Mapping[str, Any] | None = None,
 ) -> DatasetSpec:
-    """Return the spec of a data set that flags ask for; arguments and errors as those of ``spec_from_flags``."""
+    """Return the spec of a dataset that flags ask for; arguments and errors as those of ``spec_from_flags``."""
     spec = _from_flags("dataset", flags, assignments, base)
     assert isinstance(spec, DatasetSpec)
     return spec

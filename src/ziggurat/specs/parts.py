@@ -65,7 +65,7 @@ def _network(value: Any) -> Any:
 class _Data(SpecModel):
     source: str = spec_field(
         title="Source",
-        help="`digits` (needs no download), the name of another data set, or a folder.",
+        help="`digits` (needs no download), the name of another dataset, or a folder.",
         group="Data",
         min_length=1,
     )
@@ -84,7 +84,7 @@ class Validation(SpecModel):
     every_epochs: float = spec_field(
         1.0,
         title="Validate every",
-        help="Epochs between validations; usually 1, 0.5 for two in an epoch, 0 for none.",
+        help="Epochs between validations; typical: 1, 0.5 for two in an epoch, 0 for none.",
         unit="epochs",
         group="Validation",
         ge=0,
@@ -142,7 +142,7 @@ class Checkpoints(SpecModel):
     every_epochs: float = spec_field(
         1.0,
         title="Save every (epochs)",
-        help="Epochs between checkpoints; usually 1, 0 for none but the last.",
+        help="Epochs between checkpoints; typical: 1, 0 for none but the last.",
         unit="epochs",
         group="Checkpoints",
         ge=0,
@@ -150,7 +150,7 @@ class Checkpoints(SpecModel):
     every_steps: int | None = spec_field(
         None,
         title="Save every (steps)",
-        help="Steps between checkpoints, besides those of epochs; usually left out.",
+        help="Steps between checkpoints, besides those of epochs; not set by default.",
         unit="steps",
         group="Checkpoints",
         ge=1,
@@ -158,7 +158,7 @@ class Checkpoints(SpecModel):
     every_minutes: float | None = spec_field(
         None,
         title="Save every (minutes)",
-        help="Minutes between checkpoints, for long epochs; usually 10 to 60, or left out.",
+        help="Minutes between checkpoints, for long epochs; typical: 10 to 60, or not set.",
         unit="min",
         group="Checkpoints",
         gt=0,
@@ -166,7 +166,7 @@ class Checkpoints(SpecModel):
     keep_last: int | None = spec_field(
         5,
         title="Keep last",
-        help="Newest checkpoints that are kept; usually 3 to 10, null for all.",
+        help="Newest checkpoints that are kept; typical: 3 to 10, null for all.",
         group="Checkpoints",
         ge=1,
     )
@@ -180,7 +180,7 @@ class Checkpoints(SpecModel):
     keep_every_hours: float | None = spec_field(
         None,
         title="Keep one every",
-        help="Hours of training after which one checkpoint is kept for good; usually 1 to 24, or left out.",
+        help="Hours of training after which one checkpoint is kept for good; typical: 1 to 24, or not set.",
         unit="h",
         group="Checkpoints",
         gt=0,
@@ -203,13 +203,13 @@ class EarlyStopping(SpecModel):
     patience: int = spec_field(
         10,
         title="Patience",
-        help="Epochs without a better value; usually 5 to 20.",
+        help="Epochs without a better value; typical: 5 to 20.",
         unit="epochs",
         group="Duration",
         ge=1,
     )
     min_delta: float = spec_field(
-        0.0, title="Smallest gain", help="What counts as better; usually 0 to 0.01.", group="Duration", ge=0
+        0.0, title="Smallest gain", help="What counts as better; typical: 0 to 0.01.", group="Duration", ge=0
     )
     mode: Mode = spec_field(
         "auto",

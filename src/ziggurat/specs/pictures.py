@@ -29,30 +29,30 @@ def picture_size(value: Any) -> Any:
 
 
 class Preprocessing(SpecModel):
-    """What is done to every picture, in training, validation, prediction and exports alike."""
+    """What is done to every image, in training, validation, prediction and exports alike."""
 
     size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
         None,
         title="Size",
-        help="Height and width of the pictures, as in 28 or 240x320; left out, what the data has.",
+        help="Height and width of the images, as in 28 or 240x320; left out, what the data has.",
         unit="px",
         group=_BEFORE,
         min_length=2,
         max_length=2,
     )
     channels: Literal[1, 3] | None = spec_field(
-        None, title="Channels", help="1 for grey, 3 for colour; left out, what the data has.", group=_BEFORE
+        None, title="Channels", help="1 for gray, 3 for color; left out, what the data has.", group=_BEFORE
     )
     resize_mode: Literal["squash", "crop", "fill", "half_crop"] = spec_field(
         "squash",
         title="Resize mode",
-        help="How a picture of another size gets there; `squash` ignores its aspect ratio.",
+        help="How an image of another size gets there; `squash` ignores its aspect ratio.",
         group=_BEFORE,
     )
     crop: int | None = spec_field(
         None,
         title="Crop",
-        help="Side of a square that is cut out, at random in training, else in the middle; usually 7/8 of the size.",
+        help="Side of a square that is cut out, at random in training, else in the middle; typical: 7/8 of the size.",
         unit="px",
         group=_BEFORE,
         ge=1,
@@ -60,13 +60,13 @@ class Preprocessing(SpecModel):
     mean: Literal["none", "pixel", "image"] = spec_field(
         "none",
         title="Mean subtraction",
-        help="What is taken off: nothing, one number a channel, or the mean picture of the training split.",
+        help="What is taken off: nothing, one number a channel, or the mean image of the training split.",
         group=_BEFORE,
     )
     whitening: bool = spec_field(
         False,
         title="Whitening",
-        help="Scales each picture to mean 0 and deviation 1, in prediction as well.",
+        help="Scales each image to mean 0 and deviation 1, in prediction as well.",
         group=_BEFORE,
     )
 
@@ -76,10 +76,10 @@ def _share(most: float, title: str, help: str) -> Any:  # noqa: A002
 
 
 class Augmentation(SpecModel):
-    """How pictures are varied in training."""
+    """How images are varied in training."""
 
     flip: Literal["none", "fliplr", "flipud", "fliplrud"] = spec_field(
-        "none", title="Flip", help="Mirrors half of the pictures: left and right, up and down, or both.", group=_VARIED
+        "none", title="Flip", help="Mirrors half of the images: left and right, up and down, or both.", group=_VARIED
     )
     quad_rotation: Literal["none", "rot90", "rot180", "rotall"] = spec_field(
         "none", title="Quarter turns", help="Turns by 0 and 90 degrees to both sides, by 180, or by all.", group=_VARIED
@@ -87,7 +87,7 @@ class Augmentation(SpecModel):
     rotation_deg: float = spec_field(
         0.0,
         title="Rotation",
-        help="Turns by up to this angle to both sides; usually 0 to 15.",
+        help="Turns by up to this angle to both sides; typical: 0 to 15.",
         unit="deg",
         group=_VARIED,
         ge=0,
@@ -102,5 +102,5 @@ class Augmentation(SpecModel):
 
     @property
     def swaps_sides(self) -> bool:
-        """Whether some pictures change height for width, so that only square ones stay of one shape."""
+        """Whether some images change height for width, so that only square ones stay of one shape."""
         return self.quad_rotation in ("rot90", "rotall")

@@ -32,7 +32,7 @@ class WarmUpFields(SpecModel):
     warm_up_percent: float = spec_field(
         0.0,
         title="Warm-up",
-        help="Share of the training in which the rate climbs in a line to the policy's; usually 0 to 10.",
+        help="Share of the training in which the rate climbs in a line to the policy's; typical: 0 to 10.",
         unit="%",
         group=_GROUP,
         ge=0,
@@ -41,7 +41,7 @@ class WarmUpFields(SpecModel):
     warm_up_start_factor: float = spec_field(
         0.0,
         title="Start of the warm-up",
-        help="Share of the policy's rate at which the warm-up starts; usually 0 to 0.1.",
+        help="Share of the policy's rate at which the warm-up starts; typical: 0 to 0.1.",
         group=_GROUP,
         ge=0,
         le=1,
@@ -65,13 +65,13 @@ class StepSchedule(WarmUpFields):
     step_percent: float = spec_field(
         33.0,
         title="Step size",
-        help="The rate falls each time this much of the training is done; usually 10 to 50.",
+        help="The rate falls each time this much of the training is done; typical: 10 to 50.",
         unit="%",
         group=_GROUP,
         gt=0,
         le=100,
     )
-    gamma: float = _gamma(0.1, "Factor of the rate at each fall; usually 0.1 to 0.5.")
+    gamma: float = _gamma(0.1, "Factor of the rate at each fall; typical: 0.1 to 0.5.")
 
 
 class MultistepSchedule(WarmUpFields):
@@ -86,22 +86,24 @@ class MultistepSchedule(WarmUpFields):
         group=_GROUP,
         min_length=1,
     )
-    gamma: float = _gamma(0.5, "Factor of the rate at each point; usually 0.1 to 0.5.")
+    gamma: float = _gamma(0.5, "Factor of the rate at each point; typical: 0.1 to 0.5.")
 
 
 class ExpSchedule(WarmUpFields):
     """rate = base · gamma ^ progress, with the progress in %."""
 
     policy: Literal["exp"] = "exp"
-    gamma: float = _gamma(0.95, "Factor of the rate for each percent of progress; usually 0.9 to 0.99.", le=1)
+    gamma: float = _gamma(0.95, "Factor of the rate for each percent of progress; typical: 0.9 to 0.99.", le=1)
 
 
 class InvSchedule(WarmUpFields):
     """rate = base · (1 + gamma · progress) ^ −power, with the progress in %."""
 
     policy: Literal["inv"] = "inv"
-    gamma: float = _gamma(0.1, "How fast the rate falls; usually 0.01 to 1.")
-    power: float = spec_field(0.5, title="Power", help="How far the rate falls; usually 0.25 to 1.", group=_GROUP, gt=0)
+    gamma: float = _gamma(0.1, "How fast the rate falls; typical: 0.01 to 1.")
+    power: float = spec_field(
+        0.5, title="Power", help="How far the rate falls; typical: 0.25 to 1.", group=_GROUP, gt=0
+    )
 
 
 class PolySchedule(WarmUpFields):
@@ -109,7 +111,7 @@ class PolySchedule(WarmUpFields):
 
     policy: Literal["poly"] = "poly"
     power: float = spec_field(
-        3.0, title="Power", help="1 falls in a line, more falls earlier; usually 0.5 to 4.", group=_GROUP, gt=0
+        3.0, title="Power", help="1 falls in a line, more falls earlier; typical: 0.5 to 4.", group=_GROUP, gt=0
     )
 
 
@@ -120,13 +122,13 @@ class SigmoidSchedule(WarmUpFields):
     step_percent: float = spec_field(
         50.0,
         title="Middle",
-        help="Progress at which the rate is half the base; usually 30 to 70.",
+        help="Progress at which the rate is half the base; typical: 30 to 70.",
         unit="%",
         group=_GROUP,
         ge=0,
         le=100,
     )
-    gamma: float = _gamma(0.1, "How steep the fall is; usually 0.05 to 0.5.")
+    gamma: float = _gamma(0.1, "How steep the fall is; typical: 0.05 to 0.5.")
 
 
 def _numbers(value: Any) -> Any:

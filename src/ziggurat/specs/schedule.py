@@ -34,15 +34,15 @@ class CosineSchedule(WarmUpFields):
 
     policy: Literal["cosine"] = "cosine"
     final_factor: float = spec_field(
-        0.0, title="End", help="Share of the base rate at the end; usually 0 to 0.1.", group=_GROUP, ge=0, le=1
+        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_GROUP, ge=0, le=1
     )
     cycles: int = spec_field(
-        1, title="Cycles", help="Half cosines one after the other; usually 1 to 5.", group=_GROUP, ge=1
+        1, title="Cycles", help="Half cosines one after the other; typical: 1 to 5.", group=_GROUP, ge=1
     )
     cycle_growth: float = spec_field(
         1.0,
         title="Growth of cycles",
-        help="How many times as long as the last one each cycle is; usually 1 to 2.",
+        help="How many times as long as the last one each cycle is; typical: 1 to 2.",
         group=_GROUP,
         gt=0,
     )
@@ -53,7 +53,7 @@ class LinearSchedule(WarmUpFields):
 
     policy: Literal["linear"] = "linear"
     final_factor: float = spec_field(
-        0.0, title="End", help="Share of the base rate at the end; usually 0 to 0.1.", group=_GROUP, ge=0, le=1
+        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_GROUP, ge=0, le=1
     )
 
 
@@ -76,17 +76,17 @@ class OneCycleSchedule(WarmUpFields):
     peak_percent: float = spec_field(
         30.0,
         title="Peak",
-        help="Progress at which the rate reaches the base; usually 20 to 45.",
+        help="Progress at which the rate reaches the base; typical: 20 to 45.",
         unit="%",
         group=_GROUP,
         gt=0,
         lt=100,
     )
     start_factor: float = spec_field(
-        0.04, title="Start", help="Share of the base rate at the start; usually 0.02 to 0.1.", group=_GROUP, ge=0, le=1
+        0.04, title="Start", help="Share of the base rate at the start; typical: 0.02 to 0.1.", group=_GROUP, ge=0, le=1
     )
     final_factor: float = spec_field(
-        0.0001, title="End", help="Share of the base rate at the end; usually 0 to 0.01.", group=_GROUP, ge=0, le=1
+        0.0001, title="End", help="Share of the base rate at the end; typical: 0 to 0.01.", group=_GROUP, ge=0, le=1
     )
 
 

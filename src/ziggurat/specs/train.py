@@ -43,7 +43,7 @@ class TrainSpec(SpecModel):
     heartbeat_s: float = spec_field(
         1.0,
         title="Heartbeat",
-        help="Seconds between two signs of life; usually 1 to 5.",
+        help="Seconds between two signs of life; typical: 1 to 5.",
         unit="s",
         group="Job",
         gt=0,
@@ -52,7 +52,7 @@ class TrainSpec(SpecModel):
     hung_after_s: float = spec_field(
         120.0,
         title="Hung after",
-        help="Longest time for one step before it is reported as hung; usually 60 to 600.",
+        help="Longest time for one step before it is reported as hung; typical: 60 to 600.",
         unit="s",
         group="Job",
         gt=0,
@@ -87,12 +87,12 @@ class TrainSpec(SpecModel):
     freeze: list[str] = spec_field(
         factory=list,
         title="Freeze",
-        help="Patterns of variables that are not trained, such as `conv*`; usually empty.",
+        help="Patterns of variables that are not trained, such as `conv*`; empty by default.",
         group="Network",
     )
 
     data: Data = spec_field(
-        title="Data", short_form="source", help="Data set to train on: `digits`, or a folder.", group="Data"
+        title="Data", short_form="source", help="Dataset to train on: `digits`, or a folder.", group="Data"
     )
     shuffle: bool = spec_field(
         True,
@@ -109,19 +109,19 @@ class TrainSpec(SpecModel):
     preprocessing: Preprocessing = spec_field(
         factory=Preprocessing,
         title="Preprocessing",
-        help="What is done to every picture, in training and prediction alike.",
+        help="What is done to every image, in training and prediction alike.",
         group="Preprocessing",
     )
     augmentation: Augmentation = spec_field(
         factory=Augmentation,
         title="Augmentation",
-        help="How pictures are varied in training.",
+        help="How images are varied in training.",
         group="Augmentation",
     )
     batch_size: int = spec_field(
         64,
         title="Batch size",
-        help="Samples in a step over all towers; usually 16 to 256.",
+        help="Samples in a step over all towers; typical: 16 to 256.",
         unit="samples",
         group="Data",
         ge=1,
@@ -130,7 +130,7 @@ class TrainSpec(SpecModel):
     epochs: int = spec_field(
         30,
         title="Epochs",
-        help="Times that the training split is gone through; usually 10 to 100.",
+        help="Times that the training split is gone through; typical: 10 to 100.",
         unit="epochs",
         group="Duration",
         ge=1,
@@ -147,7 +147,7 @@ class TrainSpec(SpecModel):
         None,
         title="Early stopping",
         short_form="tag",
-        help="Ends the training when a curve gets no better; usually left out.",
+        help="Ends the training when a curve gets no better; not set by default.",
         group="Duration",
     )
 
@@ -161,21 +161,21 @@ class TrainSpec(SpecModel):
     weight_decay: float = spec_field(
         0.0,
         title="Weight decay",
-        help="Factor of the squared weights in the loss, halved; usually 0 to 0.001.",
+        help="Factor of the squared weights in the loss, halved; typical: 0 to 0.001.",
         group="Optimizer",
         ge=0,
     )
     gradient_clip: float | None = spec_field(
         None,
         title="Gradient clip",
-        help="Largest global norm of the gradients; usually 1 to 10, or left out.",
+        help="Largest global norm of the gradients; typical: 1 to 10, or not set.",
         group="Optimizer",
         gt=0,
     )
     accumulate: int = spec_field(
         1,
         title="Accumulate",
-        help="Batches whose gradients are averaged for one update; usually 1 to 8.",
+        help="Batches whose gradients are averaged for one update; typical: 1 to 8.",
         unit="batches",
         group="Optimizer",
         ge=1,
@@ -183,7 +183,7 @@ class TrainSpec(SpecModel):
     average_weights: float | None = spec_field(
         None,
         title="Weight averaging (EMA)",
-        help="Decay of the weights' running averages, which then predict; usually 0.99 to 0.9999, or left out.",
+        help="Decay of the weights' running averages, which then predict; typical: 0.99 to 0.9999, or not set.",
         group="Optimizer",
         gt=0,
         lt=1,
@@ -198,7 +198,7 @@ class TrainSpec(SpecModel):
     learning_rate: float = spec_field(
         0.01,
         title="Learning rate",
-        help="Base rate that the schedule starts from; usually 0.0001 to 0.1.",
+        help="Base rate that the schedule starts from; typical: 0.0001 to 0.1.",
         group="Learning rate",
         ge=0,  # `_check_learning_rate` refuses 0 in new specs
     )
@@ -206,7 +206,7 @@ class TrainSpec(SpecModel):
         factory=StepSchedule,
         title="Schedule",
         short_form="policy",
-        help="Course of the learning rate over the training.",
+        help="Learning-rate schedule over the training.",
         group="Learning rate",
     )
 

@@ -17,7 +17,7 @@ __all__ = ["DatasetRepository"]
 
 
 class DatasetRepository:
-    """The data sets: jobs of kind ``dataset`` and their facts. ``JobRepository.note(id, facts=…)`` writes facts too.
+    """The datasets: jobs of kind ``dataset`` and their facts. ``JobRepository.note(id, facts=…)`` writes facts too.
 
     Args:
         database: where they are.
@@ -29,7 +29,7 @@ class DatasetRepository:
         self._clock = clock
 
     def add_finished(self, new: NewJob, facts: Mapping[str, Any]) -> Job:
-        """Put in a data set that no worker of the studio made, such as a version; its state is ``done``.
+        """Put in a dataset that no worker of the studio made, such as a version; its state is ``done``.
 
         Args:
             new: kind ``dataset``; ``created`` is also when it was finished.
@@ -45,7 +45,7 @@ class DatasetRepository:
             return load_jobs(connection, self._database.folders, [key])[0]
 
     def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return what is known of each data set; jobs that are not there are left out, unfinished ones are empty."""
+        """Return what is known of each dataset; jobs that are not there are left out, unfinished ones are empty."""
         query = sa.select(jobs.c.id, job_contents.c.facts).join(job_contents).where(jobs.c.id.in_(list(job_ids)))
         with self._database.read() as connection:
             return {row.id: row.facts for row in connection.execute(query)}

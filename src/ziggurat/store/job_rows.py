@@ -211,7 +211,7 @@ def _contents(new: NewJob) -> dict[str, Any]:
 
 def _write_lists(connection: Connection, key: int, new: NewJob) -> None:
     _set_dependencies(connection, key, new.depends_on)
-    # A spec may not pass for what is known of a finished data set.
+    # A spec may not pass for what is known of a finished dataset.
     spec = {name: part for name, part in new.spec.items() if not f"{name}.".startswith(_FACTS)}
     _add_values(connection, key, spec)
     set_tags(connection, key, new.tags)

@@ -70,7 +70,7 @@ class JobRepository:
         """Return the jobs of one page, and how many the filter leaves in all.
 
         A condition or an order by a name takes the job's own field of that name, else the spec's (``learning_rate``,
-        ``optimizer.momentum``), else what is known of a finished data set (``facts.samples``), else the newest value
+        ``optimizer.momentum``), else what is known of a finished dataset (``facts.samples``), else the newest value
         of the curve. No condition holds for a job without such a value, ``!=`` neither.
 
         Raises:

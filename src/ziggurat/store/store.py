@@ -36,7 +36,7 @@ class Store:
         jobs: jobs and the queue.
         events: the way of what workers say into the store.
         curves: curves, attempts, checkpoints and messages of jobs.
-        datasets: what finished data sets hold.
+        datasets: what finished datasets hold.
         people: users, sessions and tokens.
         projects: names under which jobs are kept together.
         audit: who did what.

@@ -51,7 +51,7 @@ class ImporterConformance(ABC):
     """What the importer must be told to read the source of ``write_source``."""
 
     most_pictures_opened: float = 0
-    """How many pictures a scan may look into; ``math.inf`` where labels are relative to the size of each."""
+    """How many images a scan may look into; ``math.inf`` where labels are relative to the size of each."""
 
     most_opened: int = 64
     """How many files ``guess`` may open, however large the source is."""
@@ -170,7 +170,7 @@ class ImporterConformance(ABC):
         assert alive <= _MANY // 4, f"{alive} of {seen} samples were in memory at once"
 
     def test_a_scan_opens_no_picture(self, tmp_path: Path) -> None:
-        """A million pictures are listed in seconds because none is read."""
+        """A million images are listed in seconds because none is read."""
         source = self._source(tmp_path)
         with _opened_files(source) as opened:
             self._scanned(source)

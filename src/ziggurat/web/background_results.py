@@ -58,7 +58,7 @@ class BackgroundResult:
 class BackgroundResults:
     """The newest results, each under its own key. Any thread may call any method.
 
-    They are for what never changes, such as data sets: a result is never stale. They are lost with the server, which
+    They are for what never changes, such as datasets: a result is never stale. They are lost with the server, which
     finds them again when they are asked for.
     """
 

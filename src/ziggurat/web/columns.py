@@ -59,9 +59,13 @@ class Best:
 
 
 _STATE: Final = Column("state", "State", "state")
-_LAST: Final = (Column("tags", "Tags"), Column("elapsed", "Took", "elapsed"), Column("created", "Made", "created"))
+_LAST: Final = (
+    Column("tags", "Tags"),
+    Column("elapsed", "Duration", "elapsed"),
+    Column("created", "Created", "created"),
+)
 _USUAL: Final[dict[str, tuple[Column, ...]]] = {
-    "train": (_STATE, Column("network", "Network", "network"), Column("source", "Data set"), Column("best", "Best")),
+    "train": (_STATE, Column("network", "Network", "network"), Column("source", "Dataset"), Column("best", "Best")),
     "dataset": (
         _STATE,
         Column("data_kind", "Data", "facts.kind"),
@@ -85,7 +89,7 @@ def columns_of(kind: str, chosen: Sequence[str]) -> list[Column]:
 
 
 def value_of(job: Job, name: str, facts: Mapping[str, Any]) -> Any:
-    """Return what a chosen column shows: a field of the job, of its spec, what is known of a data set, or a curve's
+    """Return what a chosen column shows: a field of the job, of its spec, what is known of a dataset, or a curve's
     newest value; None for nothing. The store sorts and chooses by the same names.
     """
     if name in _OWN:

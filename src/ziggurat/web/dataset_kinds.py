@@ -18,4 +18,4 @@ KIND_NAMES: Final[Mapping[str, str]] = {
     "text-classification": "Text classification",
     "generic": "Generic (arrays)",
 }
-"""Kind of a data set → its name."""
+"""Kind of a dataset → its name."""

@@ -21,14 +21,14 @@ _LOCK: Final = threading.Lock()
 
 
 class ImageCache:
-    """The newest sets of pictures, each under a name that nobody can guess. Any thread may call any method."""
+    """The newest sets of images, each under a name that nobody can guess. Any thread may call any method."""
 
     def __init__(self) -> None:
         self._sets: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, pictures: Sequence[bytes]) -> str:
-        """Keep pictures, and let go of the oldest ones; return the name of the set."""
+        """Keep images, and let go of the oldest ones; return the name of the set."""
         name = secrets.token_urlsafe(18)
         with self._lock:
             self._sets[name] = tuple(pictures)
@@ -37,7 +37,7 @@ class ImageCache:
         return name
 
     def get(self, name: str, number: int) -> bytes | None:
-        """Return a picture; None where it is not kept any more."""
+        """Return an image; None where it is not kept any more."""
         with self._lock:
             pictures = self._sets.get(name, ())
         return pictures[number] if 0 <= number < len(pictures) else None

@@ -209,7 +209,7 @@ def _points(steps: int) -> int:
 
 
 def _logged(program: Program) -> list[str]:
-    """Return the single numbers of a program that every job logs: the cost and what the user summarises."""
+    """Return the single numbers of a program that every job logs: the cost and what the user summarizes."""
     offered = getattr(program, "summary_names", None)
     names = list(offered()) if offered is not None else [name for name in _SHOWN if name in program.names()]
     return list(dict.fromkeys(["cost", *names]))

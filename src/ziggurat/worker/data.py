@@ -37,16 +37,16 @@ class DataOptions:
 
     Args:
         batch_size: samples in a step.
-        size: (height, width) of the pictures; None for what the source has.
+        size: (height, width) of the images; None for what the source has.
         channels: 1 or 3; None for what the source has.
-        resize_mode: how pictures of other sizes get there.
+        resize_mode: how images of other sizes get there.
         crop: side of the crop; None for none.
         mean: ``none``, ``pixel`` or ``image``.
-        whitening: whether each picture is scaled to mean 0 and deviation 1.
-        augmentation: how pictures are varied in training.
+        whitening: whether each image is scaled to mean 0 and deviation 1.
+        augmentation: how images are varied in training.
         shuffle: a new order in every epoch of training.
         seed: of order, crops and augmentation.
-        threads: that decode and augment pictures.
+        threads: that decode and augment images.
     """
 
     batch_size: int
@@ -90,7 +90,7 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
         preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
 
     Raises:
-        DataError: where a batch is larger than the training split, or quarter turns meet pictures that are no squares.
+        DataError: where a batch is larger than the training split, or quarter turns meet images that are no squares.
     """
     train = source.splits["train"]
     if len(train) < options.batch_size:
@@ -117,7 +117,7 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
 def fitted_flow(
     flow: DataFlow, source: ImageSource, preprocessing: Preprocessing, *, numbered: bool = False
 ) -> DataFlow:
-    """Return a split of a source with its pictures fitted: ``[picture, label]``, in the order of the split.
+    """Return a split of a source with its images fitted: ``[picture, label]``, in the order of the split.
 
     With ``numbered`` it is ``[picture, label, row]``.
 
@@ -127,7 +127,7 @@ def fitted_flow(
     Args:
         flow: the split.
         source: what it is of.
-        preprocessing: fits the pictures.
+        preprocessing: fits the images.
         numbered: whether each is told with its row in the split: rows that cannot be read leave gaps.
     """
     if source.in_memory:
@@ -138,7 +138,7 @@ def fitted_flow(
 
 
 def fitted_preprocessing(source: ImageSource, options: DataOptions) -> Preprocessing:
-    """Return what is done to every picture; a mean takes reading the whole training split."""
+    """Return what is done to every image; a mean takes reading the whole training split."""
     plain = Preprocessing(
         size=options.size or source.size,
         channels=options.channels or source.channels,  # pyright: ignore[reportArgumentType]
@@ -159,9 +159,9 @@ def training_flow(
 
     Args:
         source: its splits.
-        preprocessing: what is done to every picture.
+        preprocessing: what is done to every image.
         options: what the job asks for.
-        by_row: read each picture when it is its turn, also where all of them fit into memory: the batches are the same,
+        by_row: read each image when it is its turn, also where all of them fit into memory: the batches are the same,
             and a single row can be asked for at once.
     """
     flow = source.splits["train"]
@@ -215,7 +215,7 @@ class _Keyed(IndexedFlow):
 
 
 class _Fitted(IndexedFlow):
-    """A split that fits into memory, read row by row: ``[picture, label]``, the picture fitted."""
+    """A split that fits into memory, read row by row: ``[picture, label]``, the image fitted."""
 
     def __init__(self, flow: DataFlow, preprocessing: Preprocessing, *, shuffle: bool) -> None:
         super().__init__(shuffle=shuffle)
@@ -226,7 +226,7 @@ class _Fitted(IndexedFlow):
         return len(self._flow)
 
     def datapoint(self, index: int) -> list[Any]:
-        """Return one picture with its label."""
+        """Return one image with its label."""
         picture, label = self._flow.datapoint(index)
         return [self._preprocessing.fit(picture), label]
 
@@ -262,7 +262,7 @@ class _Numbered(IndexedFlow):
 
 
 class _Decode:
-    """Decodes a file's bytes, fits the picture, and varies it."""
+    """Decodes a file's bytes, fits the image, and varies it."""
 
     def __init__(self, preprocessing: Preprocessing, vary: Callable[..., Any] | None) -> None:
         self._preprocessing = preprocessing
@@ -278,7 +278,7 @@ class FinishAtRandom:
     """Finishes a batch with crops at random places.
 
     Args:
-        preprocessing: has a crop that is smaller than the pictures.
+        preprocessing: has a crop that is smaller than the images.
     """
 
     def __init__(self, preprocessing: Preprocessing) -> None:

@@ -13,11 +13,11 @@ __all__ = ["creation_request", "make_dataset"]
 
 
 def make_dataset(spec: DatasetSpec, folder: JobFolder, watch: EventWatch) -> str | None:
-    """Make the data set, or go on with it; return what is to be said, None where somebody asked for the end.
+    """Make the dataset, or go on with it; return what is to be said, None where somebody asked for the end.
 
     Args:
         spec: what was asked.
-        folder: the job folder, which becomes the data set.
+        folder: the job folder, which becomes the dataset.
         watch: is told of progress and warnings, and asked whether to stop.
 
     Raises:

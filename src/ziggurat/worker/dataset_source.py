@@ -16,35 +16,35 @@ from ziggurat.zoo.data import DATASET_OPTIONS, TRAINABLE_KINDS
 __all__ = ["is_dataset", "open_dataset_source"]
 
 _IN_MEMORY_BYTES: Final = 512 << 20
-"""Pictures of one size that take no more than this are decoded once, not in every epoch."""
+"""Images of one size that take no more than this are decoded once, not in every epoch."""
 
 _LOOKED_AT: Final = 16
 
 
 def is_dataset(folder: Path) -> bool:
-    """Return whether a folder holds a finished data set."""
+    """Return whether a folder holds a finished dataset."""
     return (folder / MANIFEST_NAME).is_file()
 
 
 def open_dataset_source(folder: Path, options: Mapping[str, Any]) -> ImageSource:
-    """Return the splits of a data set.
+    """Return the splits of a dataset.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         options: ``on_error``: what happens with a sample that cannot be read.
 
     Raises:
         UnknownNameError: where an option is unknown.
-        DataError: where the data set is not of a kind that networks are trained on yet.
+        DataError: where the dataset is not of a kind that networks are trained on yet.
     """
     for name in options:
         if name not in DATASET_OPTIONS:
-            raise UnknownNameError("option of a data set", name, DATASET_OPTIONS)
+            raise UnknownNameError("option of a dataset", name, DATASET_OPTIONS)
     manifest = Manifest.load(folder)
     kind = manifest.schema.kind
     if kind not in TRAINABLE_KINDS or manifest.image is None:
         raise DataError(
-            f"Networks are trained on data sets of kind {' or '.join(TRAINABLE_KINDS)}.",
+            f"Networks are trained on datasets of kind {' or '.join(TRAINABLE_KINDS)}.",
             received=f"kind {kind}",
             advice="Read it in your own program with: ziggurat.dataflow.RecordData.",
         )
@@ -71,7 +71,7 @@ def open_dataset_source(folder: Path, options: Mapping[str, Any]) -> ImageSource
 
 
 def _form(folder: Path, manifest: Manifest) -> tuple[tuple[int, int], Any]:
-    """Return (height, width) and channels: those of the manifest, else what most of the first pictures have."""
+    """Return (height, width) and channels: those of the manifest, else what most of the first images have."""
     image = manifest.image
     assert image is not None
     channels = 1 if image.channels == 1 else 3

@@ -13,15 +13,15 @@ __all__ = ["ImageSource"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSource:
-    """The splits of a data set of labelled pictures.
+    """The splits of a dataset of labeled images.
 
     Args:
         splits: ``train`` and, where there are any, ``val`` and ``test`` → flow of ``[picture, label]``, not shuffled:
-            pictures are (H, W, C) uint8 where ``in_memory``, else the bytes of files, or arrays that are stored so.
+            images are (H, W, C) uint8 where ``in_memory``, else the bytes of files, or arrays that are stored so.
         class_names: names of the classes, by number.
-        size: (height, width) that most pictures have.
+        size: (height, width) that most images have.
         channels: 1 or 3.
-        in_memory: whether all pictures stand in memory, in one size.
+        in_memory: whether all images stand in memory, in one size.
         policy: what happens with files that cannot be used.
     """
 

@@ -24,7 +24,7 @@ _NAMED_FILES: Final = 1000
 
 
 def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
-    """Predict for many pictures, from the beginning in each attempt; return what is to be said.
+    """Predict for many images, from the beginning in each attempt; return what is to be said.
 
     None stands for an end that somebody asked for.
 
@@ -34,14 +34,14 @@ def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str |
         watch: is told of progress, and asked whether to stop.
 
     Raises:
-        ZigguratError: where model or pictures cannot be used.
+        ZigguratError: where model or images cannot be used.
     """
     with watched_source(_root(spec)):
         return _predict(spec, folder, watch)
 
 
 def _root(spec: InferSpec) -> Path:
-    """Return the folder that the paths of the pictures begin in."""
+    """Return the folder that the paths of the images begin in."""
     source = Path(spec.source)
     return Path(spec.image_folder) if spec.image_folder else source if source.is_dir() else source.parent
 
@@ -65,15 +65,15 @@ def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | Non
             if watch.stop_requested():
                 return None
     results.write(folder.results, _summary(spec, job, pictures, failures, results.count))
-    return f"{results.count} pictures" + (f"; {len(failures)} could not be read" if failures else "")
+    return f"{results.count} images" + (f"; {len(failures)} could not be read" if failures else "")
 
 
 def _take(results: SampleResults, pictures: PictureList, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
     if "probabilities" not in outputs:
         raise DataError(
-            "Predicting for many pictures needs a network that classifies.",
+            "Predicting for many images needs a network that classifies.",
             received=f"outputs {', '.join(outputs)}",
-            advice="Ask it for single pictures: ziggurat predict.",
+            advice="Ask it for single images: ziggurat predict.",
         )
     labels = np.array([pictures.labels[row] for row in rows], np.int64)
     results.add(rows, [pictures.keys[row] for row in rows], labels, outputs["probabilities"])

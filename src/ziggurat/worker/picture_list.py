@@ -25,7 +25,7 @@ _ARCHIVES: Final = (".zip", ".tar", ".gz", ".bz2", ".tgz", ".xz")
 
 @dataclass(frozen=True)
 class PictureList:
-    """Pictures in their order.
+    """Images in their order.
 
     Args:
         keys: what names each: its path below the folder, or as the list has it.
@@ -39,10 +39,10 @@ class PictureList:
 
 
 def list_pictures(source: str, image_folder: str, class_names: Sequence[str], limit: int) -> PictureList:
-    """Return the pictures of a source.
+    """Return the images of a source.
 
     Args:
-        source: a folder, of which every picture at any depth counts, in the order of names; a picture; or a text file
+        source: a folder, of which every image at any depth counts, in the order of names; an image; or a text file
             with a path in each line, and after it, where it is known, the label: a class number or a name.
         image_folder: where relative paths of a list begin; empty for the folder of the list.
         class_names: by class number.
@@ -56,7 +56,7 @@ def list_pictures(source: str, image_folder: str, class_names: Sequence[str], li
         found = [(name, str(path / name), NO_LABEL) for name in _below(path)]
     elif not path.is_file() or path.name.lower().endswith(_ARCHIVES):
         raise DataError(
-            "Pictures come from a folder or a text file with a path in each line.",
+            "Images come from a folder or a text file with a path in each line.",
             received=source,
             advice="Unpack an archive first; check the path.",
         )
@@ -67,7 +67,7 @@ def list_pictures(source: str, image_folder: str, class_names: Sequence[str], li
         found = [(name, _listed(root / name, path), label) for name, label in _lines(path, class_names)]
     found = found[:limit] if limit else found
     if not found:
-        raise DataError("There is at least one picture to predict for.", received=f"none in {source}")
+        raise DataError("There is at least one image to predict for.", received=f"none in {source}")
     return PictureList(*(list(part) for part in zip(*found, strict=True)))
 
 
@@ -81,7 +81,7 @@ def _listed(file: Path, source: Path) -> str:
         check_file(file)
     except PermissionError as error:
         raise DataError(
-            "A list names pictures below the folders that this studio offers.",
+            "A list names images below the folders that this studio offers.",
             received=f"`{file}` in {source}: {error.strerror}",
             advice="Take the line out, or let an admin offer the folder.",
         ) from None
@@ -89,7 +89,7 @@ def _listed(file: Path, source: Path) -> str:
 
 
 def _below(folder: Path) -> Iterator[str]:
-    """Yield the pictures below a folder by name; what is hidden is left out, and folders behind links are not read."""
+    """Yield the images below a folder by name; what is hidden is left out, and folders behind links are not read."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -109,7 +109,7 @@ def _lines(path: Path, class_names: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _parts(text: str) -> tuple[str, str | None]:
-    """Return path and label of a line. A path may hold spaces; a line that ends like a picture has no label."""
+    """Return path and label of a line. A path may hold spaces; a line that ends like an image has no label."""
     if os.path.splitext(text)[1].lower() in IMAGE_SUFFIXES:
         return text, None
     found = _WITH_LABEL.fullmatch(text) or _WITH_NUMBER.fullmatch(text)

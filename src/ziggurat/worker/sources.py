@@ -26,11 +26,11 @@ def open_source(source: str, options: Mapping[str, Any], seed: int) -> ImageSour
     """Return the splits of a source.
 
     Args:
-        source: ``digits``, the folder of a data set, a folder with idx files, or a folder with a folder for each class
+        source: ``digits``, the folder of a dataset, a folder with idx files, or a folder with a folder for each class
             (with or without ``train``, ``val`` and ``test`` above them).
         options: ``validation_share`` and ``test_share`` of class folders without splits, ``on_error``, and ``size`` of
             ``digits`` (8 or 28).
-        seed: decides which pictures are in which split, where shares do.
+        seed: decides which images are in which split, where shares do.
 
     Raises:
         UnknownNameError: where an option is unknown.
@@ -83,7 +83,7 @@ def _class_folders(folder: Path, options: Mapping[str, Any], seed: int, policy: 
     first = ImageList(parts["train"], content="image", on_error="skip")
     sizes = [point[0].shape for point, _ in zip(first, range(16), strict=False)]
     if not sizes:
-        raise DataError("At least one picture of the training split can be read.", received=str(folder))
+        raise DataError("At least one image of the training split can be read.", received=str(folder))
     typical = max(set(sizes), key=sizes.count)
     splits = {split: ImageList(pairs, content="bytes", on_error=policy) for split, pairs in parts.items()}
     return ImageSource(

@@ -20,17 +20,17 @@ __all__ = ["TrainingRows"]
 
 
 class TrainingRows:
-    """The pictures of a training split as the network gets them, before a mean is taken off and before whitening.
+    """The images of a training split as the network gets them, before a mean is taken off and before whitening.
 
     Where a sample of the split cannot be read, a training goes on with the next one, and the places behind it move by
-    one; a data set that Ziggurat made has no such sample.
+    one; a dataset that Ziggurat made has no such sample.
 
     Args:
         source: its splits.
         options: what the job asks of its data; its seed decides everything.
 
     Attributes:
-        preprocessing: what is done to every picture, without a mean.
+        preprocessing: what is done to every image, without a mean.
     """
 
     def __init__(self, source: ImageSource, options: DataOptions) -> None:
@@ -59,7 +59,7 @@ class TrainingRows:
         return self._orders[epoch]
 
     def seen(self, row: int, epoch: int) -> np.ndarray | None:
-        """Return a picture as the network gets it, (H, W, C) uint8.
+        """Return an image as the network gets it, (H, W, C) uint8.
 
         Args:
             row: in the training split.

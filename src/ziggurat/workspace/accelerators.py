@@ -1,7 +1,7 @@
 """Accelerator readings from the NVIDIA driver: memory, load, temperature, and processes.
 
 Their indices are those of NVML, in the order of the PCI bus: a worker sees the same ones where its environment has
-``CUDA_DEVICE_ORDER=PCI_BUS_ID``. Nothing here fails: without a driver there is no accelerator (DIGITS behaviour 7).
+``CUDA_DEVICE_ORDER=PCI_BUS_ID``. Nothing here fails: without a driver there is no accelerator (DIGITS behavior 7).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Accelerators:
     """The accelerators of this machine that this process may use. Call it from one thread at a time.
 
     Args:
-        environment: variables; an empty ``CUDA_VISIBLE_DEVICES`` hides all (DIGITS behaviour 10).
+        environment: variables; an empty ``CUDA_VISIBLE_DEVICES`` hides all (DIGITS behavior 10).
         driver: module with the functions of ``pynvml``; the installed one where it is not given.
         monotonic: seconds of a clock that never goes back.
     """

@@ -17,7 +17,7 @@ def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], 
     """Return the first problems that a creation found before it failed, and how many there are.
 
     Args:
-        folder: of the job; it need not hold a data set.
+        folder: of the job; it need not hold a dataset.
         limit: how many to return at most.
     """
     for name in _PLACES:

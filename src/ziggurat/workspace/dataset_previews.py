@@ -37,7 +37,7 @@ def preview_dataset(
 
     Args:
         tasks: run the look.
-        spec: decoded JSON of the spec of a data set; all but ``source`` may be missing.
+        spec: decoded JSON of the spec of a dataset; all but ``source`` may be missing.
         samples: how many are shown.
         time_limit_s: how long to look.
         at_most: samples and problems after which the walk ends.
@@ -48,7 +48,7 @@ def preview_dataset(
 
     Raises:
         SpecError: where the spec, the format or an option is wrong; ``details["field"]`` names it.
-        DataError: where the source is not there, is somewhere else, is not recognised, or takes too long to open.
+        DataError: where the source is not there, is somewhere else, is not recognized, or takes too long to open.
         UsageError: where a number is out of its range.
     """
     _check("samples", samples, 0, MOST_SAMPLES)
@@ -56,7 +56,7 @@ def preview_dataset(
     _check("at_most", at_most, 1, 10_000_000)
     asked = parse_spec({"kind": "dataset", "version": 1, **spec}, source="the request")
     if not isinstance(asked, DatasetSpec):
-        raise SpecError("A data set has a spec of kind dataset.", received=asked.kind)
+        raise SpecError("A dataset has a spec of kind dataset.", received=asked.kind)
     content = asked.model_copy(update={"source": stored_source(asked.source)}).model_dump(mode="json")
     with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
         request = {
@@ -73,7 +73,7 @@ def preview_dataset(
             raise DataError(
                 "A source is looked at in the time that there is.",
                 received=f"`{asked.source}`, which took more than {time_limit_s + _GRACE_S:g} s",
-                advice="Make the data set without a look at it, or name a part of the source.",
+                advice="Make the dataset without a look at it, or name a part of the source.",
             ) from error
         except ConfigurationError as error:
             raise _as_spec_error(error) from None

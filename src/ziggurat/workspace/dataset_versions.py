@@ -56,7 +56,7 @@ def relabel(folder: Path, samples: Sequence[str], label: Any, target: Path, name
     """Make a version in which samples have another label.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         samples: as ``SPLIT/ROW`` or by key.
         label: in the form that the kind says; a text is the name of a class, where one has it, else JSON.
         target: folder to be made.
@@ -71,7 +71,7 @@ def exclude(
     """Make a version without some samples.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         samples: as ``SPLIT/ROW`` or by key.
         target: folder to be made.
         problem: kind of problem; all samples that have it are left out as well.
@@ -102,7 +102,7 @@ def split_anew(folder: Path, rule: Mapping[str, Any], target: Path, name: str = 
     """Make a version that is divided anew; return it, and what a person should know of the splits.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         rule: values of ``ziggurat.datasets.splitting.SplitRule``.
         target: folder to be made.
         name: of the new version.
@@ -116,14 +116,14 @@ def split_anew(folder: Path, rule: Mapping[str, Any], target: Path, name: str = 
 
 
 def merge(folders: Sequence[Path], target: Path, *, name: str = "", leave_out_duplicates: bool = False) -> Manifest:
-    """Make one data set of several; classes are matched by their names."""
+    """Make one dataset of several; classes are matched by their names."""
     with ExitStack() as stack:
         datasets = [stack.enter_context(Dataset(folder)) for folder in folders]
         return merge_datasets(datasets, target, name=name, duplicates=_DUPLICATES[leave_out_duplicates])
 
 
 def add(folder: Path, other: Path, target: Path, *, name: str = "", leave_out_duplicates: bool = False) -> Manifest:
-    """Make a version with the samples of another data set added."""
+    """Make a version with the samples of another dataset added."""
     with Dataset(folder) as dataset, Dataset(other) as added:
         return append(dataset, added, target, name=name, duplicates=_DUPLICATES[leave_out_duplicates])
 
@@ -134,7 +134,7 @@ def versions(folder: Path) -> list[VersionNote]:
 
 
 def what_differs(folder: Path, other: Path) -> Differences:
-    """Return what differs between two data sets, by key."""
+    """Return what differs between two datasets, by key."""
     with Dataset(folder) as one, Dataset(other) as two:
         return differences(one, two)
 

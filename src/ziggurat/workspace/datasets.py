@@ -34,7 +34,7 @@ __all__ = ["DatasetRow", "Datasets", "Page"]
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRow:
-    """One data set in a list.
+    """One dataset in a list.
 
     Args:
         folder: where it is.
@@ -66,7 +66,7 @@ class Page:
     Args:
         total: samples that it leaves.
         offset: how many came before.
-        entries: what the catalogue knows of them.
+        entries: what the catalog knows of them.
         problems: key → problems, of those that have some.
     """
 
@@ -104,7 +104,7 @@ class Page:
 
 
 class Datasets:
-    """Data sets in folders.
+    """Datasets in folders.
 
     Args:
         settings: of this process.
@@ -131,9 +131,9 @@ class Datasets:
         """
         if is_remote(source):
             raise DataError(
-                "Only a local source is recognised before it is fetched.",
+                "Only a local source is recognized before it is fetched.",
                 received=public_uri(source),
-                advice="Make the data set: the format is guessed when the source is here.",
+                advice="Make the dataset: the format is guessed when the source is here.",
             )
         return recognize(Path(stored_source(source)))
 
@@ -160,7 +160,7 @@ class Datasets:
     # ---- looking
 
     def rows(self, folder: Path | None = None) -> Iterator[DatasetRow]:
-        """Yield the data sets below a folder, by name.
+        """Yield the datasets below a folder, by name.
 
         Args:
             folder: where to look; the workspace's ``datasets`` where it is not given.
@@ -172,7 +172,7 @@ class Datasets:
         if not place.is_dir():
             if folder is not None:
                 raise DataError(
-                    "Data sets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
+                    "Datasets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
                 )
             return
         for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
@@ -182,7 +182,7 @@ class Datasets:
                 yield _unfinished(path)
 
     def open(self, folder: Path) -> Dataset:
-        """Return a data set; use it in a ``with`` statement.
+        """Return a dataset; use it in a ``with`` statement.
 
         Raises:
             DataError: where there is no finished one.
@@ -190,7 +190,7 @@ class Datasets:
         return Dataset(folder)
 
     def describe(self, folder: Path) -> dict[str, Any]:
-        """Return what a data set is, as JSON values."""
+        """Return what a dataset is, as JSON values."""
         with Dataset(folder) as dataset:
             manifest, names = dataset.manifest, dataset.schema.class_names
             splits = manifest.splits
@@ -212,10 +212,10 @@ class Datasets:
     def explore(
         self, folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
     ) -> tuple[Page, Sequence[str]]:
-        """Return some of the samples that a filter leaves, and the names of the classes; no picture is read.
+        """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
 
         Args:
-            folder: of the data set.
+            folder: of the dataset.
             chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
                 ``class_number``, and the problem ``any`` for any.
             offset: how many to leave out first.
@@ -236,29 +236,29 @@ class Datasets:
             return page, dataset.schema.class_names
 
     def problems(self, folder: Path, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
-        """Return some of the problems that were found when the data set was made."""
+        """Return some of the problems that were found when the dataset was made."""
         with Dataset(folder) as dataset:
             return dataset.catalogue.problems(kind, offset=offset, limit=limit)
 
     def problem_counts(self, folder: Path) -> Mapping[str, int]:
-        """Return kind → number of the problems that were found when the data set was made."""
+        """Return kind → number of the problems that were found when the dataset was made."""
         with Dataset(folder) as dataset:
             return dict(dataset.manifest.problems)
 
     def picture(self, folder: Path, split: str, row: int, part: int = 0) -> bytes:
-        """Return a picture of a sample as PNG.
+        """Return an image of a sample as PNG.
 
         Raises:
-            DataError: where the sample has no such picture, or it cannot be read.
+            DataError: where the sample has no such image, or it cannot be read.
         """
         with Dataset(folder) as dataset:
             return _as_png(dataset, split, row, part)
 
     def save_pictures(self, folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
-        """Write pictures as ``SPLIT-ROW.png`` into a folder; return the files.
+        """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
 
         Raises:
-            DataError: where the samples have no pictures; nothing is written then.
+            DataError: where the samples have no images; nothing is written then.
         """
         written = []
         with Dataset(folder) as dataset, storage_errors(target):
@@ -278,13 +278,13 @@ class Datasets:
             return check_dataset(dataset, verify=verify, predictions=predictions)
 
     def statistics(self, folder: Path) -> tuple[Statistics, str]:
-        """Return the statistics of a data set, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
+        """Return the statistics of a dataset, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
         with Dataset(folder) as dataset:
             found = statistics_of(dataset)
             return found, "\n".join(statistics_lines(found))
 
     def export(self, folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-        """Write a data set in a format of others, see ``ziggurat.datasets.export``."""
+        """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
         check_export_options(format, options)
         with Dataset(folder) as dataset:
             return export_dataset(dataset, format, target, options)

@@ -38,7 +38,7 @@ class JobStatus:
         epoch: epoch that it is in.
         max_epoch: epochs that it has.
         global_step: steps done.
-        total_steps: steps that it has (of a data set: samples); 0 while unknown.
+        total_steps: steps that it has (of a dataset: samples); 0 while unknown.
         stage: what is done at the moment, where a job has several stages; else empty.
         time_left_s: estimated; None while nobody can tell.
         steps_per_s: recent rate.

@@ -52,7 +52,7 @@ def stored_source(text: str) -> str:
 
 
 def source_name(source: str) -> str:
-    """Return what a data set of a source is called where nobody said: the last name of its path."""
+    """Return what a dataset of a source is called where nobody said: the last name of its path."""
     if not is_remote(source):
         return Path(source).name
     parts = urlsplit(public_uri(source))
@@ -93,7 +93,7 @@ def _check_pictures(spec: DatasetSpec) -> None:
         )
     if spec.encoding in ("original", "reference") and (spec.size is not None or spec.channels is not None):
         raise ConfigurationError(
-            f"Pictures with encoding {spec.encoding} stay as they are.",
+            f"Images with encoding {spec.encoding} stay as they are.",
             received=f"`encoding` {spec.encoding} with {'`size`' if spec.size is not None else '`channels`'}",
             advice="Choose the encoding png, jpeg or raw to change size or channels.",
         )
@@ -123,7 +123,7 @@ def _check_folder(folder: Path, source: Path | None) -> None:
     held = [] if JobFolder(folder).spec.exists() else list(islice(_names(folder), 1))
     if inside or held:
         raise JobError(
-            "A data set gets a folder of its own, outside of its source.",
+            "A dataset gets a folder of its own, outside of its source.",
             received=f"`{folder}`, which {'lies in the source' if inside else f'holds `{held[0]}`'}",
             advice="Choose a folder that is new or empty.",
         )

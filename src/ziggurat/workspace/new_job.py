@@ -50,7 +50,7 @@ def claim_folder(parent: Path, names: Iterable[str], *, apart_from: Iterable[Pat
     Args:
         parent: where; it is made where it is not there.
         names: the first one that is free is taken.
-        apart_from: further folders in which the name must be free, such as those of data sets for a training.
+        apart_from: further folders in which the name must be free, such as those of datasets for a training.
 
     Raises:
         StorageError: where the folder cannot be made.
@@ -80,7 +80,7 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
     Raises:
         JobError: where a job is there already.
         ConfigurationError: where its name has control characters.
-        SpecError: where pictures that are no squares would be turned by quarters.
+        SpecError: where images that are no squares would be turned by quarters.
         NetworkCodeError: where the network file cannot be read.
         StorageError: where the folder cannot be made.
     """

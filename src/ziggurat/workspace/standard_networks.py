@@ -12,7 +12,7 @@ __all__ = ["network_text", "standard_networks", "usual_network"]
 
 _SMALL_PX: Final = 32
 _MIDDLE_PX: Final = 96
-"""Up to the first, LeNet is enough for grey images; beyond the second, the first layer must be a coarse one."""
+"""Up to the first, LeNet is enough for gray images; beyond the second, the first layer must be a coarse one."""
 
 
 def standard_networks(framework: str) -> list[dict[str, Any]]:

@@ -142,15 +142,15 @@ class Tasks:
     def augmented(
         self, spec: Mapping[str, Any], *, time_limit_s: float | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Show pictures as a training's network gets them; options: ``row``, ``split``, ``count``, ``seed``."""
+        """Show images as a training's network gets them; options: ``row``, ``split``, ``count``, ``seed``."""
         return self._run("augmented", {"spec": spec, **options}, time_limit_s)
 
     def loading(self, spec: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
-        """Measure the data of a training: its size, and how fast its pictures can be made ready."""
+        """Measure the data of a training: its size, and how fast its images can be made ready."""
         return self._run("loading", {"spec": spec}, time_limit_s)
 
     def preview_dataset(self, request: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
-        """Look at a source before a data set is made of it; see ``ziggurat.workspace.dataset_previews``."""
+        """Look at a source before a dataset is made of it; see ``ziggurat.workspace.dataset_previews``."""
         return self._run("preview_dataset", request, time_limit_s)
 
     def _run(

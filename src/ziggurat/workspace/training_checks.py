@@ -42,7 +42,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "text-classification": "text classification",
     "generic": "generic arrays",
 }
-"""Kind of a data set → what is learned from it, where that is not its name."""
+"""Kind of a dataset → what is learned from it, where that is not its name."""
 
 _NEEDS: Final[Mapping[str, str]] = {
     "classification": "images with one class each",
@@ -61,7 +61,7 @@ class KnownData:
     """What is known of the data of a training without reading a sample.
 
     Args:
-        kind: of the data set, such as ``image-classification``.
+        kind: of the dataset, such as ``image-classification``.
         sizes: split → number of samples.
         classes: how many there are.
         size: (height, width) of all images.
@@ -118,7 +118,7 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
 
 
 def why_not_trainable(kind: str) -> str:
-    """Return why no network is trained on a kind of data set, and what can be done with it; empty where one can be."""
+    """Return why no network is trained on a kind of dataset, and what can be done with it; empty where one can be."""
     if kind in TRAINABLE_KINDS:
         return ""
     title = _TITLES.get(kind, kind)
@@ -130,7 +130,7 @@ def why_no_fit(name: str, kind: str, size: tuple[int, int] | None) -> str:
 
     Args:
         name: of the network.
-        kind: of the data set.
+        kind: of the dataset.
         size: (height, width) of what the network gets; None where it is not known.
     """
     network = STANDARD_NETWORKS.get(name)
@@ -265,7 +265,7 @@ def _check_folder(source: str, folder: Path) -> None:
         )
     if JobFolder(folder).spec.is_file() and load_spec(JobFolder(folder).spec).kind == "dataset":
         raise DataError(
-            "A data set is trained on when it is complete.",
+            "A dataset is trained on when it is complete.",
             received=f"{source}, which is not",
             advice=f"Finish it with: ziggurat resume {source}.",
         )

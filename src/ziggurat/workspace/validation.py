@@ -14,22 +14,22 @@ _FIELD = "augmentation.quad_rotation"
 
 
 def check_rotation_needs_square(spec: TrainSpec) -> None:
-    """Refuse quarter turns where the pictures are known to be no squares; where nobody knows yet, its worker looks.
+    """Refuse quarter turns where the images are known to be no squares; where nobody knows yet, its worker looks.
 
-    A square that is cut out does not help: pictures are turned before it is.
+    A square that is cut out does not help: images are turned before it is.
 
     Args:
         spec: of a training, with the place of its data.
 
     Raises:
-        SpecError: where the pictures of a batch would have several shapes.
+        SpecError: where the images of a batch would have several shapes.
     """
     if not spec.augmentation.swaps_sides:
         return
     size = spec.preprocessing.size or _size_of_data(Path(spec.data.source))
     if size is None or size[0] == size[1]:
         return
-    rule, received = "Quarter turns by `rot90` or `rotall` need square pictures", f"{size[0]} x {size[1]} px"
+    rule, received = "Quarter turns by `rot90` or `rotall` need square images", f"{size[0]} x {size[1]} px"
     advice = "Turn by `rot180`, or set `preprocessing.size` to a square."
     raise SpecError(
         f"{rule}.",
@@ -44,7 +44,7 @@ def check_rotation_needs_square(spec: TrainSpec) -> None:
 
 
 def _size_of_data(folder: Path) -> list[int] | None:
-    """Return height and width of the pictures of a data set; None where it is none, or they differ."""
+    """Return height and width of the images of a dataset; None where it is none, or they differ."""
     if not (folder / MANIFEST_NAME).is_file():
         return None
     image = Manifest.load(folder).image

@@ -75,14 +75,14 @@ class Workspace:
         return self._create(with_backend(spec), folder, JOBS_FOLDER)
 
     def start_dataset(self, spec: DatasetSpec, folder: Path | None = None) -> Path:
-        """Make the folder of a data set; ``attend`` or ``detach`` then makes the data set. Return the folder.
+        """Make the folder of a dataset; ``attend`` or ``detach`` then makes the dataset. Return the folder.
 
         Args:
             spec: what is asked.
             folder: where; a new folder below the workspace where it is not given.
 
         Raises:
-            JobError: where a job or a data set is there already.
+            JobError: where a job or a dataset is there already.
             StorageError: where the folder cannot be written.
         """
         return self._create(spec, folder, DATASETS_FOLDER)

@@ -38,7 +38,7 @@ class StandardNetwork:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of data sets that it learns from."""
+        """Kinds of datasets that it learns from."""
         return TASK_KINDS[self.task]
 
 
@@ -48,7 +48,7 @@ TASK_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "pairs": ("image-pairs",),
     "regression": ("image-regression", "table"),
 }
-"""Task → kinds of data sets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
+"""Task → kinds of datasets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
 
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network

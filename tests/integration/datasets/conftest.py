@@ -22,5 +22,5 @@ def ziggurat(capfd) -> Shell:
 
 @pytest.fixture
 def pets(tmp_path):
-    """Class folders with 24 pictures, 20 pixels high and 24 wide."""
+    """Class folders with 24 images, 20 pixels high and 24 wide."""
     return class_folders(tmp_path / "pets as files", 24)

@@ -39,7 +39,7 @@ class Shell:
         return json.loads(self.out)
 
     def create(self, source: Path, out: Path, *words: object) -> dict[str, Any]:
-        """Make a data set and return what ``show`` says of it."""
+        """Make a dataset and return what ``show`` says of it."""
         assert self("dataset", "create", source, "--out", out, "--workers", 0, *words) == 0, self.said
         return self.json("dataset", "show", out)
 
@@ -49,20 +49,20 @@ class Shell:
 
 
 def shared(name: str) -> Path:
-    """Return a real data set, or skip the test."""
+    """Return a real dataset, or skip the test."""
     if not (SHARED / name).exists():
-        pytest.skip(f"the shared data set {name} is not here")
+        pytest.skip(f"the shared dataset {name} is not here")
     return SHARED / name
 
 
 def photo(seed: int, height: int = 20, width: int = 24) -> np.ndarray:
-    """Return a smooth picture, (H, W, 3) uint8, that no other seed gives."""
+    """Return a smooth image, (H, W, 3) uint8, that no other seed gives."""
     rough = np.random.default_rng(seed).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return cv2.resize(rough, (width, height), interpolation=cv2.INTER_CUBIC)
 
 
 def class_folders(root: Path, count: int, *, suffix: str = ".png") -> Path:
-    """Write pictures of two classes, one after the other; return the folder."""
+    """Write images of two classes, one after the other; return the folder."""
     for number in range(count):
         folder = root / ("cat", "dog")[number % 2]
         folder.mkdir(parents=True, exist_ok=True)

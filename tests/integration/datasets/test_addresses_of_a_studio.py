@@ -1,4 +1,4 @@
-"""A studio fetches data sets from public addresses and from hosts that are named; a person's own shell from all."""
+"""A studio fetches datasets from public addresses and from hosts that are named; a person's own shell from all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def opened(tmp_path: Path, **flags: Any) -> Studio:
 
 
 def made(studio: Studio, spec: dict[str, Any]) -> Any:
-    """Return the job of a data set when it has ended."""
+    """Return the job of a dataset when it has ended."""
     job = studio.datasets.create(JobRequest(spec={"name": "pets", "workers": 1, **spec}))
     last = time.monotonic() + LIMIT_S
     while (found := studio.jobs.get(job.id)).state not in ("done", "failed"):

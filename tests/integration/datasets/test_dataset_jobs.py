@@ -1,4 +1,4 @@
-"""A data set is made by a job: watched, stopped, killed and gone on with like any other."""
+"""A dataset is made by a job: watched, stopped, killed and gone on with like any other."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def content_of(folder):
 def test_create_says_the_format_the_counts_and_the_problems(ziggurat, pets, tmp_path):
     (pets / "cat/broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     assert ziggurat("dataset", "create", pets, "--out", tmp_path / "set", "--val-share", 0.25) == 0
-    assert "The format is taken to be class_folders: 2 folders with pictures" in ziggurat.said
+    assert "The format is taken to be class_folders: 2 folders with images" in ziggurat.said
     assert "train 18, val 6 samples; 1 problem" in ziggurat.said
     events = ziggurat("events", tmp_path / "set", "--json")
     assert events == 0
@@ -48,7 +48,7 @@ def test_a_data_set_without_a_folder_goes_to_the_workspace(ziggurat, pets, tmp_p
 
 def test_a_failure_is_said_and_listed_as_unfinished(ziggurat, pets, tmp_path):
     for path in pets.rglob("*.png"):
-        path.write_bytes(b"no picture")
+        path.write_bytes(b"no image")
     assert ziggurat("dataset", "create", pets, "--out", tmp_path / "sets/bad") == 4
     assert ziggurat.json("status", tmp_path / "sets/bad")["state"] == "failed"
     assert ziggurat.json("dataset", "list", tmp_path / "sets")[0]["state"] == "unfinished"
@@ -58,7 +58,7 @@ def test_a_failure_is_said_and_listed_as_unfinished(ziggurat, pets, tmp_path):
 
 @pytest.fixture
 def under_way(ziggurat, tmp_path):
-    """A creation of three thousand pictures that has begun to read them; its folder."""
+    """A creation of three thousand images that has begun to read them; its folder."""
     source = class_folders(tmp_path / "many", 3000)
     started = ziggurat.json("dataset", "create", source, "--out", tmp_path / "set", *RULE, "--workers", 0, "--detach")
     chunks = tmp_path / "set" / "work" / "chunks"

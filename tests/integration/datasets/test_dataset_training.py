@@ -1,4 +1,4 @@
-"""A data set trains networks, whatever its encoding and its store; each look at its test split leaves a trace."""
+"""A dataset trains networks, whatever its encoding and its store; each look at its test split leaves a trace."""
 
 import json
 
@@ -49,5 +49,5 @@ def test_a_kind_that_is_not_trained_yet_says_so(ziggurat, tmp_path):
     assert ziggurat(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job") == 4
     assert "kind table" in ziggurat.said
     assert ziggurat("dataset", "explore", tmp_path / "set", "--save", tmp_path / "seen") == 4
-    assert "Pictures are shown of data sets with pictures." in ziggurat.said
+    assert "Images are shown of datasets with images." in ziggurat.said
     assert not (tmp_path / "seen").exists()

@@ -1,4 +1,4 @@
-"""A data set that is exported and made again is the same: keys, splits, classes in their order, labels, pictures."""
+"""A dataset that is exported and made again is the same: keys, splits, classes in their order, labels, images."""
 
 import json
 
@@ -13,11 +13,11 @@ SHARES = ("--set", "splits.method=share", "--val-share", 0.25, "--test-share", 0
 
 
 def round_trip(ziggurat, tmp_path, source, form, *words):
-    """Make a data set, export it, make one of the export; return both."""
+    """Make a dataset, export it, make one of the export; return both."""
     first = ziggurat.create(source, tmp_path / "first", *SHARES)
     assert ziggurat("dataset", "export", tmp_path / "first", "--format", form, "--out", tmp_path / "out") == 0
     second = ziggurat.create(tmp_path / "out", tmp_path / "second", "--val-share", 0, *words)
-    assert second["source"]["format"] == form, "an export is recognised"
+    assert second["source"]["format"] == form, "an export is recognized"
     assert (first["kind"], first["splits"]) == (second["kind"], second["splits"])
     return samples(tmp_path / "first"), samples(tmp_path / "second")
 
@@ -50,7 +50,7 @@ def test_lists_of_pictures(ziggurat, tmp_path, pets):
 
 @pytest.fixture
 def street(tmp_path):
-    """Pictures with boxes, in COCO's form."""
+    """Images with boxes, in COCO's form."""
     root = tmp_path / "street"
     (root / "images").mkdir(parents=True)
     images, annotations = [], []

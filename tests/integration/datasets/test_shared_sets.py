@@ -1,4 +1,4 @@
-"""Every real data set goes in through the shell: its format is recognised, and its counts are those of its README."""
+"""Every real dataset goes in through the shell: its format is recognized, and its counts are those of its README."""
 
 import shutil
 
@@ -52,7 +52,7 @@ WHOLE = ("--val-share", 0)
 
 
 def made(ziggurat, tmp_path, source, *words):
-    """Make a data set without saying its format; return what it is."""
+    """Make a dataset without saying its format; return what it is."""
     guessed = ziggurat.json("dataset", "guess", source)[0]["format"]
     content = ziggurat.create(source, tmp_path / "set", *WHOLE, *words)
     assert content["source"]["format"] == guessed

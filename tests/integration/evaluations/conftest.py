@@ -1,4 +1,4 @@
-"""What these tests share: a real server with real workers, a data set of two shades, two trainings on it."""
+"""What these tests share: a real server with real workers, a dataset of two shades, two trainings on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLASSES = ("dark", "grey", "light")
 
 
 def write_pictures(folder: Path, each: int, seed: int) -> None:
-    """Write noisy pictures of three shades that overlap, so that a model is sometimes wrong."""
+    """Write noisy images of three shades that overlap, so that a model is sometimes wrong."""
     random = np.random.default_rng(seed)
     for number, name in enumerate(CLASSES):
         (folder / name).mkdir(parents=True)
@@ -67,7 +67,7 @@ def client(address: str) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def source(studio: Studio) -> Path:
-    """Return a folder below a root with the pictures that the data set is made of."""
+    """Return a folder below a root with the images that the dataset is made of."""
     folder = studio.root.parent / "shades"
     write_pictures(folder, 24, seed=4)
     return folder
@@ -95,9 +95,9 @@ def evaluated(client: Client, made: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def truth(studio: Studio, client: Client, made: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return of each training what its warm process says of the pictures of the test split, and their labels.
+    """Return of each training what its warm process says of the images of the test split, and their labels.
 
-    That is another process and another way to the pictures than those of the evaluation.
+    That is another process and another way to the images than those of the evaluation.
     """
     page = client.datasets.samples(made["dataset"], split="test", limit=1000)["samples"]
     rows = [sample["row"] for sample in page]

@@ -43,14 +43,14 @@ def make_model(folder: Path, data: str) -> Path:
 
 @pytest.fixture
 def pictures(tmp_path):
-    """Return class folders with a validation split, whose third picture is damaged."""
+    """Return class folders with a validation split, whose third image is damaged."""
     for split, each in (("train", 6), ("val", 4)):
         for number, name in enumerate(("dark", "light")):
             folder = tmp_path / "pictures" / split / name
             folder.mkdir(parents=True)
             for count in range(each):
                 cv2.imwrite(str(folder / f"{count}.png"), np.full((8, 8), 100 * number + 9 * count, np.uint8))
-    (tmp_path / "pictures" / "val" / "dark" / "2.png").write_bytes(b"no picture")
+    (tmp_path / "pictures" / "val" / "dark" / "2.png").write_bytes(b"no image")
     return tmp_path / "pictures"
 
 

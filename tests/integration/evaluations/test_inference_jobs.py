@@ -1,4 +1,4 @@
-"""Predicting for many pictures as a job: folders, lists with labels, pictures that cannot be read."""
+"""Predicting for many images as a job: folders, lists with labels, images that cannot be read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CLASSES = ("dark", "grey", "light")
 
 @pytest.fixture(scope="module")
 def pictures(studio):
-    """Return a folder below a root with ten pictures, one of them damaged."""
+    """Return a folder below a root with ten images, one of them damaged."""
     folder = studio.root.parent / "new"
     (folder / "more").mkdir(parents=True)
     for number in range(9):
         name = folder / ("more" if number % 2 else ".") / f"{number}.png"
         cv2.imwrite(str(name), np.full((16, 12), 28 * number, np.uint8))
-    (folder / "bad.png").write_bytes(b"no picture")
+    (folder / "bad.png").write_bytes(b"no image")
     return folder
 
 
@@ -39,7 +39,7 @@ def test_a_folder(client, studio, made, pictures):
 
     assert (done["kind"], done["name"]) == ("infer", "strong on new")
     assert (done["depends_on"], done["parent"]) == ([made["strong"]], made["strong"])
-    assert done["reason"] == "9 pictures; 1 could not be read"
+    assert done["reason"] == "9 images; 1 could not be read"
     assert (done["global_step"], done["total_steps"]) == (10, 10)
     assert job["id"] in [each["id"] for each in client.evaluations.of_model(made["strong"])]
 
@@ -134,5 +134,5 @@ def test_numbers_out_of_range_are_refused(studio, client, made, pictures):
 
 
 def test_evaluations_have_their_pictures_in_the_data_set(client, evaluated):
-    with pytest.raises(JobError, match="are in its data set"):
+    with pytest.raises(JobError, match="are in its dataset"):
         client.evaluations.picture(evaluated["strong"], 0)

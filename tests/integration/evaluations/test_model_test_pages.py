@@ -1,4 +1,4 @@
-"""The page on which a model is tried, over a real studio: what it says is what the API says of the same pictures."""
+"""The page on which a model is tried, over a real studio: what it says is what the API says of the same images."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        ({}, "A picture is chosen, or named by its path or address."),
+        ({}, "An image is chosen, or named by its path or address."),
         ({"kept": "gone"}, "one that is not kept any more"),
         ({"path": "/etc/passwd"}, "A path lies below one of the folders"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(
 
 
 def test_a_file_that_is_no_picture_is_named(browser: TestClient, made: dict[str, str]) -> None:
-    answer = browser.post(f"/models/{made['weak']}/test/one", files={"picture": ("notes.txt", b"not a picture")})
+    answer = browser.post(f"/models/{made['weak']}/test/one", files={"picture": ("notes.txt", b"not an image")})
 
     assert answer.status_code == 422
     assert "notes.txt" in words(answer.text)
@@ -127,7 +127,7 @@ def test_several_pictures_are_answered_at_once(browser: TestClient, made: dict[s
     assert "1 file could not be read" in answer.text
     none = browser.post(f"/models/{made['strong']}/test/few", data={"few-checkpoint": ""})
     assert none.status_code == 400
-    assert problems(none.text) == ["1 to 100 pictures are tried at once. Received: 0."]
+    assert problems(none.text) == ["1 to 100 images are tried at once. Received: 0."]
 
 
 def test_an_archive_with_its_list_becomes_a_job_with_a_truth(

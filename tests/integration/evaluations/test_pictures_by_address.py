@@ -1,4 +1,4 @@
-"""A picture that is named by its address, through every door: the page, REST, client, shell, and DIGITS's routes."""
+"""An image that is named by its address, through every door: the page, REST, client, shell, and DIGITS's routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.studio_shell.picture_server import PictureServer, serving_pictur
 from ziggurat.app import create_studio
 from ziggurat.errors import DataError, UsageError
 
-PRIVATE = "A picture is fetched from a public address"
+PRIVATE = "An image is fetched from a public address"
 CLASSIFY = "/models/images/classification/classify_one.json"
 
 
@@ -39,7 +39,7 @@ def browser(studio: Any) -> Iterator[TestClient]:
 
 @pytest.fixture
 def said(client: Any, made: dict[str, str], server: PictureServer, tmp_path: Path) -> list[dict[str, Any]]:
-    """Return what the model says of the picture where it is sent."""
+    """Return what the model says of the image where it is sent."""
     file = tmp_path / "cat.png"
     file.write_bytes(httpx.get(server.url("/cat.png")).content)
     assert cv2.imread(str(file)) is not None
@@ -105,7 +105,7 @@ def test_rest(address: str, made: dict[str, str], server: PictureServer) -> None
 
     refused = httpx.post(f"{place}/predict", data={"url": "file:///etc/passwd"})
     assert refused.status_code == 400
-    assert refused.json()["rule"] == "The address of a picture begins with http:// or https://."
+    assert refused.json()["rule"] == "The address of an image begins with http:// or https://."
     assert {"received", "advice"} <= refused.json().keys()
     assert "a `url`" in httpx.post(f"{place}/predict").json()["rule"]
 
@@ -117,7 +117,7 @@ def test_shell(address: str, made: dict[str, str], server: PictureServer, said: 
 
     found = predict("--url", server.url("/cat.png"))
     assert json.loads(found.stdout)["predictions"][0]["classes"] == said, found.stderr
-    assert json.loads(predict().stdout)["rule"] == "A picture is named: IMAGE, or --url with its address."
+    assert json.loads(predict().stdout)["rule"] == "An image is named: IMAGE, or --url with its address."
     assert predict("--url", server.url("/cat.png", "localhost")).returncode == UsageError.exit_code
 
 

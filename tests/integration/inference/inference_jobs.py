@@ -29,7 +29,7 @@ _kept = tempfile.TemporaryDirectory(prefix="ziggurat-tests-")
 
 @functools.cache
 def digits_job() -> Path:
-    """Return a small classifier of digits that a worker trained without a framework; cropped, less a mean picture."""
+    """Return a small classifier of digits that a worker trained without a framework; cropped, less a mean image."""
     return train("mlp", backend="null", learning_rate=0.1, preprocessing={"crop": 24, "mean": "image"})
 
 
@@ -75,7 +75,7 @@ def _digits() -> list[Any]:
 
 
 def digit_pictures(count: int) -> Pictures:
-    """Return the first pictures of the validation split as PNG files."""
+    """Return the first images of the validation split as PNG files."""
     return [(f"{number}.png", encode_image(point[0], "png")) for number, point in enumerate(_digits()[:count])]
 
 
@@ -85,14 +85,14 @@ def digit_labels(count: int) -> list[int]:
 
 
 def save_pictures(folder: Path, pictures: Pictures) -> list[str]:
-    """Write pictures as files; return their paths."""
+    """Write images as files; return their paths."""
     for name, content in pictures:
         (folder / name).write_bytes(content)
     return [str(folder / name) for name, _ in pictures]
 
 
 def named_by(paths: list[str], pictures: Pictures) -> Pictures:
-    """Return the pictures under other names."""
+    """Return the images under other names."""
     return [(path, content) for path, (_, content) in zip(paths, pictures, strict=True)]
 
 

@@ -28,7 +28,7 @@ def test_warm_predictions_are_those_of_the_task(pool: InferencePool, tmp_path: P
     large = Image.fromarray(np.arange(90 * 60 * 3, dtype=np.uint32).astype(np.uint8).reshape(90, 60, 3))
     coded = io.BytesIO()
     large.save(coded, "JPEG")
-    pictures[3] = ("large.jpg", coded.getvalue())  # scaled, and made grey
+    pictures[3] = ("large.jpg", coded.getvalue())  # scaled, and made gray
     pictures[40] = ("cut.png", pictures[40][1][:100])
     paths = save_pictures(tmp_path, pictures)
     cold = predict({"folder": str(digits_job()), "images": paths, "top": 3})

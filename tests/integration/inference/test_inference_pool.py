@@ -119,7 +119,7 @@ def test_killed_in_mid_request_that_one_is_told_and_the_next_works(opens: Opens,
         ask(pool, folder, "kill")
     assert str(caught.value) == (
         f"The warm process of {folder} must answer before it ends. Received: it was killed by SIGKILL. "
-        "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer pictures."
+        "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer images."
     )
     assert caught.value.as_dict()["error"] == "job"
     assert ask(pool, folder)["predictions"] == ["a"]

@@ -95,7 +95,7 @@ def test_what_is_asked_wrongly_is_an_error_and_the_process_goes_on(warm: Served)
         ("datapoint", 4),
     ]
     assert wrong[5]["error"]["message"] == (
-        "`labels` has a class number for each picture, from 0 to 9. Received: [1, 10] for 2 pictures."
+        "`labels` has a class number for each image, from 0 to 9. Received: [1, 10] for 2 images."
     )
     assert "result" in warm.ask("ping")
 

@@ -111,7 +111,7 @@ def curves_of(folder: Path) -> Curves:
 
 
 def make_workspace(folder: Path) -> Path:
-    """Make a workspace with a tiny data set and the plugin."""
+    """Make a workspace with a tiny dataset and the plugin."""
     installed = folder / "plugins" / "jobs_plugins-1.0.dist-info"
     installed.mkdir(parents=True)
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: jobs-plugins\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Behaviours 12 to 23, 53, 88, 90, 93 and 94 of DIGITS, asked of a real server by DIGITS's own routes."""
+"""Behaviors 12 to 23, 53, 88, 90, 93 and 94 of DIGITS, asked of a real server by DIGITS's own routes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ENDED = ("Done", "Error", "Aborted")
 
 
 class Digits:
-    """A script that was written for DIGITS, with a folder of 40 pictures of 4 classes.
+    """A script that was written for DIGITS, with a folder of 40 images of 4 classes.
 
     Args:
         http: asks the studio.
-        folder: of the pictures.
+        folder: of the images.
     """
 
     def __init__(self, http, folder):
@@ -36,7 +36,7 @@ class Digits:
         self.folder = folder
 
     def dataset(self, **fields):
-        """Make a data set, and return its id."""
+        """Make a dataset, and return its id."""
         form = {"dataset_name": "small", "folder_train": str(self.folder), "folder_pct_val": "20"}
         form |= {"resize_width": "8", "resize_height": "8", "resize_channels": "1", **fields}
         return self._made("/datasets/images/classification.json", form)
@@ -65,7 +65,7 @@ class Digits:
         return wait_for(lambda: len(found := shown()) >= at_least and found)
 
     def classify(self, model, **fields):
-        """Return what a model says of the first picture, best first."""
+        """Return what a model says of the first image, best first."""
         picture = sorted(self.folder.rglob("*.png"))[0]
         place = "/models/images/classification/classify_one.json"
         answer = self.http.post(place, data={"job_id": model, "image_path": str(picture), **fields})
@@ -101,7 +101,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dataset(digits):
-    """Return the id of a data set that is done."""
+    """Return the id of a dataset that is done."""
     made = digits.dataset()
     assert digits.until(made, *ENDED)["status"] == "Done"
     return made

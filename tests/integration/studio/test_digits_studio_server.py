@@ -1,4 +1,4 @@
-"""Behaviours 1 to 14 of DIGITS that need no job to run: the server, its texts, and the scheduler before it works."""
+"""Behaviors 1 to 14 of DIGITS that need no job to run: the server, its texts, and the scheduler before it works."""
 
 from __future__ import annotations
 
@@ -117,5 +117,5 @@ def test_14_a_state_is_a_word_that_is_written_and_read_as_it_is(state, name):
 
 
 def test_14_a_job_that_waits_for_something_is_waiting():
-    job = Job(id="1", kind="train", name="m", state="queued", folder="/nowhere", spec={}, reason="for its data set")
+    job = Job(id="1", kind="train", name="m", state="queued", folder="/nowhere", spec={}, reason="for its dataset")
     assert status_of(job) == "Waiting"

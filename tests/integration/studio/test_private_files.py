@@ -35,7 +35,7 @@ def pictures(tmp_path):
 
 
 def use_everything(workspace, pictures):
-    """Make a data set from an upload, a training, an export and an evaluation in a studio; return its workspace."""
+    """Make a dataset from an upload, a training, an export and an evaluation in a studio; return its workspace."""
     studio = StudioProcess(workspace)
     try:
         with Client(studio.address) as client:

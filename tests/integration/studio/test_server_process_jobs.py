@@ -153,7 +153,7 @@ def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
     assert code == 0, err
     (prediction,) = json.loads(out)["predictions"]
     assert len(prediction["classes"]) == 2
-    (tmp_path / "bad.png").write_text("no picture")
+    (tmp_path / "bad.png").write_text("no image")
     code, out, _ = ziggurat("job", "predict", studio.done["id"], tmp_path / "bad.png", picture)
     assert code == 4
     assert "Not read: " in out

@@ -21,7 +21,7 @@ def workers(tmp_path_factory) -> Iterator[Workers]:
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory) -> Path:
-    """The folder of the tiny data set."""
+    """The folder of the tiny dataset."""
     return make_data(tmp_path_factory.mktemp("data"))
 
 

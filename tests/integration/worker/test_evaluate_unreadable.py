@@ -19,7 +19,7 @@ from ziggurat.worker.commands.evaluation import evaluate
 
 
 def make_pictures(folder: Path, *, bad: int) -> None:
-    """Write splits of two classes with 6 pictures each; the validation split has some bad files more."""
+    """Write splits of two classes with 6 images each; the validation split has some bad files more."""
     for split in ("train", "val"):
         for number, name in enumerate(("dark", "light")):
             place = folder / split / name
@@ -27,11 +27,11 @@ def make_pictures(folder: Path, *, bad: int) -> None:
             for each in range(6):
                 Image.new("RGB", (8, 8), (200 * number + each,) * 3).save(place / f"{each}.png")
     for each in range(bad):
-        (folder / "val" / "dark" / f"bad{each:02}.png").write_bytes(b"no picture" if each else b"")
+        (folder / "val" / "dark" / f"bad{each:02}.png").write_bytes(b"no image" if each else b"")
 
 
 def make_spec(pictures: Path, **options: Any) -> TrainSpec:
-    """Return the spec of a job on pictures; ``options`` are those of the data."""
+    """Return the spec of a job on images; ``options`` are those of the data."""
     content = {"kind": "train", "version": 1, "backend": "null", "network": "linear", "batch_size": 4}
     spec = parse_spec({**content, "data": {"source": str(pictures), "options": options}}, source="a test")
     assert isinstance(spec, TrainSpec)
@@ -95,7 +95,7 @@ def test_where_bad_files_are_errors_the_error_names_the_file(tmp_path: Path) -> 
 
 def test_training_names_the_file_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     make_pictures(tmp_path / "pictures", bad=0)
-    (tmp_path / "pictures" / "train" / "light" / "torn.png").write_bytes(b"no picture")
+    (tmp_path / "pictures" / "train" / "light" / "torn.png").write_bytes(b"no image")
     data = data_of(make_spec(tmp_path / "pictures"))
     with data.train as batches:
         assert sum(len(labels) for _pictures, labels in batches) == 12

@@ -1,4 +1,4 @@
-"""A job that goes on sees its pictures as it did before, whatever became of the data."""
+"""A job that goes on sees its images as it did before, whatever became of the data."""
 
 import json
 from pathlib import Path

@@ -41,11 +41,11 @@ MAY_DIFFER_WITH_THREADS = {
     **MAY_DIFFER,
     "batches/source/children": "how far threads had read ahead; the position itself, `delivered`, is equal",
 }
-"""The same of a job whose pictures are decoded by threads."""
+"""The same of a job whose images are decoded by threads."""
 
 
 def make_data(folder: Path) -> Path:
-    """Make a set of 50 pictures (8, 8) of 3 classes to train on and 20 to test, as idx files."""
+    """Make a set of 50 images (8, 8) of 3 classes to train on and 20 to test, as idx files."""
     random = np.random.default_rng(5)
     for split, count in (("train", 50), ("t10k", 20)):
         labels = np.arange(count, dtype=np.uint8) % 3

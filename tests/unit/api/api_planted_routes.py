@@ -44,7 +44,7 @@ def fail(how: str) -> Response:
         "job": JobError("A job must be idle.", received="running"),
         "missing": MissingJobError("There is no such job.", received="x"),
         "gone": CheckpointError("There is no such checkpoint."),
-        "data": DataError("The picture must be readable."),
+        "data": DataError("The image must be readable."),
         "disk": StorageError("The disk must have room."),
     }
     if how == "header":

@@ -58,7 +58,7 @@ REQUEST = ("method", "url", "headers", "files", "data", "params", "auth", "cooki
 
 
 class Place:
-    """A workspace that is as it was at first, for each operation anew; it has a data set and a training, both done."""
+    """A workspace that is as it was at first, for each operation anew; it has a dataset and a training, both done."""
 
     def __init__(self, folder):
         self.workspace = folder / "workspace"

@@ -85,5 +85,5 @@ def train(ask: Browser) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def pets(studio: Studio, tmp_path: Path) -> str:
-    """Return the id of a data set of ten coloured pictures of two classes, 8 for training and 2 for validation."""
+    """Return the id of a dataset of ten colored images of two classes, 8 for training and 2 for validation."""
     return add_pets(studio, tmp_path / "pets")

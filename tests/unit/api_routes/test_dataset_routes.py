@@ -1,4 +1,4 @@
-"""Routes of data sets: recognised, made, looked at, checked, changed, and taken away."""
+"""Routes of datasets: recognized, made, looked at, checked, changed, and taken away."""
 
 from __future__ import annotations
 

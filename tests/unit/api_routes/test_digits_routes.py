@@ -1,4 +1,4 @@
-"""DIGITS's routes in DIGITS's shapes; the numbers are those of its checkable behaviours."""
+"""DIGITS's routes in DIGITS's shapes; the numbers are those of its checkable behaviors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def pictures(studio):
-    """Return a folder, which may be named, with ten pictures of three classes; one class has a single picture."""
+    """Return a folder, which may be named, with ten images of three classes; one class has a single image."""
     root = studio.root / "uploads" / "pictures"
     for number, name in enumerate(["cat"] * 5 + ["dog"] * 4 + ["old_owl"]):
         path = root / name / f"{number}.png"

@@ -71,7 +71,7 @@ def test_several_pictures_come_in_the_order_of_the_first_epoch(studio, pets):
 
     assert [len(each["augmented_png"]) for each in found["pictures"]] == [4] * 5
     assert len({each["row"] for each in found["pictures"]}) == 5
-    assert found["sentence"] == "Nothing is varied: the network gets each picture like this, in every epoch."
+    assert found["sentence"] == "Nothing is varied: the network gets each image like this, in every epoch."
 
 
 def test_pictures_of_validation_are_never_varied(studio, pets):
@@ -92,7 +92,7 @@ def test_pictures_of_what_is_not_there_are_refused(ask, studio, pets, train):
     assert ask("POST", "/api/v1/trainings/augmented", json={**body, "dataset": "nobody"}).status_code == 404
     with pytest.raises(UsageError, match="From 1 to 100"):
         studio.training.augmented(pets, {}, count=0)
-    with pytest.raises(JobError, match="data set that is done"):
+    with pytest.raises(JobError, match="dataset that is done"):
         studio.training.augmented(train()["id"], {})
     with pytest.raises(SpecError) as wrong:
         studio.training.augmented(pets, {"augmentation": {"noise": 3}})
@@ -143,7 +143,7 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_found(studio, pets):
     found = studio.training.preflight(JobRequest(spec=turned, dataset=pets))
 
     assert ("data", "error") in levels(found)
-    assert sentences(found, "data").count("need square pictures") == 1
+    assert sentences(found, "data").count("need square images") == 1
 
 
 def test_a_sweep_counts_all_its_jobs(studio, pets):

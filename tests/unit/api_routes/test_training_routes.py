@@ -93,7 +93,7 @@ def test_the_id_of_a_data_set_is_no_folder(ask, pets, data):
 
     assert answer.status_code == 409
     refused = answer.json()
-    assert refused["rule"] == "`data` is a folder or `digits`; a data set of the studio is named apart from it."
+    assert refused["rule"] == "`data` is a folder or `digits`; a dataset of the studio is named apart from it."
     assert refused["received"] == f"the id {pets} as `data`"
     assert f"`--dataset {pets}` in the shell" in refused["advice"]
 
@@ -209,7 +209,7 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, tu
     answer = ask("POST", "/api/v1/trainings", json={"spec": turned, "dataset": pets})
 
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "Quarter turns by `rot90` or `rotall` need square pictures."
+    assert answer.json()["rule"] == "Quarter turns by `rot90` or `rotall` need square images."
     assert answer.json()["received"] == "20 x 30 px"
     assert answer.json()["details"]["field"] == "augmentation.quad_rotation"
     swept = {"augmentation.quad_rotation": ["none", turns]}
@@ -287,11 +287,11 @@ def test_data_that_failed_is_not_waited_for(ask, studio):
     assert made.status_code == 201, made.text
     dataset = made.json()["id"]
     body = {"spec": _SPEC, "dataset": dataset}
-    assert ask("POST", "/api/v1/trainings", json=body).status_code == 201, "it waits for the data set"
+    assert ask("POST", "/api/v1/trainings", json=body).status_code == 201, "it waits for the dataset"
     with Store.open(studio.root / "studio.db") as store:
         assert store.jobs.move(dataset, ("queued",), "failed", reason="no images", ended=10.0)
 
     answer = ask("POST", "/api/v1/trainings", json=body)
 
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "A data set is trained on when it is complete."
+    assert answer.json()["rule"] == "A dataset is trained on when it is complete."

@@ -1,4 +1,4 @@
-"""Uploads: files that become the source of a data set."""
+"""Uploads: files that become the source of a dataset."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from ziggurat.records.manifest import ImageForm
 
 
 def photo(seed: int, height: int = 20, width: int = 24) -> np.ndarray:
-    """Return a smooth picture, (H, W, 3) uint8, that no other seed gives."""
+    """Return a smooth image, (H, W, 3) uint8, that no other seed gives."""
     rough = np.random.default_rng(seed).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return cv2.resize(rough, (width, height), interpolation=cv2.INTER_CUBIC)
 
 
 def pet_folders(root: Path) -> Path:
-    """Write twelve pictures of three kinds of pets, and two files that are no pictures; return the folder."""
+    """Write twelve images of three kinds of pets, and two files that are no images; return the folder."""
     for number in range(12):
         folder = root / ("cat", "dog", "old owl")[number % 3]
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,12 +32,12 @@ def pet_folders(root: Path) -> Path:
 
 
 def fitted(encoding: str) -> ImageForm:
-    """Return the form of pictures in colour of one size, 10 pixels high and 12 wide."""
+    """Return the form of images in color of one size, 10 pixels high and 12 wide."""
     return ImageForm(encoding=encoding, resize_mode="squash", height_px=10, width_px=12, channels=3)
 
 
 def pets(folder: Path, **asked: object) -> Path:
-    """Make the data set of the pets: 8 for training, 4 for validation; return its folder."""
+    """Make the dataset of the pets: 8 for training, 4 for validation; return its folder."""
     source = pet_folders(folder.parent / f"{folder.name} as files")
     rule = SplitRule(method="share", val_share=0.34)
     create_dataset(CreationRequest(name="pets", source=str(source), workers=0, rule=rule, **asked), folder)

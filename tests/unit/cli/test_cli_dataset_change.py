@@ -1,4 +1,4 @@
-"""Every verb that changes a data set makes a new one, says what it did, and leaves the old one as it was."""
+"""Every verb that changes a dataset makes a new one, says what it did, and leaves the old one as it was."""
 
 import hashlib
 
@@ -22,7 +22,7 @@ def the_old_one_stays(folder):
 
 @pytest.fixture
 def change(ziggurat, folder, tmp_path):
-    """Call a verb with a data set, and give the answer as JSON and what is in the new one."""
+    """Call a verb with a dataset, and give the answer as JSON and what is in the new one."""
 
     def call(verb, *words):
         out = tmp_path / f"after {verb}"
@@ -132,7 +132,7 @@ def test_versions_lead_back_to_the_first(ziggurat, folder, tmp_path):
         (["split", "--method", "shares"], 3, "Did you mean `share`?"),
         (["split", "--val-share", "25"], 3, "It is a part of 1, not per cent"),
         (["split", "--val-share", "0.6", "--test-share", "0.6"], 3, "are 1 together at most"),
-        (["merge"], 2, "A merge takes two data sets or more."),
+        (["merge"], 2, "A merge takes two datasets or more."),
     ],
 )
 def test_wrong_changes_are_refused_and_leave_no_folder(ziggurat, folder, tmp_path, words, code, said):

@@ -13,7 +13,7 @@ from ziggurat.workspace.new_dataset import export_options
 
 @pytest.fixture
 def flowers(tmp_path):
-    """Class folders with eight pictures, in a path with a blank and an umlaut."""
+    """Class folders with eight images, in a path with a blank and an umlaut."""
     root = tmp_path / "meine blüten"
     for number in range(8):
         folder = root / ("rose", "sun_flower")[number % 2]
@@ -86,7 +86,7 @@ def test_an_address_is_kept_as_it_is_and_gives_a_name(ziggurat, address, name):
         (["--option", "seed"], 2, "`--option` takes NAME=VALUE. Received: seed. As in: --option seed=3."),
         (["--optoin", "seed=3"], 2, "Did you mean `--option`"),
         (["--encoding", "jpg"], 3, "Did you mean `jpeg`"),
-        (["--encoding", "reference", "--size", "8"], 3, "Pictures with encoding reference stay as they are."),
+        (["--encoding", "reference", "--size", "8"], 3, "Images with encoding reference stay as they are."),
         (["--set", "splits.metod=stem"], 3, "`splits.metod` is not a field"),
         (["--val-share", "0.6", "--test-share", "0.4"], 3, "must leave something for training"),
     ],
@@ -113,7 +113,7 @@ def test_28_a_source_of_no_known_format_leaves_no_folder(ziggurat, tmp_path):
     (tmp_path / "empty").mkdir()
     answer = ziggurat("dataset", "create", tmp_path / "empty", "--out", tmp_path / "set")
     assert answer.code == 4
-    assert "none of the importers recognises" in answer.err
+    assert "none of the importers recognizes" in answer.err
     assert not (tmp_path / "set").exists()
 
 
@@ -146,10 +146,10 @@ def test_51_what_cannot_be_written_or_read_is_said_before_anything_is_resized(zi
         answer = ziggurat("dataset", "create", flowers, "--size", "8", "--out", tmp_path / out)
         assert answer.code == code
         assert said in answer.err
-    (tmp_path / "picture.png").write_bytes(b"no picture")
+    (tmp_path / "picture.png").write_bytes(b"no image")
     unreadable = ziggurat("dataset", "create", tmp_path / "picture.png", "--size", "8", "--out", tmp_path / "set")
     assert unreadable.code == 4
-    assert "none of the importers recognises" in unreadable.err
+    assert "none of the importers recognizes" in unreadable.err
     assert not (tmp_path / "set").exists()
 
 
@@ -198,7 +198,7 @@ def test_guess_says_the_format_and_why(ziggurat, flowers):
     answer = ziggurat("dataset", "guess", flowers)
     assert answer.out.splitlines()[0].split() == ["format", "kind", "sure", "why"]
     assert answer.out.splitlines()[1].startswith("class_folders  image-classification")
-    assert answer.out.splitlines()[1].endswith("2 folders with pictures")
+    assert answer.out.splitlines()[1].endswith("2 folders with images")
     first = ziggurat("dataset", "guess", flowers, "--json").content[0]
     assert set(first) == {"format", "kind", "confidence", "reason", "options", "loses", "folder"}
     assert first["format"] == "class_folders"
@@ -206,7 +206,7 @@ def test_guess_says_the_format_and_why(ziggurat, flowers):
 
 def test_guess_of_nothing(ziggurat, tmp_path):
     (tmp_path / "empty").mkdir()
-    assert ziggurat("dataset", "guess", tmp_path / "empty").out.startswith("No format is recognised")
+    assert ziggurat("dataset", "guess", tmp_path / "empty").out.startswith("No format is recognized")
     assert ziggurat("dataset", "guess", tmp_path / "empty", "--json").content == []
     assert ziggurat("dataset", "guess", tmp_path / "nowhere").code == 4
     away = ziggurat("dataset", "guess", "https://me:very-secret@example.org/x")
@@ -250,7 +250,7 @@ def test_an_unclear_format_is_asked_for_and_then_obeyed(ziggurat, flowers, tmp_p
     loose = flowers / "rose"
     answer = ziggurat("dataset", "create", loose, "--out", tmp_path / "set")
     assert answer.code == 4
-    assert "which may be: class_folders (30% sure: pictures without classes" in answer.err
+    assert "which may be: class_folders (30% sure: images without classes" in answer.err
     assert "Choose one with --format NAME" in answer.err
     assert not (tmp_path / "set").exists()
     said = ziggurat("dataset", "guess", loose).out

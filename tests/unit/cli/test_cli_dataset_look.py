@@ -34,7 +34,7 @@ def test_list_has_finished_and_unfinished_ones(ziggurat, folder):
 
 def test_list_names_a_creation_that_is_not_done(ziggurat, folder, tmp_path):
     made = ziggurat("dataset", "create", folder.parent / "pets as files", "--out", tmp_path / "all/half")
-    assert made.code != 0, "the tiny worker makes no data sets"
+    assert made.code != 0, "the tiny worker makes no datasets"
     rows = ziggurat("dataset", "list", tmp_path / "all", "--json").content
     assert [(row["name"], row["state"], row["id"]) for row in rows] == [("half", "unfinished", "")]
 
@@ -44,14 +44,14 @@ def test_list_of_nothing(ziggurat, tmp_path):
     assert ziggurat("dataset", "list", "--json").content == []
     wrong = ziggurat("dataset", "list", tmp_path / "nowhere")
     assert wrong.code == 4
-    assert "Data sets are listed of a folder that exists." in wrong.err
+    assert "Datasets are listed of a folder that exists." in wrong.err
 
 
 def test_show_says_what_it_is(ziggurat, folder):
     text = ziggurat("dataset", "show", folder).out
     assert text.startswith("pets: image-classification, train 8, val 4\n")
     assert "pets as files (class_folders)" in text
-    assert "of their own sizes, colour, original" in text
+    assert "of their own sizes, color, original" in text
     assert "unreadable  2" in text
     assert "0      cat      2      2\n" in text
 
@@ -73,7 +73,7 @@ def test_44_store_and_encoding_are_what_was_asked_for(ziggurat, tmp_path, store,
     assert (content["stores"], content["image"]["encoding"]) == ([store], encoding)
     text = ziggurat("dataset", "show", other).out
     assert f"stored in  {store}\n" in text
-    assert f"10 x 12, colour, {encoding}\n" in text
+    assert f"10 x 12, color, {encoding}\n" in text
 
 
 def test_44_gzip_is_for_hdf5_alone(ziggurat, folder, tmp_path):
@@ -141,7 +141,7 @@ def test_46_a_page_says_all_that_is_known(ziggurat, folder):
 def test_46_pictures_of_a_page_are_written(ziggurat, folder, tmp_path):
     answer = ziggurat("dataset", "explore", folder, "--text", "ä11", "--save", tmp_path / "seen")
     (file,) = (tmp_path / "seen").iterdir()
-    assert answer.out.endswith(f"1 picture written to {tmp_path / 'seen'}\n")
+    assert answer.out.endswith(f"1 image written to {tmp_path / 'seen'}\n")
     original = cv2.imread(str(folder.parent / "pets as files/old owl/ä11.png"))
     assert (cv2.imread(str(file)) == original).all()
 
@@ -215,7 +215,7 @@ def test_every_format_is_written_or_refuses_the_kind(ziggurat, tmp_path, folder,
         assert any((tmp_path / "out").iterdir())
     else:
         assert answer.code == 3
-        assert answer.content["message"].startswith(f"The format {name} holds data sets of kind")
+        assert answer.content["message"].startswith(f"The format {name} holds datasets of kind")
         assert answer.content["advice"] == f"Choose one of: {', '.join(FITTING)}."
         assert not (tmp_path / "out").exists()
 

@@ -51,7 +51,7 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ziggurat, tmp
     oblong = ("--set", "preprocessing.size=[8,10]", "--set", "augmentation.quad_rotation=rot90")
     answer = ziggurat("train", *FLAGS, *oblong, "--out", tmp_path / "job")
     assert answer.code == 3
-    assert "need square pictures" in answer.err
+    assert "need square images" in answer.err
     assert "8 x 10 px" in answer.err
     assert not (tmp_path / "job").exists()
 

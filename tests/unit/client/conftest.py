@@ -47,7 +47,7 @@ def client(address: str) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def pets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with twelve pictures of two classes."""
+    """Return a folder with twelve images of two classes."""
 
     source = tmp_path_factory.mktemp("sources") / "pets"
     for number in range(12):
@@ -59,7 +59,7 @@ def pets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def done(address: str, pets: Path) -> tuple[str, str]:
-    """Return the ids of a data set and of a training on it, both done."""
+    """Return the ids of a dataset and of a training on it, both done."""
     with Client(address) as client:
         source = client.datasets.upload(pets)
         dataset = client.datasets.create({"source": source, "name": "pets", "workers": 0})

@@ -1,4 +1,4 @@
-"""The whole way from a program: upload, data set, training, following, predicting, evaluating, taking away."""
+"""The whole way from a program: upload, dataset, training, following, predicting, evaluating, taking away."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_digits_83_85_pictures_are_sent_or_named(client, done, pets):
 
 def test_a_picture_that_is_none_is_among_the_failures(client, done, pets, tmp_path):
     bad = tmp_path / "bad.png"
-    bad.write_bytes(b"no picture")
+    bad.write_bytes(b"no image")
 
     found = client.models.predict(done[1], [bad, next(pets.rglob("*.png"))])
 

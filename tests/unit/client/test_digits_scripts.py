@@ -1,4 +1,4 @@
-"""What a script that was written for DIGITS asks of a trained model, over HTTP; numbers are DIGITS's behaviours."""
+"""What a script that was written for DIGITS asks of a trained model, over HTTP; numbers are DIGITS's behaviors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def http(address):
 
 
 def _listed(pets, studio, count=6):
-    """Return names of pictures below the folder of uploads, and that folder."""
+    """Return names of images below the folder of uploads, and that folder."""
     folder = next(path for path in (studio.root / "uploads").rglob("content") if (path / "cat").is_dir())
     return folder, [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.png"))][:count]
 

@@ -11,7 +11,7 @@ WRONG = {
     "below a bound": (
         {"epochs": 0},
         "`epochs` must be at least 1. Received: 0. "
-        "Epochs: Times that the training split is gone through; usually 10 to 100.",
+        "Epochs: Times that the training split is gone through; typical: 10 to 100.",
     ),
     "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10. Received: 11. Heartbeat: "),
     "a decay that forgets nothing": (

@@ -17,7 +17,7 @@ SHARED = Path(os.environ.get("ZIGGURAT_SHARED_DATA", Path(__file__).parents[4] /
 
 def shared(name):
     if not (SHARED / name).is_dir():
-        pytest.skip(f"the shared data set {name} is not here")
+        pytest.skip(f"the shared dataset {name} is not here")
     return SHARED / name
 
 
@@ -83,7 +83,7 @@ def scan(importer, source, **options):
 
 @dataclass
 class MemorySample:
-    """A sample as a data set gives it."""
+    """A sample as a dataset gives it."""
 
     key: str
     parts: tuple
@@ -92,7 +92,7 @@ class MemorySample:
 
 @dataclass
 class MemoryDataset:
-    """The part of a data set that exporters use."""
+    """The part of a dataset that exporters use."""
 
     schema: Schema
     pictures: dict[str, list[MemorySample]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class MemoryDataset:
 
 
 def dataset(class_names, pictures, details=None):
-    """Return a data set of split → key → ((width, height), objects)."""
+    """Return a dataset of split → key → ((width, height), objects)."""
     samples = {
         split: [
             MemorySample(
@@ -127,7 +127,7 @@ def box(class_number, left, top, right, bottom, **fields):
 
 
 def imported(importer, source, **options):
-    """Return what a scan gave as a data set in memory that keeps the files as they are, and the scan."""
+    """Return what a scan gave as a dataset in memory that keeps the files as they are, and the scan."""
     found = scan(importer, source, **options)
     reader = importer.reader(source, importer.checked_options(options))
     pictures: dict[str, list[MemorySample]] = {}

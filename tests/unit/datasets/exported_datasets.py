@@ -1,4 +1,4 @@
-"""Small finished data sets for exporters, made by the documented classes, and what an importer reads back."""
+"""Small finished datasets for exporters, made by the documented classes, and what an importer reads back."""
 
 import os
 from dataclasses import dataclass
@@ -19,21 +19,21 @@ SHARED = Path(os.environ.get("ZIGGURAT_SHARED_DATA", Path(__file__).parents[4] /
 
 
 def shared_folder(name):
-    """Return a real data set, or skip the test."""
+    """Return a real dataset, or skip the test."""
     if not (SHARED / name).is_dir():
-        pytest.skip(f"needs the data sets for tests: no {name} in {SHARED.name}")
+        pytest.skip(f"needs the datasets for tests: no {name} in {SHARED.name}")
     return SHARED / name
 
 
 def dataset_with(folder, splits, schema, *, form=None, mean=None):
-    """Return a finished data set.
+    """Return a finished dataset.
 
     Args:
         folder: to make it in.
         splits: split → list of (key, parts, label).
         schema: what they mean.
-        form: of the pictures.
-        mean: the mean picture, (H, W, C).
+        form: of the images.
+        mean: the mean image, (H, W, C).
     """
     folder.mkdir(parents=True)
     notes = {}
@@ -79,7 +79,7 @@ def read_back(importer, source, **options):
 
 
 def expected(splits):
-    """Return what must come back of a data set that was made with these splits."""
+    """Return what must come back of a dataset that was made with these splits."""
     return {key: (split, tuple(parts), label) for split, points in splits.items() for key, parts, label in points}
 
 

@@ -19,12 +19,12 @@ SHARED = Path(os.environ.get("ZIGGURAT_SHARED_DATA", Path(__file__).parents[4] /
 
 
 def picture(number: int = 0, suffix: str = ".png") -> bytes:
-    """Return the content of a small picture file."""
+    """Return the content of a small image file."""
     return cv2.imencode(suffix, np.full((4, 6, 3), number % 256, np.uint8))[1].tobytes()
 
 
 def put(root: Path, *paths: str) -> Path:
-    """Write a picture at each path, and return the folder."""
+    """Write an image at each path, and return the folder."""
     for number, path in enumerate(paths):
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class Scanned:
 
 
 class MemoryDataset(Dataset):
-    """What exporters see of a data set: split → (key, picture, label)."""
+    """What exporters see of a dataset: split → (key, image, label)."""
 
     def __init__(self, schema: Schema, content: Mapping[str, list[tuple[str, bytes, Any]]]) -> None:
         self._schema = schema

@@ -1,4 +1,4 @@
-"""Small catalogues and data sets, made by the documented classes, for the tests of splits and checks."""
+"""Small catalogs and datasets, made by the documented classes, for the tests of splits and checks."""
 
 import hashlib
 import os
@@ -25,12 +25,12 @@ def shared_files(pattern):
     """Return real files, or skip the test."""
     files = sorted(SHARED.glob(pattern))
     if not files:
-        pytest.skip(f"needs the data sets for tests: no {pattern} in {SHARED.name}")
+        pytest.skip(f"needs the datasets for tests: no {pattern} in {SHARED.name}")
     return files
 
 
 def catalogue_of(path, samples):
-    """Return the catalogue of a scan that found these samples."""
+    """Return the catalog of a scan that found these samples."""
     with CatalogueWriter(path) as writer:
         for number, sample in enumerate(samples):
             writer.add(Entry.of_sample(number, sample))
@@ -43,13 +43,13 @@ def sample(key, label=None, **facts):
 
 
 def picture(seed, size=(96, 128)):
-    """Return a picture with structure, (H, W, 3) uint8: coloured patches that no other seed has."""
+    """Return an image with structure, (H, W, 3) uint8: colored patches that no other seed has."""
     patches = np.random.default_rng(seed).integers(0, 256, (10, 10, 3), np.uint8)
     return cv2.resize(patches, (size[1], size[0]), interpolation=cv2.INTER_CUBIC)
 
 
 def frames(seed, count, size=(96, 128)):
-    """Return frames of a video, a burst of pictures that differ in noise and a little movement."""
+    """Return frames of a video, a burst of images that differ in noise and a little movement."""
     random = np.random.default_rng([7, seed])
     still = picture(seed, size).astype(np.int16)
     return [
@@ -63,15 +63,15 @@ def jpeg(image, quality=90):
 
 
 def dataset_of(folder, splits, *, kind="image-classification", class_names=(), readable=True, hashes=True, schema=None):
-    """Return a finished data set.
+    """Return a finished dataset.
 
     Args:
         folder: to make it in.
         splits: split → list of (key, parts, label).
-        kind: of the data set.
+        kind: of the dataset.
         class_names: by number.
-        readable: whether the pictures are such that they can be looked at.
-        hashes: whether the catalogue has perceptual hashes.
+        readable: whether the images are such that they can be looked at.
+        hashes: whether the catalog has perceptual hashes.
         schema: in the place of kind and class names.
     """
     folder.mkdir(parents=True)

@@ -29,18 +29,18 @@ _opened: list[Dataset] = []
 
 
 def picture(seed: int, height: int = 6, width: int = 8) -> np.ndarray:
-    """Return a picture, (H, W, 3) uint8, that no other seed gives."""
+    """Return an image, (H, W, 3) uint8, that no other seed gives."""
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def png(image: np.ndarray) -> bytes:
-    """Return a picture, RGB, or a mask as a PNG file."""
+    """Return an image, RGB, or a mask as a PNG file."""
     content = cv2.imencode(".png", image[..., ::-1] if image.ndim == 3 else image)[1]
     return content.tobytes()
 
 
 def animals(count: int, *, first: int = 0, folder: str = "", classes: int = 3) -> list[tuple[str, tuple[bytes], int]]:
-    """Return samples (key, parts, label): pictures of cats, dogs and owls in turn."""
+    """Return samples (key, parts, label): images of cats, dogs and owls in turn."""
     return [
         (f"{folder}{number:02d}.png", (png(picture(number)),), number % classes)
         for number in range(first, first + count)
@@ -60,19 +60,19 @@ def write_dataset(
     problems: Sequence[Problem] = (),
     number_step: int = 1,
 ) -> Dataset:
-    """Write a data set and open it.
+    """Write a dataset and open it.
 
     Args:
-        folder: to make; its name is the data set's.
+        folder: to make; its name is the dataset's.
         splits: samples (key, parts, label) of each split.
         schema: what they mean.
-        image: how pictures are stored.
+        image: how images are stored.
         store: format of the records.
         per_store: records in a file; None for one file.
         root: where references begin.
-        mean: whether it has a mean picture of its training split.
-        problems: that its catalogue lists.
-        number_step: from one number in the catalogue to the next; 2 leaves gaps.
+        mean: whether it has a mean image of its training split.
+        problems: that its catalog lists.
+        number_step: from one number in the catalog to the next; 2 leaves gaps.
     """
     folder.mkdir(parents=True)
     notes = {name: _write_split(folder, name, samples, store, per_store) for name, samples in splits.items()}
@@ -100,7 +100,7 @@ def write_dataset(
 
 
 def opened(folder: Path) -> Dataset:
-    """Open a data set; ``datasets_are_closed`` closes it after the test."""
+    """Open a dataset; ``datasets_are_closed`` closes it after the test."""
     _opened.append(Dataset(folder))
     return _opened[-1]
 
@@ -121,7 +121,7 @@ def content(dataset: Dataset) -> dict[str, list[tuple[str, Any]]]:
 
 
 def catalogued(dataset: Dataset) -> dict[str, list[tuple[str, Any]]]:
-    """Return the same, as the catalogue knows it."""
+    """Return the same, as the catalog knows it."""
     found: dict[str, list[tuple[str, Any]]] = {split: [] for split in dataset.manifest.splits}
     for entry in dataset.catalogue.walk():
         assert entry.row == len(found[entry.split])
@@ -135,7 +135,7 @@ def box(number: int, left: float = 1.0) -> dict[str, Any]:
 
 
 def one_of_each_kind() -> dict[str, tuple[Schema, ImageForm | None, list[tuple[str, tuple[Any, ...], Any]]]]:
-    """Return kind → schema, form of pictures and three samples."""
+    """Return kind → schema, form of images and three samples."""
     pictures = [png(picture(seed)) for seed in range(6)]
     mask = np.array([[0, 1], [2, 255]], np.uint8)
     classes = ("cat", "dog", "owl")

@@ -1,4 +1,4 @@
-"""Small sources on disk for tests: class folders with digits of scikit-learn, and with pictures of odd kinds."""
+"""Small sources on disk for tests: class folders with digits of scikit-learn, and with images of odd kinds."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ziggurat.datasets.creation import CreationRequest
 from ziggurat.records.manifest import ImageForm
 
 LEFT_BEHIND = {"spec.json", "events.jsonl", "heartbeat.json", "worker.lock", "log.txt", "test-openings.jsonl"}
-"""Files of a data set's folder that tell how it was made, not what it is."""
+"""Files of a dataset's folder that tell how it was made, not what it is."""
 
 
 def photo(seed: int, height: int = 20, width: int = 24) -> np.ndarray:
-    """Return a smooth picture, (H, W, 3) uint8, that no other seed gives."""
+    """Return a smooth image, (H, W, 3) uint8, that no other seed gives."""
     rough = np.random.default_rng(seed).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return cv2.resize(rough, (width, height), interpolation=cv2.INTER_CUBIC)
 
 
 def class_folders(root: Path, count: int, classes: tuple[str, ...] = ("cat", "dog", "owl"), size: int = 24) -> Path:
-    """Write ``count`` pictures, a class after the other, and return the folder."""
+    """Write ``count`` images, a class after the other, and return the folder."""
     for number in range(count):
         folder = root / classes[number % len(classes)]
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,11 +37,11 @@ def request(source: Path, **options: object) -> CreationRequest:
 
 
 def fitted(height: int, width: int, mode: str = "squash", encoding: str = "png", **form: object) -> ImageForm:
-    """Return the form of pictures of one size."""
+    """Return the form of images of one size."""
     return ImageForm(encoding=encoding, resize_mode=mode, height_px=height, width_px=width, **form)
 
 
 def content_of(folder: Path) -> dict[str, str]:
-    """Return file → SHA-256 of everything that a data set is."""
+    """Return file → SHA-256 of everything that a dataset is."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in LEFT_BEHIND]
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

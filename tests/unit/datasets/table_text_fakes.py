@@ -18,7 +18,7 @@ SHARED = Path(os.environ.get("ZIGGURAT_SHARED_DATA", Path(__file__).parents[4] /
 
 
 class MemoryDataset(Dataset):
-    """A data set whose samples are those of a scan, as an exporter sees it."""
+    """A dataset whose samples are those of a scan, as an exporter sees it."""
 
     def __init__(self, schema: Schema, samples: Sequence[Sample]) -> None:
         self._schema = schema
@@ -85,7 +85,7 @@ class Scanned:
 
 
 def catalogue_of(path: Path, schema: Schema, samples: Sequence[Sample], problems: Sequence[Problem] = ()) -> Catalogue:
-    """Write the catalogue of a scan and open it."""
+    """Write the catalog of a scan and open it."""
     with CatalogueWriter(path) as writer:
         for number, sample in enumerate(samples):
             writer.add(Entry.of_sample(number, sample))

@@ -1,4 +1,4 @@
-"""A data set grows by appending, its history can be read, and two versions can be compared by key."""
+"""A dataset grows by appending, its history can be read, and two versions can be compared by key."""
 
 import shutil
 from dataclasses import replace

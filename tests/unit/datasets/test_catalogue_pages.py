@@ -1,4 +1,4 @@
-"""A catalogue finds what a walk over a plain list would find, page by page, and the last page as fast as the first."""
+"""A catalog finds what a walk over a plain list would find, page by page, and the last page as fast as the first."""
 
 import itertools
 import sqlite3
@@ -163,13 +163,13 @@ def test_keys_find_samples_and_problems(tmp_path):
         assert (catalogue.note("warnings"), catalogue.note("none")) == (["Grüße", 1.5, None], None)
         with pytest.raises(DataError, match=r"numbers that they have\. Received: \[7\]"):
             catalogue.entries([0, 7])
-        with pytest.raises(UnknownNameError, match="column of the catalogue"):
+        with pytest.raises(UnknownNameError, match="column of the catalog"):
             catalogue.column("widht")
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A catalogue of 100,000 samples in 10 classes and two splits."""
+    """A catalog of 100,000 samples in 10 classes and two splits."""
     path = tmp_path_factory.mktemp("large") / "index.sqlite"
     with CatalogueWriter(path) as catalogue:
         for number in range(100_000):

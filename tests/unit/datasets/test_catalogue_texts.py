@@ -1,4 +1,4 @@
-"""Texts in a catalogue: search in any script, and a damaged file that says so."""
+"""Texts in a catalog: search in any script, and a damaged file that says so."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from ziggurat.datasets.checks import CheckLimits, check_dataset
 
 
 def points(*pictures_and_classes, name="p"):
-    """Return samples of (seed of a picture, class)."""
+    """Return samples of (seed of an image, class)."""
     return [(f"{name}{n}.jpg", (jpeg(picture(seed)),), label) for n, (seed, label) in enumerate(pictures_and_classes)]
 
 

@@ -26,7 +26,7 @@ def classified(*classes, name="p", start=0):
 
 @pytest.fixture(scope="module")
 def boxes(tmp_path_factory):
-    """Pictures of 128 x 96 with boxes, most of them wrong."""
+    """Images of 128 x 96 with boxes, most of them wrong."""
     labels = [
         [box(0, 0, 128, 96), box(10, 10, 60, 60)],
         [box(20, 20, 20, 40), box(5, 5, 50, 50), box(30, 9, 60, 9)],
@@ -164,8 +164,8 @@ def test_labels_that_predictions_contradict_are_found(mislabelled, tmp_path):
     finding = check_dataset(mislabelled, predictions=tmp_path / "p.npz")["label-error"]
     assert finding.exclude == {"train": (7, 20)}
     assert {(each.row, each.note) for each in finding.cases} == {
-        (7, "labelled a, predicted b (0.90)"),
-        (20, "labelled b, predicted c (0.90)"),
+        (7, "labeled a, predicted b (0.90)"),
+        (20, "labeled b, predicted c (0.90)"),
     }
     assert finding.text == "2 of 60 samples with predictions have a label that is probably wrong."
 
@@ -198,7 +198,7 @@ def test_predictions_are_read_from_csv_by_key_or_by_row(mislabelled, tmp_path):
         ("key,a,b,c\nt3.txt,0,x,1\n", "could not convert"),
         ("key,a,b,c\nt3.txt,0,1\nt4.txt,0,0,1\n", "Predictions are a probability for each class"),
         ("key,a,b,c\nt3.txt,nan,0,1\n", r"Probabilities are from 0 to 1\."),
-        ("key,a,b,c\nnobody.txt,0,0,1\n", r"of samples of the data set\. Received: `nobody\.txt`"),
+        ("key,a,b,c\nnobody.txt,0,0,1\n", r"of samples of the dataset\. Received: `nobody\.txt`"),
         ("split,row,a,b,c\ntrain,60,0,0,1\n", r"Received: `train 60`"),
         ("", "its heading starts with"),
     ],

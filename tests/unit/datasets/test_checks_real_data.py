@@ -1,4 +1,4 @@
-"""Real data sets, from their source to the check: what is known to be wrong with them is found."""
+"""Real datasets, from their source to the check: what is known to be wrong with them is found."""
 
 import pytest
 from small_datasets_for_checks import SHARED, shared_files
@@ -12,7 +12,7 @@ from ziggurat.datasets.splitting import SplitRule
 
 @pytest.fixture
 def checked(tmp_path):
-    """Make a data set of a source and check it."""
+    """Make a dataset of a source and check it."""
 
     def check(name, **asked):
         shared_files(f"{name}/*")

@@ -88,5 +88,5 @@ def test_files_of_the_source_that_changed_are_found(tmp_path):
     assert finding.exclude == {"train": (0, 1, 2)}
     notes = [case.note for case in finding.cases]
     assert "No such file" in notes[0]
-    assert f"had {len(contents[1])} bytes when the data set was made, now {len(contents[1]) - 40}" in notes[1]
-    assert notes[2] == "its content has changed since the data set was made."
+    assert f"had {len(contents[1])} bytes when the dataset was made, now {len(contents[1]) - 40}" in notes[1]
+    assert notes[2] == "its content has changed since the dataset was made."

@@ -53,11 +53,11 @@ def test_classes_that_only_val_has_are_listed(tmp_path):
         "val/rare": "small-class",
         "val/x.png": "no-label",
     }
-    assert found.problems[2].reason == "The class is not in the first split; its 2 pictures are left out."
+    assert found.problems[2].reason == "The class is not in the first split; its 2 images are left out."
     assert [key for key in found.labels if key.startswith("val")] == ["val/a/1.png"]
 
 
-# ---- few and many pictures
+# ---- few and many images
 
 
 def test_31_small_classes_are_left_out_and_get_no_number(tmp_path):
@@ -67,7 +67,7 @@ def test_31_small_classes_are_left_out_and_get_no_number(tmp_path):
     assert set(found.labels.values()) == {0, 1}
     [problem] = found.problems
     assert (problem.key, problem.kind, problem.left_out) == ("a", "small-class", True)
-    assert problem.reason == "The class has 1 of the at least 2 pictures, and is left out."
+    assert problem.reason == "The class has 1 of the at least 2 images, and is left out."
     assert Scanned(ClassFolders(), tmp_path, min_per_class=1).schema.class_names == ("a", "b", "c")
 
 
@@ -128,7 +128,7 @@ def test_what_is_no_picture_is_listed(tmp_path):
         "a": "other-files",
         "b/pipe.png": "no-picture",
     }
-    assert "2 of its files have no name of a picture, such as `note.txt`." in [each.reason for each in found.problems]
+    assert "2 of its files have no name of an image, such as `note.txt`." in [each.reason for each in found.problems]
 
 
 def test_names_in_any_script_and_names_that_are_no_text(tmp_path):
@@ -161,7 +161,7 @@ def test_a_walk_ends_where_folders_link_to_each_other(tmp_path):
     assert 6 <= len(list(PictureWalk(tmp_path).pictures())) < 200
 
 
-# ---- pictures without classes
+# ---- images without classes
 
 
 def test_pictures_without_classes(tmp_path):
@@ -172,7 +172,7 @@ def test_pictures_without_classes(tmp_path):
     assert found.splits == {"4.png": "", "test/3.png": "test", "train/1.png": "train", "train/deep/2.png": "train"}
     assert set(found.labels.values()) == {None}
     tmp_path.joinpath("none").mkdir()
-    with pytest.raises(DataError, match="A source has pictures"):
+    with pytest.raises(DataError, match="A source has images"):
         Scanned(ClassFolders(), tmp_path / "none", classes="none")
 
 
@@ -190,11 +190,11 @@ def test_guess_says_what_was_found(tmp_path):
     put(tmp_path, *(f"{name}/{number}.png" for name in ("x", "y", "z") for number in range(2)))
     guess = ClassFolders().guess(tmp_path)
     assert guess is not None
-    assert (guess.reason, guess.kind) == ("3 folders with pictures", "image-classification")
+    assert (guess.reason, guess.kind) == ("3 folders with images", "image-classification")
     put(tmp_path / "set", *(f"{split}/{name}/1.png" for name in ("x", "y") for split in ("train", "val")))
     guess = ClassFolders().guess(tmp_path / "set")
     assert guess is not None
-    assert guess.reason == "2 folders with pictures in each of train, val"
+    assert guess.reason == "2 folders with images in each of train, val"
     assert guess.confidence > 0.8
 
 
@@ -233,7 +233,7 @@ def test_guess_does_not_take_what_other_formats_name_their_folders(tmp_path, fol
 )
 def test_guess_does_not_take_real_data_of_other_formats(name):
     if not (SHARED / name).is_dir():
-        pytest.skip(f"the shared data set {name} is not here")
+        pytest.skip(f"the shared dataset {name} is not here")
     guess = ClassFolders().guess(SHARED / name)
     assert guess is None or guess.confidence < 0.3
 
@@ -241,7 +241,7 @@ def test_guess_does_not_take_real_data_of_other_formats(name):
 def test_real_class_folders():
     source = SHARED / "clothing-small"
     if not source.is_dir():
-        pytest.skip("the shared data set clothing-small is not here")
+        pytest.skip("the shared dataset clothing-small is not here")
     found = Scanned(ClassFolders(), source)
     counts = {split: list(found.splits.values()).count(split) for split in ("train", "val")}
     assert counts == {"train": 750, "val": 146}

@@ -1,4 +1,4 @@
-"""A split by clusters does not leak by the measure of the report and of the check, whatever is stored of a picture."""
+"""A split by clusters does not leak by the measure of the report and of the check, whatever is stored of an image."""
 
 import cv2
 import numpy as np

@@ -171,7 +171,7 @@ def test_run_lengths_are_compressed_and_checked(tmp_path):
     reason = "its run lengths do not fit their size."
     assert [(each.kind, each.reason) for each in found.problems] == [
         *(("bad-mask", f"annotation {number}: {reason}") for number in range(2, 8)),
-        ("bad-mask", "annotation 8: its mask is 3 x 4 pixels, not as large as its picture."),
+        ("bad-mask", "annotation 8: its mask is 3 x 4 pixels, not as large as its image."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Masks of COCO on their whole way: into a data set, with its pictures, and out again."""
+"""Masks of COCO on their whole way: into a dataset, with its images, and out again."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_mask_of_another_picture_is_listed_and_left_out(tmp_path: Path) -> Non
         problems = dataset.catalogue.problems("bad-mask")
     assert ["mask" in each for each in label] == [False, True]
     assert [each.reason for each in problems] == [
-        "1 of 2 objects have a mask that is not as large as the picture: they stay without."
+        "1 of 2 objects have a mask that is not as large as the image: they stay without."
     ]
 
 

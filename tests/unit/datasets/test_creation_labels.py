@@ -1,4 +1,4 @@
-"""Objects follow when their picture is resized: boxes, outlines and masks; those that leave it are listed."""
+"""Objects follow when their image is resized: boxes, outlines and masks; those that leave it are listed."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ coco_mask = pytest.importorskip("pycocotools.mask", reason="masks in run lengths
 
 
 def coco(folder: Path, annotations: list[dict]) -> Path:
-    """Write a COCO source with one picture of 40 x 20 pixels."""
+    """Write a COCO source with one image of 40 x 20 pixels."""
     (folder / "images").mkdir(parents=True)
     Image.fromarray(photo(1, 20, 40)).save(folder / "images" / "one.png")
     content = {
@@ -32,7 +32,7 @@ def coco(folder: Path, annotations: list[dict]) -> Path:
 
 
 def made(source: Path, folder: Path, mode: str, height: int = 20, width: int = 20) -> tuple[list[dict], Dataset]:
-    """Make a data set of one fitted picture; return its objects."""
+    """Make a dataset of one fitted image; return its objects."""
     form = fitted(height, width, mode)
     create_dataset(request(source, image=form, rule=SplitRule(method="share", val_share=0)), folder)
     dataset = Dataset(folder)
@@ -65,7 +65,7 @@ def test_an_object_that_the_crop_leaves_out_is_listed(tmp_path: Path) -> None:
     assert [each["details"]["id"] for each in label] == [2]
     (problem,) = dataset.catalogue.problems("object-lost")
     assert problem.key == "images/one.png"
-    assert problem.reason == "1 of 2 objects are outside of the fitted picture."
+    assert problem.reason == "1 of 2 objects are outside of the fitted image."
     entry = dataset.catalogue.find("images/one.png")
     assert entry is not None
     assert entry.objects == 1

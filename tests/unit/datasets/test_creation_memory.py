@@ -1,4 +1,4 @@
-"""A creation that refers to its pictures needs hardly more memory for more of them."""
+"""A creation that refers to its images needs hardly more memory for more of them."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_memory_hardly_grows_with_the_number_of_pictures(tmp_path: Path) -> None
 
 
 def tiny_pictures(folder: Path, count: int) -> Path:
-    """Write class folders of 500 tiny pictures, each with bytes of its own behind its end."""
+    """Write class folders of 500 tiny images, each with bytes of its own behind its end."""
     encoded = cv2.imencode(".png", np.zeros((5, 7, 3), np.uint8))[1].tobytes()
     for number in range(count):
         place = folder / f"class {number // 500:02d}"
@@ -42,7 +42,7 @@ def tiny_pictures(folder: Path, count: int) -> Path:
 
 
 def peak_kb(source: Path, place: Path) -> int:
-    """Return the highest resident memory of a process that makes a data set, in KiB."""
+    """Return the highest resident memory of a process that makes a dataset, in KiB."""
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), source, place / f"set {source.name}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

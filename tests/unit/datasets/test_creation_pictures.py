@@ -1,4 +1,4 @@
-"""What pictures of a data set look like: size, channels, encoding; bad files are listed (DIGITS, 39 to 45)."""
+"""What images of a dataset look like: size, channels, encoding; bad files are listed (DIGITS, 39 to 45)."""
 
 import itertools
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_39_every_resize_mode_and_channel_gives_the_shape_that_was_asked_for(
 
 
 def test_fill_adds_a_black_frame_and_no_noise(tmp_path: Path) -> None:
-    """DIGITS fills with random noise; here the same picture always gives the same bytes."""
+    """DIGITS fills with random noise; here the same image always gives the same bytes."""
     source = tmp_path / "source"
     for name in ("a", "b"):
         (source / name).mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_40_damaged_and_missing_pictures_are_listed_with_their_reason(tmp_path: 
     whole = (source / "cat" / "00000.png").read_bytes()
     (source / "cat" / "00000.png").write_bytes(whole[: len(whole) // 2])
     (source / "dog" / "00001.png").write_bytes(b"")
-    (source / "owl" / "00002.png").write_bytes(b"this is no picture")
+    (source / "owl" / "00002.png").write_bytes(b"this is no image")
     (source / "owl" / "gone.png").symlink_to(tmp_path / "nowhere.png")
     manifest = create_dataset(request(source), tmp_path / "set")
     assert manifest.problems["unreadable"] >= 3
@@ -135,7 +135,7 @@ def test_pictures_that_stay_where_they_are_must_not_change(tmp_path: Path) -> No
     with Dataset(tmp_path / "set") as made:
         key = made.sample("train", 0).key
         (source / key).write_bytes((source / key).read_bytes() + b"x")
-        with pytest.raises(Exception, match="when the data set was made"):
+        with pytest.raises(Exception, match="when the dataset was made"):
             made.sample("train", 0)
         (source / key).unlink()
         with pytest.raises(Exception, match="No such file"):

@@ -113,7 +113,7 @@ def test_a_full_disk_is_said_as_such_and_the_creation_goes_on_later(
 
 
 def make_job(source: Path, folder: Path) -> None:
-    """Write the spec of a data set as the workspace does."""
+    """Write the spec of a dataset as the workspace does."""
     folder.mkdir()
     spec = DatasetSpec(name="small", source=str(source), size=[16, 16], workers=2)
     save_spec(spec, JobFolder(folder).spec)

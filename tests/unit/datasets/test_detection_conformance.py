@@ -16,7 +16,7 @@ from ziggurat.testing.importer import ImporterConformance
 
 
 def pets(count):
-    """Return a data set of two splits; each picture has a cat, every third a dog too."""
+    """Return a dataset of two splits; each image has a cat, every third a dog too."""
     pictures = {"train": {}, "val": {}}
     for number in range(count):
         objects = [box(0, 1.0, 2.0, 9.0, 8.0)] + [box(1, 3.0, 3.0, 5.5, 6.5)] * (number % 3 == 0)

@@ -196,7 +196,7 @@ def test_an_export_needs_a_new_folder_and_objects(tmp_path, name):
     with pytest.raises(DataError, match="new or empty"):
         export(PETS, tmp_path / "used")
     pictures = type(PETS)(Schema(kind="image-classification"), {})
-    with pytest.raises(DataError, match=f"The format {name} holds data sets of the kind detection"):
+    with pytest.raises(DataError, match=f"The format {name} holds datasets of the kind detection"):
         export(pictures, tmp_path / "new")
 
 

@@ -1,4 +1,4 @@
-"""What is exported comes back: keys, splits, sizes, classes and boxes, for any pictures with objects."""
+"""What is exported comes back: keys, splits, sizes, classes and boxes, for any images with objects."""
 
 import tempfile
 from pathlib import Path
@@ -63,7 +63,7 @@ def datasets(draw):
 
 
 def there_and_back(export, importer, names, pictures, **options):
-    """Return the pictures by key, and what the importer found; sizes and keys are compared here."""
+    """Return the images by key, and what the importer found; sizes and keys are compared here."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "new"
         report = export(dataset(names, pictures), target, **options)

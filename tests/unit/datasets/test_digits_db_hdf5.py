@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said(tmp_path):
     found = read_back(DigitsHDF5Importer(), tmp_path / "a.h5")
     assert kinds_of(found.problems) == {"a.h5/00000000": "no-label", "a.h5/00000001": "no-label"}
     write(tmp_path / "b.h5", data=chw(RGB[:2]) * 2, label=np.array([0, 0]))
-    with pytest.raises(DatapointError, match="a picture has values from 0 to 255"):
+    with pytest.raises(DatapointError, match="an image has values from 0 to 255"):
         read_back(DigitsHDF5Importer(), tmp_path / "b.h5")
     write(tmp_path / "c.h5", data=chw(RGB[:2]), label=np.array([0]))
     with pytest.raises(DataError, match="2 values in `data` and 1 in `label`"):

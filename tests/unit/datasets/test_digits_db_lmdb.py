@@ -237,4 +237,4 @@ def test_without_a_mean_a_note_says_so(tmp_path):
     _splits, dataset = small(tmp_path / "set")
     with dataset:
         report = export_digits_lmdb(dataset, tmp_path / "out")
-    assert report.notes == ["The data set has no mean picture, so `mean.binaryproto` is not written."]
+    assert report.notes == ["The dataset has no mean image, so `mean.binaryproto` is not written."]

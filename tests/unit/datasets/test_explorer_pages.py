@@ -1,4 +1,4 @@
-"""The explorer finds what a walk over all samples finds, counts by indexes, and never reads a picture."""
+"""The explorer finds what a walk over all samples finds, counts by indexes, and never reads an image."""
 
 import sqlite3
 import sys
@@ -20,7 +20,7 @@ CLASSES = ("cat", "dog 100%", "ow_l")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of 120 pictures of several sizes, some of them twice; the source is gone afterwards."""
+    """A dataset of 120 images of several sizes, some of them twice; the source is gone afterwards."""
     source = tmp_path_factory.mktemp("explored") / "source"
     for number in range(120):
         place = source / CLASSES[number % 3]
@@ -82,7 +82,7 @@ def holds(chosen: dict, entry: Entry, problems: set[str]) -> bool:
 
 @pytest.fixture(scope="module", params=["classes", "objects"])
 def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A catalogue of 20,000 samples in groups, with a class or with objects of several classes."""
+    """A catalog of 20,000 samples in groups, with a class or with objects of several classes."""
     path = tmp_path_factory.mktemp("large") / "index.sqlite"
     with CatalogueWriter(path) as catalogue:
         for number in range(20_000):

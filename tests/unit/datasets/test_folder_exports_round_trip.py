@@ -1,4 +1,4 @@
-"""What is exported as folders or lists comes back the same: keys, splits, labels, class names, pictures."""
+"""What is exported as folders or lists comes back the same: keys, splits, labels, class names, images."""
 
 import os
 import shutil
@@ -171,9 +171,9 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
 
 def test_other_kinds_are_refused(tmp_path):
     dataset = MemoryDataset(Schema(kind="detection"), {"train": []})
-    with pytest.raises(DataError, match="The format class_folders holds data sets of kind image-classification"):
+    with pytest.raises(DataError, match="The format class_folders holds datasets of kind image-classification"):
         export_class_folders(dataset, tmp_path / "a")
-    with pytest.raises(DataError, match="text_list holds data sets of kind image-classification or image-regression"):
+    with pytest.raises(DataError, match="text_list holds datasets of kind image-classification or image-regression"):
         export_text_list(dataset, tmp_path / "b")
 
 

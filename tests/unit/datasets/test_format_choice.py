@@ -44,7 +44,7 @@ def test_an_unsure_guess_lists_the_likely_formats(tmp_path):
     put(tmp_path, "1.png", "2.png")
     with pytest.raises(DataError, match=r"at least 50% sure and drops no labels.*Choose one with --format") as caught:
         guess_format(tmp_path)
-    assert "class_folders (30% sure: pictures without classes" in str(caught.value)
+    assert "class_folders (30% sure: images without classes" in str(caught.value)
     (option,) = caught.value.details["options"]
     assert (option["format"], option["confidence"], option["loses"]) == ("class_folders", 0.3, "")
     assert caught.value.details["field"] == "format"
@@ -133,7 +133,7 @@ def test_a_folder_of_several_data_sets_is_a_question(tmp_path):
     pictures = [{"id": at, "file_name": f"images/{at}.png"} for at in range(4)]
     write(tmp_path / "signs/all.json", json.dumps({"images": pictures, "annotations": [], "categories": []}))
     assert guess_format(tmp_path / "signs").format == "coco"
-    with pytest.raises(DataError, match=r"would lose the data set \(class_folders\) in the folder `flowers`"):
+    with pytest.raises(DataError, match=r"would lose the dataset \(class_folders\) in the folder `flowers`"):
         guess_format(tmp_path)
 
 
@@ -196,6 +196,6 @@ def test_the_nearest_importer_says_its_reason(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as caught:
         guess_format(tmp_path / name)
-    assert "none of the importers recognises" in str(caught.value)
+    assert "none of the importers recognizes" in str(caught.value)
     assert reason in str(caught.value)
     assert caught.value.details["obstacles"]

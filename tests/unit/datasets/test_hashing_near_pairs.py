@@ -1,4 +1,4 @@
-"""The search for near hashes is exact, treats equal hashes once, and puts chains of near pictures into one cluster."""
+"""The search for near hashes is exact, treats equal hashes once, and puts chains of near images into one cluster."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures with a metadata file beside them become the kind of data set that its columns say."""
+"""Images with a metadata file beside them become the kind of dataset that its columns say."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_csv_with_names_of_classes(tmp_path):
     guess = HuggingFaceFolder().guess(tmp_path)
     assert guess is not None
     assert (guess.kind, guess.confidence) == ("image-classification", 0.96)
-    assert guess.reason == "`metadata.csv` with the column file_name beside pictures"
+    assert guess.reason == "`metadata.csv` with the column file_name beside images"
 
 
 def test_json_lines_in_folders_of_splits(tmp_path):
@@ -133,7 +133,7 @@ def test_rows_that_cannot_be_used_are_listed(tmp_path):
         f"{place}:8": "duplicate-key",
         ".": "not-listed",
     }
-    assert found.problems[-1].reason == "1 pictures have no row in the metadata."
+    assert found.problems[-1].reason == "1 images have no row in the metadata."
 
 
 def test_csv_rows_with_too_many_cells_or_bytes_that_are_no_text(tmp_path):
@@ -148,7 +148,7 @@ def test_csv_rows_with_too_many_cells_or_bytes_that_are_no_text(tmp_path):
 
 def test_metadata_without_what_is_needed(tmp_path):
     put(tmp_path, "a.png")
-    with pytest.raises(DataError, match=r"Beside the pictures is a metadata.csv"):
+    with pytest.raises(DataError, match=r"Beside the images is a metadata.csv"):
         Scanned(HuggingFaceFolder(), tmp_path)
     tmp_path.joinpath("metadata.csv").write_text("file,label\na.png,x\n")
     assert HuggingFaceFolder().guess(tmp_path) is None

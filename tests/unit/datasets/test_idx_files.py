@@ -75,7 +75,7 @@ def test_a_compressed_file_that_memory_would_not_hold_is_refused(mnist):
 
 def test_labels_belong_to_pictures(mnist):
     (mnist / "train-labels.idx1-ubyte").write_bytes(idx(LABELS[:4]))
-    with pytest.raises(DataError, match=r"7 pictures in .*uint8 of \(4,\)"):
+    with pytest.raises(DataError, match=r"7 images in .*uint8 of \(4,\)"):
         read_back(MNISTFilesImporter(), mnist)
 
 

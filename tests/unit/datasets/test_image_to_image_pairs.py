@@ -1,4 +1,4 @@
-"""Pictures to pictures: folders, lists, auto-encoders, and the way out and back."""
+"""Images to images: folders, lists, auto-encoders, and the way out and back."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_two_folders_with_the_same_names(tmp_path):
     assert found.samples == {"noisy/a.png": ("", (picture(0), picture(2)), None)}
     assert found.schema.parts == ("image", "target")
     assert kinds_of(found.problems) == {"noisy/b.png": "no-partner", "clean/c.png": "no-partner"}
-    assert found.problems[0].reason == "`clean` has no picture of the same name."
+    assert found.problems[0].reason == "`clean` has no image of the same name."
 
 
 def test_50_a_separate_folder_for_validation_gives_the_right_counts(tmp_path):

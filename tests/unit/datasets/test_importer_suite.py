@@ -19,7 +19,7 @@ from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
 OPENED_PICTURES = {"yolo": math.inf, "masks": 4}
-"""YOLO's boxes are relative to the size of the picture; the first masks say how all are drawn."""
+"""YOLO's boxes are relative to the size of the image; the first masks say how all are drawn."""
 
 
 def image(number, height=12, width=16):
@@ -52,7 +52,7 @@ def class_folders(folder, count):
 
 
 def text_list(folder, count):
-    """Lists of paths and classes beside the pictures."""
+    """Lists of paths and classes beside the images."""
     for number in range(count):
         write(folder / "pictures" / f"{number} ü.png", image(number))
     write(folder / "train.txt", "".join(f"pictures/{number} ü.png {number % 2}\n" for number in range(count)))
@@ -61,7 +61,7 @@ def text_list(folder, count):
 
 
 def huggingface_folder(folder, count):
-    """Pictures with ``metadata.csv`` beside them."""
+    """Images with ``metadata.csv`` beside them."""
     for number in range(count):
         write(folder / "train" / f"{number}.png", image(number))
     lines = "".join(f"{number}.png,{('cat', 'dog')[number % 2]}\n" for number in range(count))
@@ -70,7 +70,7 @@ def huggingface_folder(folder, count):
 
 
 def coco(folder, count):
-    """One JSON file with pictures, categories and boxes."""
+    """One JSON file with images, categories and boxes."""
     for number in range(count):
         write(folder / "train2017" / f"{number}.png", image(number))
     content = {
@@ -86,7 +86,7 @@ def coco(folder, count):
 
 
 def voc(folder, count):
-    """An XML file for each picture, and a list of the training split."""
+    """An XML file for each image, and a list of the training split."""
     for number in range(count):
         write(folder / "JPEGImages" / f"{number}.png", image(number))
         box = "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>7</xmax><ymax>9</ymax></bndbox>"
@@ -99,7 +99,7 @@ def voc(folder, count):
 
 
 def yolo(folder, count):
-    """A text file for each picture, and ``data.yaml`` with the classes."""
+    """A text file for each image, and ``data.yaml`` with the classes."""
     for number in range(count):
         write(folder / "images" / "train" / f"{number}.png", image(number))
         write(folder / "labels" / "train" / f"{number}.txt", f"{number % 2} 0.5 0.5 0.25 0.5\n")
@@ -117,7 +117,7 @@ def kitti(folder, count):
 
 
 def masks(folder, count):
-    """Masks of class numbers with the names of the pictures."""
+    """Masks of class numbers with the names of the images."""
     for number in range(count):
         write(folder / "images" / f"{number}.png", image(number))
         mask = np.random.default_rng(number).integers(0, 3, (12, 16), np.uint8)
@@ -164,7 +164,7 @@ def table(folder, count):
 
 
 def text(folder, count):
-    """Labelled texts in a file, as a table of two columns."""
+    """Labeled texts in a file, as a table of two columns."""
     lines = [f"{('ham', 'spam')[n % 2]}\tthis is the long text of message number {n}, grüße\n" for n in range(count)]
     write(folder / "messages.tsv", "".join(lines))
     return folder / "messages.tsv"
@@ -239,7 +239,7 @@ def varint(value):
 
 
 def example(number):
-    """Return a ``tf.train.Example`` of a picture and its class."""
+    """Return a ``tf.train.Example`` of an image and its class."""
     features = {
         "image/encoded": message((1, message((1, image(number))))),
         "image/format": message((1, message((1, b"png")))),

@@ -146,7 +146,7 @@ class Suite(ImporterConformance):
 
     def write_source(self, folder, count):
         for number in range(count):
-            (folder / f"{number}.png").write_bytes(b"picture %d" % number)
+            (folder / f"{number}.png").write_bytes(b"image %d" % number)
         (folder / "list.txt").write_text("".join(f"{number}.png {number % 2}\n" for number in range(count)))
         return folder
 

@@ -1,4 +1,4 @@
-"""A text or a row that is in training and in validation is warned of, with advice for texts and not for pictures."""
+"""A text or a row that is in training and in validation is warned of, with advice for texts and not for images."""
 
 import pytest
 from small_datasets_for_checks import jpeg, picture

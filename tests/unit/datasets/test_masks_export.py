@@ -1,4 +1,4 @@
-"""A segmentation data set goes out as pictures, masks and lists, and comes back the same."""
+"""A segmentation dataset goes out as images, masks and lists, and comes back the same."""
 
 import cv2
 import numpy as np
@@ -73,5 +73,5 @@ def test_another_kind_and_a_folder_in_use_are_refused(tmp_path):
     with masked, pytest.raises(StorageError, match="new or empty"):
         export_masks(masked, tmp_path / "out")
     classified = dataset_with(tmp_path / "other", {"train": [("a.jpg", (JPEG,), 0)]}, "image-classification")
-    with classified, pytest.raises(DataError, match="holds data sets of kind segmentation"):
+    with classified, pytest.raises(DataError, match="holds datasets of kind segmentation"):
         export_masks(classified, tmp_path / "new")

@@ -1,4 +1,4 @@
-"""Pictures with masks: how masks are drawn, which files belong together, and what is wrong with some."""
+"""Images with masks: how masks are drawn, which files belong together, and what is wrong with some."""
 
 import io
 
@@ -137,14 +137,14 @@ def test_a_colour_without_a_class_is_named(tmp_path):
     mask = colour_png(CLASSES, [*COLOURS[:2], (9, 9, 9)])
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": mask, "colormap.txt": "0 0 0\n255 0 0\n"})
     text = read_error(tmp_path)
-    assert "its colour 9 9 9 at row 0, column 2 is in no line of the colour map (3 such pixels)" in text
+    assert "its color 9 9 9 at row 0, column 2 is in no line of the color map (3 such pixels)" in text
 
 
 def test_masks_share_one_palette(tmp_path):
     other = [(0, 0, 0), (1, 2, 3), (0, 128, 255)]
     put(tmp_path, {f"images/{name}.png": PICTURE for name in "ab"})
     put(tmp_path, {"masks/a.png": palette_png(CLASSES), "masks/b.png": palette_png(CLASSES, other)})
-    assert "its colour 1 is (1, 2, 3) instead of (255, 0, 0)" in read_error(tmp_path)
+    assert "its color 1 is (1, 2, 3) instead of (255, 0, 0)" in read_error(tmp_path)
 
 
 def test_colours_without_a_map_and_colours_where_numbers_should_be_are_refused(tmp_path):
@@ -163,7 +163,7 @@ def test_a_damaged_mask_is_refused(tmp_path, content):
 @pytest.mark.parametrize("line", ["1 2", "1 2 256", "red green blue", "-1 0 0"])
 def test_a_bad_line_of_a_colour_map_is_named(tmp_path, line):
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(CLASSES), "map.txt": f"0 0 0\n{line}\n"})
-    with pytest.raises(DataError, match=r"A line of a colour map is .* line 2"):
+    with pytest.raises(DataError, match=r"A line of a color map is .* line 2"):
         read_back(MasksImporter(), tmp_path, colour_file="map.txt")
 
 
@@ -281,7 +281,7 @@ VOID = np.array([[0, 1, 255], [2, 255, 1]], np.uint8)
 
 
 def palette_of(count):
-    """Return a palette of 256 colours, as programs for masks write it."""
+    """Return a palette of 256 colors, as programs for masks write it."""
     return [(number, 255 - number, number // 2) for number in range(count)]
 
 
@@ -291,7 +291,7 @@ def test_255_beyond_the_classes_is_ignored(tmp_path, encoded):
     put(tmp_path, {f"SegmentationClass/{stem}.png": encoded() for stem in "ab"})
     found = read_back(MasksImporter(), tmp_path)
     assert found.schema.ignore_class == 255
-    assert len(found.schema.colours) in (0, 255), "no colour for what is no class"
+    assert len(found.schema.colours) in (0, 255), "no color for what is no class"
     assert masks_of(found)["JPEGImages/a.jpg"] == VOID.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Data sets become one: classes by name, keys told apart, duplicates found, and nothing that does not fit together."""
+"""Datasets become one: classes by name, keys told apart, duplicates found, and nothing that does not fit together."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ from ziggurat.records.schema import Column, Schema
 
 
 def joined(datasets, folder, **options):
-    """Join data sets; records and catalogue agree."""
+    """Join datasets; records and catalog agree."""
     merge_datasets(datasets, folder, **options)
     made = opened(folder)
     assert catalogued(made) == content(made)
@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_said_with_advice(tmp_path):
     assert "with height 6 and 12" in refused(image=replace(PNG, height_px=12))
     assert "with channels 3 and 1" in refused(image=replace(PNG, channels=1))
     assert "with labels with and without classes" in refused(Schema(kind="image-classification"))
-    with pytest.raises(UsageError, match="at least one data set"):
+    with pytest.raises(UsageError, match="at least one dataset"):
         merge_datasets([], tmp_path / "c")
 
 

@@ -1,4 +1,4 @@
-"""Training reads a data set as a flow: datapoints by kind, any order, and a stop anywhere that leaves no trace."""
+"""Training reads a dataset as a flow: datapoints by kind, any order, and a stop anywhere that leaves no trace."""
 
 import multiprocessing
 import pickle
@@ -97,7 +97,7 @@ def test_masks_of_many_classes_keep_16_bits(tmp_path):
     write_dataset(tmp_path / "a", {"train": samples}, schema)
     flow = RecordData(tmp_path / "a")
     np.testing.assert_array_equal(flow.datapoint(0)[1], mask)
-    with pytest.raises(DatapointError, match=r"'colour' .* no picture of one channel"):
+    with pytest.raises(DatapointError, match=r"'color' .* no image of one channel"):
         flow.datapoint(1)
     flow.close()
 
@@ -148,7 +148,7 @@ def test_a_version_is_what_training_sees(tmp_path):
 
 
 def test_bad_samples_follow_the_policy(tmp_path):
-    samples = [*animals(2), ("bad", (b"no picture",), 0), *animals(1, first=2)]
+    samples = [*animals(2), ("bad", (b"no image",), 0), *animals(1, first=2)]
     write_dataset(tmp_path / "a", {"train": samples})
     flow = RecordData(tmp_path / "a")
     with pytest.raises(DatapointError, match="'bad'"):
@@ -168,7 +168,7 @@ def test_a_referenced_file_that_changed_is_a_bad_sample(tmp_path):
     flow = RecordData(tmp_path / "a")
     np.testing.assert_array_equal(flow.datapoint(0)[0], picture(0))
     (tmp_path / "photos" / "x.png").write_bytes(cv2.imencode(".png", picture(1, 20, 20))[1].tobytes())
-    with pytest.raises(DatapointError, match=r"'x\.png' .* when the data set was made"):
+    with pytest.raises(DatapointError, match=r"'x\.png' .* when the dataset was made"):
         flow.datapoint(0)
     flow.close()
 

@@ -187,7 +187,7 @@ def test_a_password_does_not_go_on_to_another_host(tmp_path, web):
             fetched(tmp_path, f"{web[1]}/away/passwd")
 
 
-# ---- pictures by their address
+# ---- images by their address
 
 
 def test_34_pictures_of_the_web_in_a_list(tmp_path, web):

@@ -1,4 +1,4 @@
-"""Pairs of pictures that show the same or not."""
+"""Pairs of images that show the same or not."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A worker of a studio fetches data sets from public addresses, and from the hosts that a setting names."""
+"""A worker of a studio fetches datasets from public addresses, and from the hosts that a setting names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ziggurat.settings import Settings, child_environment, load_settings
 from ziggurat.worker.fetch_limits import keep_to_addresses
 
 RULE = (
-    "What a data set is made of is fetched from a public address, or from a host that the setting `source_hosts` names."
+    "What a dataset is made of is fetched from a public address, or from a host that the setting `source_hosts` names."
 )
 
 

@@ -26,7 +26,7 @@ from ziggurat.records.split_reader import SplitReader
 
 
 def with_overlay(dataset, *, rows=None, labels=None):
-    """Change the split train of a data set as a version does; return a reader of it."""
+    """Change the split train of a dataset as a version does; return a reader of it."""
     note = dataset.manifest.splits["train"]
     if rows is not None:
         np.save(dataset.folder / "rows.npy", np.array(rows, np.int64))
@@ -124,10 +124,10 @@ def test_referenced_files_are_read_where_they_are(tmp_path):
         assert reader.record(0).parts == (inside,)
         assert [reader.sample(row)[1] for row in range(2)] == [(png(picture(0)),)] * 2
         (root / "deep" / "ä b.png").write_bytes(b"other")
-        with pytest.raises(DatapointError, match=r"'one' .* bytes when the data set was made, now 5"):
+        with pytest.raises(DatapointError, match=r"'one' .* bytes when the dataset was made, now 5"):
             reader.sample(0)
         (root / "deep" / "ä b.png").unlink()
-        with pytest.raises(DatapointError, match="the data set refers to: No such file"):
+        with pytest.raises(DatapointError, match="the dataset refers to: No such file"):
             reader.sample(0)
 
 

@@ -1,4 +1,4 @@
-"""Shares come out exactly, over all and in every class (behaviours 28 to 31 of DIGITS 6)."""
+"""Shares come out exactly, over all and in every class (behaviors 28 to 31 of DIGITS 6)."""
 
 import numpy as np
 import pytest

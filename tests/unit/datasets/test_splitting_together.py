@@ -164,12 +164,12 @@ def test_a_cluster_of_much_of_the_set_is_warned_of(tmp_path):
     hashes = np.concatenate([np.full(20, 77), np.random.default_rng(0).integers(0, 2**62, 80)])
     assignment = assigned(tmp_path, [sample(f"{n}.jpg") for n in range(100)], hashes, method="cluster")
     (warning,) = assignment.warnings
-    assert warning.startswith("One cluster has 20.0% of the samples: the hashes hardly tell such pictures apart.")
+    assert warning.startswith("One cluster has 20.0% of the samples: the hashes hardly tell such images apart.")
 
 
 def test_clusters_need_hashes_and_more_than_one_cluster(tmp_path):
     samples = [sample(f"{n}.jpg") for n in range(6)]
-    with pytest.raises(DataError, match=r"need the perceptual hashes of pictures\. Received: no hash"):
+    with pytest.raises(DataError, match=r"need the perceptual hashes of images\. Received: no hash"):
         assigned(tmp_path, samples, method="cluster")
     (tmp_path / "scan.sqlite").unlink()
     with pytest.raises(DataError, match="needs a cluster for each split at least"):

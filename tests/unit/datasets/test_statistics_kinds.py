@@ -1,4 +1,4 @@
-"""The statistics of a scan say of each kind of data set what is in it, in a form for charts, terminals and JSON."""
+"""The statistics of a scan say of each kind of dataset what is in it, in a form for charts, terminals and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CATS = Schema(kind="image-classification", class_names=("cat", "dog", "eel"))
 
 
 def pictures(path: Path, count: int = 100) -> Catalogue:
-    """Write a catalogue of pictures: three of four are cats, one of five is in val."""
+    """Write a catalog of images: three of four are cats, one of five is in val."""
     with CatalogueWriter(path) as writer:
         for number in range(count):
             sample = Sample(

@@ -19,7 +19,7 @@ ROADS = Schema(kind="segmentation", class_names=("sky", "road", "car"), ignore_c
 
 
 class MaskedDataset(MemoryDataset):
-    """Pictures with masks; its catalogue is a file in ``folder``."""
+    """Images with masks; its catalog is a file in ``folder``."""
 
     def __init__(self, folder: Path, masks: list[bytes | np.ndarray]) -> None:
         samples = [
@@ -53,7 +53,7 @@ def test_shares_of_pixels_and_of_pictures(tmp_path: Path) -> None:
     np.testing.assert_allclose([share for _, _, share, _ in found.masks.shares], [4 / 14, 10 / 14, 0])
     assert [pictures for _, _, _, pictures in found.masks.shares] == [0.5, 1.0, 0.0]
     assert statistics_lines(found)[2:5] == [
-        "class  of pixels  of pictures",
+        "class  of pixels  of images",
         "sky       28.57%  50.0%",
         "road      71.43%  100.0%",
     ]

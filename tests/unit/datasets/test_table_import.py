@@ -200,7 +200,7 @@ TABLES = {
 }
 
 
-@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared data sets are not here")
+@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared datasets are not here")
 @pytest.mark.parametrize("name", TABLES)
 def test_the_shared_tables_go_in_whole(name: str) -> None:
     rows, columns, target, classes, header = TABLES[name]
@@ -216,7 +216,7 @@ def test_the_shared_tables_go_in_whole(name: str) -> None:
     assert len(found.schema.class_names) == classes
 
 
-@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared data sets are not here")
+@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared datasets are not here")
 def test_columns_of_the_shared_tables() -> None:
     titanic = scanned(SHARED / "tabular" / "titanic.csv")
     assert {column.name: column.missing for column in titanic.schema.columns if column.missing} == {

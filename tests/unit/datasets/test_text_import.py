@@ -1,4 +1,4 @@
-"""Labelled texts go in from tables, JSON lines, files of lines and folders of files, each with its class."""
+"""Labeled texts go in from tables, JSON lines, files of lines and folders of files, each with its class."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_layouts_that_are_not_there_are_errors(tmp_path: Path) -> None:
         Scanned(TextImporter(), tmp_path / "t.csv")
 
 
-@pytest.mark.skipif(not (SHARED / "text-sms-spam").is_dir(), reason="the shared data sets are not here")
+@pytest.mark.skipif(not (SHARED / "text-sms-spam").is_dir(), reason="the shared datasets are not here")
 def test_the_shared_texts_go_in_whole() -> None:
     sms = Scanned(TextImporter(), SHARED / "text-sms-spam" / "sms.tsv")
     assert (sms.schema.class_names, Counter(sms.labels)) == (("ham", "spam"), {0: 4827, 1: 747})
@@ -158,7 +158,7 @@ def test_the_shared_texts_go_in_whole() -> None:
     assert confidence(SHARED / "text-rt-polarity") == 0.75
 
 
-@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared data sets are not here")
+@pytest.mark.skipif(not (SHARED / "tabular").is_dir(), reason="the shared datasets are not here")
 def test_nothing_else_among_the_shared_data_is_taken_for_texts() -> None:
     others = [path for path in SHARED.iterdir() if not path.name.startswith("text-")]
     assert [path.name for path in [*others, *(SHARED / "tabular").iterdir()] if confidence(path)] == []

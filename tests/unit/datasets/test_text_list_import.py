@@ -1,4 +1,4 @@
-"""Lists of pictures become samples; lines that say nothing are listed with their number."""
+"""Lists of images become samples; lines that say nothing are listed with their number."""
 
 from pathlib import Path
 
@@ -65,11 +65,11 @@ def test_34_a_folder_with_lists_of_splits(tmp_path):
     tmp_path.joinpath("labels.txt").write_text("red fox\ngrey cat\n\n")
     found = Scanned(TextList(), tmp_path)
     assert found.splits == {"x/a.png": "train", "x/b c.png": "train", "y/d.png": "val", "y/e.png": "test"}
-    assert found.classes["x/b c.png"] == "grey cat"
-    assert found.schema.class_names == ("red fox", "grey cat")
+    assert found.classes["x/b c.png"] == "gray cat"
+    assert found.schema.class_names == ("red fox", "gray cat")
     guess = TextList().guess(tmp_path)
     assert guess is not None
-    assert (guess.kind, guess.reason) == ("image-classification", "`train.txt` has paths of pictures and classes")
+    assert (guess.kind, guess.reason) == ("image-classification", "`train.txt` has paths of images and classes")
     assert guess.confidence > 0.8
 
 

@@ -22,7 +22,7 @@ _TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"
 
 @st.composite
 def text_sets(draw: st.DrawFn) -> MemoryDataset:
-    """Draw a set of labelled texts."""
+    """Draw a set of labeled texts."""
     names = draw(st.lists(_TEXTS, min_size=1, max_size=4, unique=True))
     texts = draw(st.lists(st.tuples(_TEXTS, st.integers(0, len(names) - 1)), min_size=1, max_size=8))
     splits = draw(st.lists(st.sampled_from(["train", "val", "test"]), min_size=8, max_size=8))

@@ -1,4 +1,4 @@
-"""A data set never changes: every change makes a new one, which shares its records and can do without it."""
+"""A dataset never changes: every change makes a new one, which shares its records and can do without it."""
 
 import shutil
 
@@ -43,7 +43,7 @@ def pets(tmp_path):
 
 
 def version(parent, folder, *changes, **options):
-    """Make a version; records and catalogue of it agree."""
+    """Make a version; records and catalog of it agree."""
     make_version(parent, changes, folder, **options)
     made = opened(folder)
     assert catalogued(made) == content(made)

@@ -148,7 +148,7 @@ def test_pictures_that_are_referenced_stay_where_they_are(tmp_path):
     made = opened(tmp_path / "b")
     np.testing.assert_array_equal(made.picture("train", 0), picture(1))
     (root / "1.png").unlink()
-    with pytest.raises(DatapointError, match="the data set refers to"):
+    with pytest.raises(DatapointError, match="the dataset refers to"):
         made.sample("train", 0)
 
 
@@ -158,7 +158,7 @@ def test_references_below_different_folders_are_not_joined(tmp_path):
         root = tmp_path / f"{name}-photos"
         sample = (f"{name}.png", (refer_to(root, "x.png", png(picture(ord(name)))),), 0)
         parents.append(write_dataset(tmp_path / name, {"train": [sample]}, root=str(root)))
-    with pytest.raises(DataError, match=r"below one folder.*Create one of them anew with the pictures in its records"):
+    with pytest.raises(DataError, match=r"below one folder.*Create one of them anew with the images in its records"):
         append(*parents, tmp_path / "c")
     plain = write_dataset(tmp_path / "plain", {"train": animals(1)})
     append(parents[0], plain, tmp_path / "d")

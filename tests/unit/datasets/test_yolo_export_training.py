@@ -24,7 +24,7 @@ CAT_ROW = [0, 0.35, 0.375, 0.5, 0.5]
 
 
 def coco_like(source):
-    """A COCO file whose images lie in `images`, as most labelling programs write it."""
+    """A COCO file whose images lie in `images`, as most labeling programs write it."""
     for name in ("images/1.jpg", "images/site/images/1.jpg"):
         save_picture(source / name)
     save_text(

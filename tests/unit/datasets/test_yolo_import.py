@@ -146,7 +146,7 @@ def test_a_class_of_a_huge_number_makes_no_huge_list(pets):
 
 
 def test_pictures_without_a_size_are_left_out(pets):
-    (pets / "images/train/a b.jpg").write_bytes(b"no picture")
+    (pets / "images/train/a b.jpg").write_bytes(b"no image")
     (pets / "images/train/c.jpg").write_bytes(b"")
     assert [(problem.key, problem.kind, problem.left_out) for problem in scan(YOLO, pets).problems] == [
         ("images/train/a b.jpg", "unreadable", True),
@@ -176,7 +176,7 @@ def test_the_size_of_a_cut_off_picture_is_still_known(tmp_path):
 def test_other_sources_are_not_taken_for_yolo(tmp_path):
     for name in ("cat", "dog"):
         save_picture(tmp_path / name / "1.jpg")
-        save_text(tmp_path / name / "notes.txt", "3 pictures of mine")
+        save_text(tmp_path / name / "notes.txt", "3 images of mine")
     os.makedirs(tmp_path / "labels")
     assert YOLO.guess(tmp_path) is None
     with pytest.raises(DataError, match="same names"):

@@ -16,7 +16,7 @@ from ziggurat.events import Message
 
 
 class Drawing(FakeProgram):
-    """Summarises a batch as the text of its first number."""
+    """Summarizes a batch as the text of its first number."""
 
     fails = False
 

@@ -1,4 +1,4 @@
-"""Which pictures a job predicts for, and what their lines say of labels."""
+"""Which images a job predicts for, and what their lines say of labels."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_sources_that_are_none_are_said(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "pets.tar.gz").touch()
 
-    with pytest.raises(DataError, match="at least one picture"):
+    with pytest.raises(DataError, match="at least one image"):
         list_pictures(str(tmp_path / "empty"), "", NAMES, 0)
     for name in ("pets.tar.gz", "gone"):
         with pytest.raises(DataError, match="come from a folder or a text file"):

@@ -160,7 +160,7 @@ def test_what_a_second_model_changed(found, tmp_path, samples):
     ("change", "words"),
     [
         ({"split": "test"}, "have the same split. Received: val and test"),
-        ({"data": "cars"}, "have the same data set. Received: pets and cars"),
+        ({"data": "cars"}, "have the same dataset. Received: pets and cars"),
     ],
 )
 def test_other_splits_and_data_are_not_compared(found, tmp_path, samples, change, words):

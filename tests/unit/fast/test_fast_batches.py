@@ -204,7 +204,7 @@ def other_kinds():
         "16 bits": encoded(Image.fromarray(picture[:, :, 0].astype(np.uint16) * 256), "PNG"),
         "rotated": encoded(np.rot90(picture), exif=exif),
         "pixels": picture,
-        "grey pixels": picture[:, :, :1],
+        "gray pixels": picture[:, :, :1],
     }
 
 

@@ -85,7 +85,7 @@ def test_new_workers_begin_a_new_order_every_epoch():
     assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
     again = with_workers(to_torch(numbers()), 2)
     assert [as_list(again) for _ in range(3)] == epochs
-    with pytest.raises(UsageError, match="The position of a data set is known where it is iterated"):
+    with pytest.raises(UsageError, match="The position of a dataset is known where it is iterated"):
         dataset.state()
 
 
@@ -108,7 +108,7 @@ def test_a_data_set_goes_on_where_it_was(position):
 
 
 class OfWorker:
-    """What torch tells a data set in a worker."""
+    """What torch tells a dataset in a worker."""
 
     def __init__(self, number, seed):
         self.id, self.num_workers, self.seed = number, 2, seed + number

@@ -1,4 +1,4 @@
-"""Draws a filled square on a black picture and looks where a transform put it: the judge of geometric augmentors."""
+"""Draws a filled square on a black image and looks where a transform put it: the judge of geometric augmentors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Marker:
 
 
 def places(transform, shape, margin=3):
-    """Return the markers that stay inside the picture, with a margin, before and after the transform."""
+    """Return the markers that stay inside the image, with a margin, before and after the transform."""
     height, width = transform.apply_image(np.zeros((*shape, 3), dtype=np.float32)).shape[:2]
     found = []
     for y in range(margin, shape[0] - SIDE - margin + 1, 3):
@@ -55,7 +55,7 @@ def places(transform, shape, margin=3):
 
 
 def centroid(image):
-    """Return the centre (x, y) of what is white, weighted by its value, to a fraction of a pixel."""
+    """Return the center (x, y) of what is white, weighted by its value, to a fraction of a pixel."""
     values = image[:, :, 0].astype(np.float64)
     rows, columns = np.arange(image.shape[0]) + 0.5, np.arange(image.shape[1]) + 0.5
     return np.array([[(values.sum(axis=0) @ columns), (values.sum(axis=1) @ rows)]]) / values.sum()
@@ -68,7 +68,7 @@ def extent(image):
 
 
 def depth(polygon, height, width):
-    """Return how far, in pixels, the centre of each pixel lies inside a convex polygon; negative outside."""
+    """Return how far, in pixels, the center of each pixel lies inside a convex polygon; negative outside."""
     x, y = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
     following = np.roll(polygon, -1, axis=0)
     edges = following - polygon

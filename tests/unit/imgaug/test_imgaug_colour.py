@@ -1,4 +1,4 @@
-"""Hue, saturation, colour spaces and grey: RGB everywhere."""
+"""Hue, saturation, color spaces and gray: RGB everywhere."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_errors():
     four = np.zeros((3, 3, 4), np.uint8)
     with pytest.raises(ImageError, match=r"Hue needs images of one or three channels. Received: 4 channels. Drop the"):
         Hue().augment(four)
-    with pytest.raises(ImageError, match=r"Grey is made of images of one or three channels. Received: 4"):
+    with pytest.raises(ImageError, match=r"Gray is made of images of one or three channels. Received: 4"):
         Grayscale().augment(four)
     with pytest.raises(ImageError, match=r"needs an image with the channels of its source. Received: an image \(3"):
         ColorSpace(cv2.COLOR_RGB2HSV).augment(four[:, :, 0])

@@ -34,7 +34,7 @@ def test_crop_moves_labels_and_copies_nothing():
 
 
 def test_crop_outside_is_an_error():
-    with pytest.raises(ImageError, match=r"lies inside the picture. Received: rows 3 to 6 and columns 0 to 2 of a"):
+    with pytest.raises(ImageError, match=r"lies inside the image. Received: rows 3 to 6 and columns 0 to 2 of a"):
         CropTransform(3, 0, 3, 2).apply_image(IMAGE)
 
 
@@ -55,7 +55,7 @@ def test_centre_crop():
 @pytest.mark.parametrize("augmentor", [RandomCrop(6), CenterCrop(6), RandomCropRandomShape(6, 6)])
 def test_too_small_pictures_are_an_error(augmentor):
     name = type(augmentor).__name__
-    message = f"{name} needs pictures at least as large .* Received: 5 x 7 .* for a part of 6 x 6. Put a"
+    message = f"{name} needs images at least as large .* Received: 5 x 7 .* for a part of 6 x 6. Put a"
     with pytest.raises(ImageError, match=message):
         augmentor.augment(IMAGE)
 
@@ -134,7 +134,7 @@ def test_wrong_arguments():
         RandomCrop(0)
     with pytest.raises(UsageError, match=r"`h_range` is a range \(low, high\), from 0 to ∞. Received: \(5, 2\)"):
         RandomCutout((5, 2), 3)
-    with pytest.raises(ImageError, match=r"A colour is one number, or one for each channel. Received: 2 numbers"):
+    with pytest.raises(ImageError, match=r"A color is one number, or one for each channel. Received: 2 numbers"):
         RandomCutout(2, 2, fill=(1, 2)).augment(IMAGE)
     with pytest.raises(UsageError, match=r"`crop_area_fraction` is a range \(low, high\), from 0 to 1"):
         RandomResizedCrop((0.5, 2))

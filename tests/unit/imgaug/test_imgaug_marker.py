@@ -19,13 +19,13 @@ MOVING = {
     "transpose": lambda: imgaug.Transpose(prob=1),
     "quarter turns": lambda: imgaug.Rotation90(),
     "random crop": lambda: imgaug.RandomCrop((38, 44)),
-    "centre crop": lambda: imgaug.CenterCrop((45, 39)),
+    "center crop": lambda: imgaug.CenterCrop((45, 39)),
     "random crop of random shape": lambda: imgaug.RandomCropRandomShape(36, 40, 60, 60, 1.4),
-    "centre paste": lambda: imgaug.CenterPaste((110, 101)),
+    "center paste": lambda: imgaug.CenterPaste((110, 101)),
     "random paste": lambda: imgaug.RandomPaste((101, 120)),
     "shift": lambda: imgaug.Shift(0.3, 0.3),
 }
-"""Augmentors that mix no pixels: masks and pictures agree in every pixel."""
+"""Augmentors that mix no pixels: masks and images agree in every pixel."""
 
 SCALING = {
     "resize, squash": lambda: imgaug.Resize((90, 61)),
@@ -50,7 +50,7 @@ SCALING = {
     "random choice": lambda: imgaug.RandomChooseAug([(imgaug.Rotation(90), 1), (imgaug.ResizeShortestEdge(90), 2)]),
     "random apply": lambda: imgaug.RandomApply(imgaug.Rotation(45), 0.5),
 }
-"""Augmentors that interpolate: within a pixel of the marker's border masks and pictures may differ."""
+"""Augmentors that interpolate: within a pixel of the marker's border masks and images may differ."""
 
 some = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 sizes = st.tuples(st.integers(48, 80), st.integers(48, 80))
@@ -59,7 +59,7 @@ picks = st.integers(0, 10**6)
 
 
 def drawn(augmentor, shape, seed, pick):
-    """Return a transform and a marker that stays in the picture."""
+    """Return a transform and a marker that stays in the image."""
     transform = augmentor.set_rng(np.random.RandomState(seed)).get_transform(np.zeros((*shape, 3), dtype=np.float32))
     found = places(transform, shape)
     assume(found)

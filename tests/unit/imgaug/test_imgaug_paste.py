@@ -68,7 +68,7 @@ def test_a_users_filler_may_keep_its_canvas():
 
 
 def test_errors():
-    with pytest.raises(ImageError, match=r"CenterPaste needs pictures that fit on the canvas. Received: 2 x 3"):
+    with pytest.raises(ImageError, match=r"CenterPaste needs images that fit on the canvas. Received: 2 x 3"):
         CenterPaste(2).augment(IMAGE)
     with pytest.raises(UsageError, match=r"Received: \(5, 5, 3\) for \(4, 4\) .* Correct `Kept.fill`"):
         CenterPaste(4, Kept((5, 5, 3))).augment(IMAGE)

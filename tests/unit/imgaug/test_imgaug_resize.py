@@ -114,7 +114,7 @@ def test_random_resize_with_a_minimum():
 
 
 def test_random_resize_never_gives_up_silently():
-    with pytest.raises(ImageError, match=r"keeps the aspect ratio within its limit. Received: a picture of 40 x 80"):
+    with pytest.raises(ImageError, match=r"keeps the aspect ratio within its limit. Received: an image of 40 x 80"):
         RandomResize((30, 30), (30, 30)).augment(half_and_half())
 
 

@@ -26,7 +26,7 @@ POLICY = imgaug.AugmentorList(
 
 
 class Pictures(DataFlow):
-    """Pictures with a box, its centre, its mask and a number; the one numbered ``broken`` is too small."""
+    """Images with a box, its center, its mask and a number; the one numbered ``broken`` is too small."""
 
     def __init__(self, count=8, broken=-1):
         self.count = count
@@ -157,7 +157,7 @@ def test_a_users_function_may_write_into_its_image():
 
 def test_an_error_names_the_datapoint():
     flow = AugmentImageComponent(Pictures(broken=3), POLICY)
-    with pytest.raises(DatapointError, match=r"Datapoint 3 cannot be used: ImageError: RandomCrop needs pictures"):
+    with pytest.raises(DatapointError, match=r"Datapoint 3 cannot be used: ImageError: RandomCrop needs images"):
         list(flow)
 
 

@@ -45,7 +45,7 @@ def test_jobs_that_are_not_in_the_queue_are_passed_over():
     assert planned(jobs).actions == ()
 
 
-# ---- processors and data sets
+# ---- processors and datasets
 
 
 def test_one_place_on_the_processors():
@@ -66,14 +66,14 @@ def test_several_places():
 def test_data_sets_have_places_of_their_own():
     running = [a_job("a", "running"), dataset("d", "running")]
     made = planned([dataset("e"), a_job("g", gpus=1)], running, machine(1))
-    assert reason_of(made, "e") == "1 data set is made at a time; now data set d"
+    assert reason_of(made, "e") == "1 dataset is made at a time; now dataset d"
     assert started(made) == {"g": (0,)}
 
 
 def test_a_machine_without_places_says_so():
     made = planned([a_job("a"), dataset("d")], resources=machine(cpu_slots=0, dataset_slots=0))
     assert reason_of(made, "a") == "this machine has no place for jobs on the processors"
-    assert reason_of(made, "d") == "this machine has no place for making data sets"
+    assert reason_of(made, "d") == "this machine has no place for making datasets"
 
 
 def test_the_second_in_line_is_told_who_is_before_it():
@@ -219,16 +219,16 @@ def test_a_long_queue_of_jobs_that_are_alike():
 def test_a_job_waits_for_its_data_set():
     running = [dataset("mnist", "running", remaining_s=120)]
     made = planned([a_job("a", depends_on=("mnist",))], running)
-    assert reason_of(made, "a") == "needs the data set mnist, which is running until about +2 min"
+    assert reason_of(made, "a") == "needs the dataset mnist, which is running until about +2 min"
     assert made.waiting["a"].expected_start == NOW + 120
 
 
 @pytest.mark.parametrize(
     ("state", "changes", "reason"),
     [
-        ("stopped", {}, "needs the data set mnist, which was stopped: resume that first"),
-        ("stopped", {"paused": True}, "needs the data set mnist, which was paused: resume that first"),
-        ("stopping", {}, "needs the data set mnist, which is stopping"),
+        ("stopped", {}, "needs the dataset mnist, which was stopped: resume that first"),
+        ("stopped", {"paused": True}, "needs the dataset mnist, which was paused: resume that first"),
+        ("stopping", {}, "needs the dataset mnist, which is stopping"),
     ],
 )
 def test_a_data_set_that_is_not_done(state, changes, reason):
@@ -240,7 +240,7 @@ def test_a_data_set_in_the_queue():
     jobs = [dataset("mnist", position=2), a_job("a", position=1, depends_on=("mnist",))]
     made = planned(jobs)
     assert started(made) == {"mnist": ()}
-    assert reason_of(made, "a") == "needs the data set mnist, which is in the queue"
+    assert reason_of(made, "a") == "needs the dataset mnist, which is in the queue"
 
 
 def test_a_data_set_that_is_done_keeps_nobody():
@@ -249,7 +249,7 @@ def test_a_data_set_that_is_done_keeps_nobody():
 
 def test_a_job_fails_with_its_data_set():
     jobs = [dataset("mnist", "failed", reason="the folder is empty"), a_job("a", depends_on=("mnist",))]
-    assert planned(jobs).actions == (Fail("a", "the data set mnist, which it needs, failed: the folder is empty"),)
+    assert planned(jobs).actions == (Fail("a", "the dataset mnist, which it needs, failed: the folder is empty"),)
 
 
 def test_a_job_fails_when_what_it_needs_was_deleted():

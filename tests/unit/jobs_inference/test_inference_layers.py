@@ -1,4 +1,4 @@
-"""What is shown of layers: figures that NumPy confirms, and pictures of any array."""
+"""What is shown of layers: figures that NumPy confirms, and images of any array."""
 
 import io
 

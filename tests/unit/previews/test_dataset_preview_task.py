@@ -1,4 +1,4 @@
-"""What is found in a source before a data set is made of it: the same as afterwards, and a part of what is large."""
+"""What is found in a source before a dataset is made of it: the same as afterwards, and a part of what is large."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ziggurat.worker.dataset_job import creation_request
 
 @pytest.fixture
 def pets(tmp_path):
-    """A folder with 20 pictures of two classes, and a file that is none."""
+    """A folder with 20 images of two classes, and a file that is none."""
     source = tmp_path / "pets"
     for number in range(20):
         path = source / ("cat", "dog")[number % 2] / f"{number:02d}.png"
@@ -214,7 +214,7 @@ def test_a_request_for_creation_is_checked_as_one(look, pets):
 
 
 def _coco(root, boxes, size=(40, 60)):
-    """Write a COCO source of one picture, (height, width), with boxes of (class number, left, top, width, height)."""
+    """Write a COCO source of one image, (height, width), with boxes of (class number, left, top, width, height)."""
     (root / "images").mkdir(parents=True)
     cv2.imwrite(str(root / "images" / "1.png"), np.full((*size, 3), 90, np.uint8))
     content = {
@@ -280,7 +280,7 @@ def test_masks_are_shown_as_class_numbers_as_large_as_the_picture(look, tmp_path
 
 
 def _masks(root, **masks):
-    """Write pictures of 8 x 8 pixels with masks: arrays, or bytes of a file."""
+    """Write images of 8 x 8 pixels with masks: arrays, or bytes of a file."""
     for name in ("images", "masks"):
         (root / name).mkdir(parents=True)
     for name, mask in masks.items():
@@ -294,7 +294,7 @@ def test_masks_that_cannot_be_read_are_problems_and_leave_their_pictures(look, t
     good = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
     cut_off = cv2.imencode(".png", np.random.default_rng(0).integers(0, 2, (8, 8), np.uint8))[1].tobytes()[:-30]
     source = _masks(
-        tmp_path / "masks", a=good, b=cut_off, c=good[:4, :4], d=np.zeros((8, 8, 3), np.uint8), e=b"no picture"
+        tmp_path / "masks", a=good, b=cut_off, c=good[:4, :4], d=np.zeros((8, 8, 3), np.uint8), e=b"no image"
     )
 
     found = look(source, format="masks", samples=9)
@@ -306,7 +306,7 @@ def test_masks_that_cannot_be_read_are_problems_and_leave_their_pictures(look, t
     )
     assert [each["reason"] for each in found["problems"] if each["key"] == "images/c.png"] == [
         "Datapoint 'images/c.png' cannot be used: "
-        "its mask has height and width (4, 4), the picture (8, 8): they must be the same."
+        "its mask has height and width (4, 4), the image (8, 8): they must be the same."
     ]
     assert found["problem_counts"] == {"unreadable": 4}
 

@@ -20,7 +20,7 @@ _COLOURS = {"hue": 0.1, "saturation": 0.1, "value": 0.2, "contrast": 0.5}
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """A folder with 23 pictures of two classes, of one size, each unlike the others."""
+    """A folder with 23 images of two classes, of one size, each unlike the others."""
     source = tmp_path_factory.mktemp("rows") / "pictures"
     random = np.random.default_rng(3)
     for number in range(23):
@@ -32,7 +32,7 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stored(pictures, tmp_path_factory):
-    """The same as a data set, without validation."""
+    """The same as a dataset, without validation."""
     folder = tmp_path_factory.mktemp("rows") / "stored"
     rule = SplitRule(method="share", val_share=0, test_share=0)
     create_dataset(CreationRequest(source=str(pictures), name="pictures", rule=rule, workers=0), folder)
@@ -49,7 +49,7 @@ def rows_of(spec):
 
 
 def batches_of(spec, epochs):
-    """Return what a training gets: by epoch, one array of all its pictures, and the labels."""
+    """Return what a training gets: by epoch, one array of all its images, and the labels."""
     with data_of(spec).train as train:
         for _ in range(epochs):
             batches = list(train)
@@ -100,11 +100,11 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused_as_a_training
     spec = spec_of(str(stored), augmentation={"quad_rotation": "rot90"})
     rows = rows_of(spec)
 
-    with pytest.raises(DataError, match="Quarter turns need square pictures"):
+    with pytest.raises(DataError, match="Quarter turns need square images"):
         data_of(spec)
     half = spec_of(str(stored), augmentation={"quad_rotation": "rot180"})
     assert {batch[0].shape for batch in data_of(half).train} == {(5, 20, 24, 3)}
-    with pytest.raises(DataError, match="Quarter turns need square pictures"):
+    with pytest.raises(DataError, match="Quarter turns need square images"):
         for row in range(20):
             rows.seen(row, 0)
 

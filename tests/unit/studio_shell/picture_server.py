@@ -1,4 +1,4 @@
-"""A real server for the tests of pictures that are fetched; it says what it was asked for."""
+"""A real server for the tests of images that are fetched; it says what it was asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FETCHED_BYTES = 21_000_000
 
 
 class PictureServer(ThreadingHTTPServer):
-    """Serves a picture, and what goes wrong.
+    """Serves an image, and what goes wrong.
 
     Attributes:
         asked: path and ``Host`` of each request.

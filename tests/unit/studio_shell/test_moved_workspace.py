@@ -46,7 +46,7 @@ def files_of(folder):
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
-    """A workspace with the data set ``pets`` and a training ``tiny`` on it."""
+    """A workspace with the dataset ``pets`` and a training ``tiny`` on it."""
     place = tmp_path_factory.mktemp("template")
     with opened(place / "workspace") as studio:
         pets = add_pets(studio, place / "pets")

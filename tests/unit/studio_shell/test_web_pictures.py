@@ -1,4 +1,4 @@
-"""Pictures that are named by their address, from a real server: what is fetched, and all that is refused."""
+"""Images that are named by their address, from a real server: what is fetched, and all that is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ziggurat.errors import DataError, UsageError
 from ziggurat.settings import load_settings
 from ziggurat.workspace.studio.web_pictures import WebPictures, has_secret
 
-PRIVATE = "A picture is fetched from a public address, or from a host that the setting `picture_hosts` names."
+PRIVATE = "An image is fetched from a public address, or from a host that the setting `picture_hosts` names."
 
 
 @pytest.fixture
@@ -173,12 +173,12 @@ def test_a_few_are_fetched_at_once(server: PictureServer) -> None:
         thread.start()
     while len(server.asked) < len(threads):
         threads[0].join(0.01)
-    with pytest.raises(UsageError, match="At most 4 pictures are fetched at once"):
+    with pytest.raises(UsageError, match="At most 4 images are fetched at once"):
         pictures.fetch(server.url("/cat.png"))
     server.ended.set()
     for thread in threads:
         thread.join()
-    assert failures == ["At the address of a picture is a file that can be read as one."] * 4
+    assert failures == ["At the address of an image is a file that can be read as one."] * 4
     assert pictures.fetch(server.url("/cat.png"))[1] == PICTURE
 
 
@@ -187,6 +187,6 @@ def test_settings_name_hosts_and_forbid_all_of_it(server: PictureServer) -> None
     assert (settings.picture_urls, settings.picture_hosts) == (False, "127.0.0.1")
     assert (load_settings({}).picture_urls, load_settings({}).picture_hosts) == (True, "")
 
-    with pytest.raises(UsageError, match="This studio fetches no pictures by their address"):
+    with pytest.raises(UsageError, match="This studio fetches no images by their address"):
         WebPictures(settings.picture_hosts, is_on=settings.picture_urls).fetch(server.url("/cat.png"))
     assert server.asked == []

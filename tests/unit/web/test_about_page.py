@@ -1,4 +1,4 @@
-"""The pages about this installation: machine, frameworks, disk use, what does not work, and licences."""
+"""The pages about this installation: machine, frameworks, disk use, what does not work, and licenses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks of objects in run lengths are drawn: where a new data set is looked at, in the explorer, and large."""
+"""Masks of objects in run lengths are drawn: where a new dataset is looked at, in the explorer, and large."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATH = '<path d="M6,4 20,4 20,12 6,12ZM9,6 13,6 13,9 9,9Z"/>'
 
 @pytest.fixture
 def things(tmp_path: Path) -> Path:
-    """Return a COCO source of one picture with a crowd, whose mask has a hole."""
+    """Return a COCO source of one image with a crowd, whose mask has a hole."""
     root = tmp_path / "things"
     root.mkdir()
     mask = np.zeros((20, 40), np.uint8)

@@ -1,4 +1,4 @@
-"""Shows that the pages of a data set tell what it is, how it goes while it is made, and what changes a version."""
+"""Shows that the pages of a dataset tell what it is, how it goes while it is made, and what changes a version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def settled(visit: Any, path: str, waiting: str) -> str:
 
 
 def taken_in(studio: Studio, source: Path, name: str, **options: Any) -> str:
-    """Make a data set of a source, and return the id of its job."""
+    """Make a dataset of a source, and return the id of its job."""
     folder = studio.root / "datasets" / f"20260101-000000-{sum(name.encode()):04x}"
     spec = DatasetSpec(source=str(source), name=name)
     rule = SplitRule(val_share=0.25)
@@ -52,7 +52,7 @@ def taken_in(studio: Studio, source: Path, name: str, **options: Any) -> str:
 
 @pytest.fixture
 def messy(studio: Studio, tmp_path: Path) -> str:
-    """Return a data set with damaged files and a picture that is there three times."""
+    """Return a dataset with damaged files and an image that is there three times."""
     root = tmp_path / "messy"
     noise = np.random.default_rng(0)
     for number in range(16):
@@ -61,7 +61,7 @@ def messy(studio: Studio, tmp_path: Path) -> str:
         file.write_bytes(cv2.imencode(".png", noise.integers(0, 255, (24, 24, 3), np.uint8))[1].tobytes())
     for number in range(2):
         (root / "cat" / f"copy{number}.png").write_bytes((root / "cat" / "00.png").read_bytes())
-    (root / "dog" / "broken <b>.png").write_bytes(b"no picture")
+    (root / "dog" / "broken <b>.png").write_bytes(b"no image")
     return taken_in(studio, root, "messy")
 
 
@@ -112,7 +112,7 @@ def test_the_page_is_loaded_again_when_the_data_set_is_there_or_gone(visit: Any,
     answer = visit.part(f"/datasets/{pets}", "dataset-making")
     assert (answer.status_code, answer.headers["HX-Refresh"]) == (204, "true")
     gone = visit.part("/datasets/20200101-000000-0000", "dataset-making")
-    assert "This data set was deleted." in gone.text
+    assert "This dataset was deleted." in gone.text
 
 
 def test_it_is_deleted_only_when_nothing_uses_it(visit: Any, studio: Studio, pets: str, train: Any) -> None:

@@ -56,7 +56,7 @@ def evaluation(studio: Any) -> Callable[..., str]:
         results.add(list(range(len(labels))), [f"pictures/{row}.png" for row in range(len(labels))], labels, scores)
         data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else "/pictures"
         summary = {"kind": kind, "split": split, "data": data, "classifier": True, "classes": names}
-        summary |= {"count": len(labels), "skipped": 1, "failures": [{"key": "<i>.png", "reason": "It is no picture."}]}
+        summary |= {"count": len(labels), "skipped": 1, "failures": [{"key": "<i>.png", "reason": "It is no image."}]}
         summary |= {"scalars": {"cost": 0.5}, "openings": 3, "step": 120, "epoch": 2, "checkpoint": "step-120"}
         results.write(studio.root / "jobs" / job_id / "results", summary | ({"root": "/"} if kind == "infer" else {}))
         return job_id
@@ -92,7 +92,7 @@ def test_every_figure_is_that_of_the_samples(visit: Any, done: str) -> None:
     assert shown["Accuracy"] == f"{100 * right:.2f} %"
     assert (shown["Samples"], shown["Cost"], shown["Could not be read"]) == ("60", "0.5", "1")
     assert shown["Test split opened"] == "3 times"
-    assert "&lt;i&gt;.png</code>: It is no picture." in answer.text
+    assert "&lt;i&gt;.png</code>: It is no image." in answer.text
     assert "bee &lt;b&gt;" in answer.text
     assert "<b>" not in answer.text
 
@@ -226,7 +226,7 @@ def test_pictures_without_a_truth_have_no_matrix(visit: Any, evaluation: Any) ->
     job_id = evaluation("many", np.full(COUNT, -1), scores, kind="infer", split="")
     text = visit.get(f"/evaluations/{job_id}?threshold=0.6").text
 
-    assert "The truth of these pictures is not known" in text
+    assert "The truth of these images is not known" in text
     assert '<table class="confusion' not in text
     decided = scores.max(axis=1) >= 0.6
     for number in range(3):

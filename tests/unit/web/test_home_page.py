@@ -125,7 +125,7 @@ def test_an_empty_studio_explains_the_three_steps(visit: Any) -> None:
     answer = visit.get("/")
     said = text_of(answer)
     assert answer.status_code == 200
-    assert "From pictures to a model in three steps" in said
+    assert "From images to a model in three steps" in said
     assert "Nothing runs, and nothing waits." in said
     assert "No model was trained yet." in said
     assert 'href="/datasets/new"' in answer.text

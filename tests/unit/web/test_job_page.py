@@ -78,7 +78,7 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
     assert page.status_code == 200
     assert '<h1 id="job-name">&lt;b&gt;lenet&lt;/b&gt;</h1>' in page.text
     text = _text(page)
-    for part in ("queued", "It waits for its turn.", "mlp with the null backend on digits", "Look again", "try"):
+    for part in ("queued", "It waits for its turn.", "mlp with the null backend on digits", "Refresh", "try"):
         assert part in text
     assert "It can be set once the training has begun." in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the usual"
@@ -128,7 +128,7 @@ def test_a_running_job_shows_progress_rate_and_what_to_do_about_its_data(visit, 
     text = _text(page)
     for part in ("running", "1 of 2", "20 of 40", "1 min 00 s", "10 steps/s", "40 % of the step time", "2.0 MB"):
         assert part in text
-    assert "The training waits for its data: store the data set" in text
+    assert "The training waits for its data: store the dataset" in text
     assert "Warning step 20" in text
     assert "One <i>file</i> is bad." in text
     assert "nothing to see" not in text

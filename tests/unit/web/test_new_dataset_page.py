@@ -1,4 +1,4 @@
-"""Shows that the page for new data sets takes every field, loses nothing typed, and says what is wrong at its place."""
+"""Shows that the page for new datasets takes every field, loses nothing typed, and says what is wrong at its place."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HTMX = {"HX-Request": "true", "HX-Target": "div#preview"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return class folders: twelve pictures of two classes, one of them damaged."""
+    """Return class folders: twelve images of two classes, one of them damaged."""
     root = tmp_path / "animals"
     for number in range(12):
         file = root / ("cat", "dog")[number % 2] / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(cv2.imencode(".png", np.full((20, 30, 3), 20 * number, np.uint8))[1].tobytes())
-    (root / "cat" / "damaged.png").write_bytes(b"no picture")
+    (root / "cat" / "damaged.png").write_bytes(b"no image")
     return root
 
 
@@ -69,7 +69,7 @@ def test_a_viewer_may_not_open_it(visit_as: Any) -> None:
 def test_the_format_is_guessed_and_its_options_are_fields(visit: Any, folder: Path) -> None:
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
     assert "Guess: Class folders" in html
-    assert "2 folders with pictures" in html
+    assert "2 folders with images" in html
     assert "<strong>Image classification</strong>" in html
     assert 'name="options.min_per_class" value="2"' in html
     assert 'name="options_of" value="class_folders"' in html
@@ -104,7 +104,7 @@ def test_create_makes_the_job_and_goes_to_it(visit: Any, folder: Path, studio: A
         "store": "hdf5",
         "near_duplicates": "true",
         "project": "zoo",
-        "tags": "small, grey,small",
+        "tags": "small, gray,small",
         "notes": "From the zoo.\r\nTwo animals.",
         "priority": "3",
     }
@@ -170,7 +170,7 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
 def test_an_error_of_making_it_stands_at_its_field(visit: Any, folder: Path) -> None:
     answer = visit.post(PAGE, data={"source": str(folder), "encoding": "original", "size": "28"})
     assert answer.status_code == 422
-    assert problem(answer.text, "encoding").startswith("Pictures with encoding original stay as they are.")
+    assert problem(answer.text, "encoding").startswith("Images with encoding original stay as they are.")
 
 
 def test_a_source_that_is_not_there_is_said_while_it_is_typed(visit: Any, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_the_preview_asks_for_mending_first(visit: Any, folder: Path) -> None:
 
 
 def _pictures(folder: Path, count: int = 4) -> Path:
-    """Write pictures that nothing says anything of."""
+    """Write images that nothing says anything of."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         pixels = np.full((20, 30, 3), 20 * number, np.uint8)

@@ -159,7 +159,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ({"priority": "soon"}, "priority", "A priority is a whole number; 0 is usual. Received: soon."),
         ({"method": "custom", "network_text": " "}, "network_text", "A network of your own needs its code."),
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
-        ({"dataset": "20200101-000000-aaaa"}, "dataset", "This data set is not there any more."),
+        ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset is not there any more."),
         ({"schedule": "steep"}, "schedule", "`schedule.policy` must be one of"),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
@@ -281,7 +281,7 @@ def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
     assert [visit.get(place).content for place in places] == [visit.get(place).content for place in twins]
     assert visit.get("/models/new/pictures/nothing/0").status_code == 404
     none = visit.post("/models/new/preview", data=SMALL)
-    assert "The preview needs a data set of the studio." in none.text
+    assert "The preview needs a dataset of the studio." in none.text
 
 
 def test_kept_pictures_are_let_go_of(visit: Any) -> None:
@@ -311,7 +311,7 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused_at_their_fiel
 
     assert answer.status_code == 422
     assert '<a href="#augmentation-quad_rotation">' in answer.text
-    assert "need square pictures. Received: 20 x 30 px." in answer.text
+    assert "need square images. Received: 20 x 30 px." in answer.text
     assert '<option value="rot90" selected>' in answer.text
 
 
@@ -342,7 +342,7 @@ def test_untouched_fields_ask_for_nothing() -> None:
 
 @pytest.fixture
 def objects(studio: Any, tmp_path: Path) -> str:
-    """Return the id of a data set for object detection."""
+    """Return the id of a dataset for object detection."""
     return add_objects(studio, tmp_path / "objects")
 
 

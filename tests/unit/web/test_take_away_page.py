@@ -106,7 +106,7 @@ def _ended(exports: Exports, job_id: str, name: str = _NAME) -> str:
 def test_a_training_without_checkpoints_has_nothing_to_take(visit, train):
     text = _text(visit.get(f"/models/{train().id}/take-away"))
 
-    assert "There is nothing to take away yet." in text
+    assert "There is nothing to export yet." in text
     assert "this training has none so far" in text
 
 
@@ -114,7 +114,7 @@ def test_formats_archive_and_publishing_are_offered(visit, model):
     page = visit.get(f"/models/{model.id}/take-away")
 
     assert page.status_code == 200
-    assert "<title>Take away &lt;lenet&gt;" in page.text
+    assert "<title>Export &lt;lenet&gt;" in page.text
     for name in ("savedmodel", "onnx", "tflite", "pb", "checkpoint"):
         assert f'name="format" value="{name}"' in page.text
     assert f'action="/api/v1/jobs/{model.id}/download"' in page.text

@@ -1,4 +1,4 @@
-"""The heat of Grad-CAM and its pictures, on numbers that can be worked out by hand."""
+"""The heat of Grad-CAM and its images, on numbers that can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_where_nothing_speaks_for_a_class_the_heat_is_zero() -> None:
     assert largest == 0.0
     assert not heat.any()
     picture = np.full((3, 3, 1), 90, np.uint8)
-    assert (decoded(draw_overlay(picture, heat)) == 90).all()  # the bare picture
+    assert (decoded(draw_overlay(picture, heat)) == 90).all()  # the bare image
 
 
 def test_the_heat_of_pixels_stays_from_0_to_1_and_where_it_was() -> None:

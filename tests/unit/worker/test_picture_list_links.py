@@ -1,4 +1,4 @@
-"""Pictures that a job predicts for: a list names none outside the folders that a studio offers."""
+"""Images that a job predicts for: a list names none outside the folders that a studio offers."""
 
 import pytest
 
@@ -14,6 +14,6 @@ def test_picture_list_names_no_files_outside(tmp_path):
     with only_offered([str(tmp_path / "offered")]):
         assert list_pictures(str(source), "", [], 0).keys == ["1.png"]
         source.write_text(f"1.png\n{tmp_path}/2.png\n")
-        with pytest.raises(DataError, match="A list names pictures below the folders that this studio offers"):
+        with pytest.raises(DataError, match="A list names images below the folders that this studio offers"):
             list_pictures(str(source), "", [], 0)
     assert len(list_pictures(str(source), "", [], 0).keys) == 2

@@ -1,4 +1,4 @@
-// The colours and words that charts share: tokens of the page, numbers for people, and what ECharts has in common.
+// The colors and words that charts share: tokens of the page, numbers for people, and what ECharts has in common.
 import { colours, numberText } from "../curves/dom.js";
 
 const SERIES = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6"];
@@ -18,7 +18,7 @@ export class Look {
     this.font = getComputedStyle(document.body).fontFamily;
   }
 
-  // From the paper to the first colour: dark means much on light paper, and the other way about.
+  // From the paper to the first color: dark means much on light paper, and the other way about.
   get ramp() {
     return [this.raised, this.series[0]];
   }

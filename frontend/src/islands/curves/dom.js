@@ -1,4 +1,4 @@
-// Small helpers: elements without HTML text, numbers for people, colours of tokens for a canvas.
+// Small helpers: elements without HTML text, numbers for people, colors of tokens for a canvas.
 const SVG = "http://www.w3.org/2000/svg";
 
 export function el(tag, attributes = {}, ...children) {

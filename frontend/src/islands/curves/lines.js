@@ -6,7 +6,7 @@ import { smooth } from "./smoothing.js";
 const DASHES = [null, [8, 5], [2, 4], [12, 4, 2, 4], [5, 2]];
 const PARTS = ["training", "validation", "test"];
 
-// One line for each curve of each run; runs that are compared are dashed. Equal runs are told apart by their colour, and
+// One line for each curve of each run; runs that are compared are dashed. Equal runs are told apart by their color, and
 // from the seventh on by their dashes as well.
 export function linesOf(group, runs, isEqual = false) {
   if (isEqual) return equalLines(group.tags[0], runs);

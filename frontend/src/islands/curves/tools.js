@@ -6,7 +6,7 @@ export const MOST_COMPARED = 4;
 export function toolsOf(settings, change) {
   const shown = el("output", { for: "curve-smoothing" }, String(settings.smoothing));
   const smoothing = el("input", {
-    type: "range", id: "curve-smoothing", min: 0, max: 0.99, step: 0.01, value: settings.smoothing, title: "Averages over neighbours; the values as they are stay faint behind. 0 is off.",
+    type: "range", id: "curve-smoothing", min: 0, max: 0.99, step: 0.01, value: settings.smoothing, title: "Averages over neighbors; the values as they are stay faint behind. 0 is off.",
     oninput: (event) => {
       shown.textContent = event.target.value;
       change({ smoothing: Number(event.target.value) });

@@ -10,8 +10,8 @@ const digits = {
   nchw_to_nhwc: "order of axes",
   hwc_to_chw: "order of axes",
   chw_to_hwc: "order of axes",
-  bgr_to_rgb: "order of colours",
-  rgb_to_bgr: "order of colours",
+  bgr_to_rgb: "order of colors",
+  rgb_to_bgr: "order of colors",
   get_available_gpus: "names of GPUs",
   STAGE_TRAIN: "constant",
   STAGE_VAL: "constant",
@@ -19,7 +19,7 @@ const digits = {
   GraphKeys: "names of collections",
 };
 const self = {
-  x: "the pictures, (N, H, W, C)",
+  x: "the images, (N, H, W, C)",
   y: "the labels",
   input_shape: "[H, W, C]",
   nclasses: "number of classes",
@@ -27,7 +27,7 @@ const self = {
   is_inference: "True for inference",
   summaries: "list for tf.summary",
   inference: "the output",
-  loss: "what is minimised",
+  loss: "what is minimized",
   train: "None",
   gradientUpdate: "changes gradients",
   fineTuneHook: "changes the output of a pretrained model",

@@ -1,4 +1,4 @@
-// What a picture of a network shows: scopes are modules, which stay closed until somebody opens them.
+// What an image of a network shows: scopes are modules, which stay closed until somebody opens them.
 const SEPARATOR = "/";
 
 function parents(name) {

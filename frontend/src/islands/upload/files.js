@@ -5,7 +5,7 @@ function isHidden(name) {
   return name.split("/").some((part) => part.startsWith(".") || SYSTEM.has(part));
 }
 
-// A folder that holds everything says nothing of the samples: its name becomes that of the data set.
+// A folder that holds everything says nothing of the samples: its name becomes that of the dataset.
 function collected(all) {
   const kept = all.filter((file) => !isHidden(file.name));
   const roots = new Set(kept.map((file) => (file.name.includes("/") ? file.name.split("/")[0] : "")));

@@ -70,7 +70,7 @@ def status(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 
 @router.get("/datasets/{job_id}.json", response_model=Json)
 def dataset(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return a data set."""
+    """Return a dataset."""
     return answer(dataset_shape(studio, _of_kind(studio, job_id, "dataset")))
 
 
@@ -82,7 +82,7 @@ def model(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 
 @router.get("/jobs/{job_id}.json", response_model=Json)
 def job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return a data set or a model."""
+    """Return a dataset or a model."""
     found = studio.jobs.get(job_id)
     return answer((dataset_shape if found.kind == "dataset" else model_shape)(studio, found))
 

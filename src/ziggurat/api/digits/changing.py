@@ -33,14 +33,14 @@ def edit(studio: StudioDep, who: TrainerUser, job_id: str, form: Posted) -> Resp
 @router.delete("/datasets/{job_id}", response_class=Response)
 @router.delete("/models/{job_id}", response_class=Response)
 def delete(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Delete a job; a data set that a model needs, or a job that runs, is refused by 403."""
+    """Delete a job; a dataset that a model needs, or a job that runs, is refused by 403."""
     _delete(studio, who, job_id)
     return _said("Job deleted.")
 
 
 @router.delete("/jobs", response_class=Response)
 def delete_many(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
-    """Delete the jobs of ``job_ids[]``, models first, so that their data sets can go as well."""
+    """Delete the jobs of ``job_ids[]``, models first, so that their datasets can go as well."""
     jobs = [studio.jobs.get(job_id) for job_id in form.ids()]
     for job in sorted(jobs, key=lambda each: each.kind == "dataset"):
         _delete(studio, who, job.id)

@@ -35,7 +35,7 @@ _LISTS: Final = ("train_images", "val_images", "test_images", "labels_file")
 
 @router.post("/datasets/images/classification.json", response_model=Json)
 def create_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
-    """Make a classification data set of DIGITS's fields; a wrong one is answered by 400 and ``errors`` by field."""
+    """Make a classification dataset of DIGITS's fields; a wrong one is answered by 400 and ``errors`` by field."""
 
     def make() -> Any:
         fields = Fields({**form.values, **_uploaded(studio, form)})

@@ -14,7 +14,7 @@ _ENCODINGS = {"png": "png", "jpg": "jpeg", "none": "raw"}
 
 
 def dataset_spec(fields: Fields, paths: Paths) -> dict[str, Any]:
-    """Return the spec of a classification data set; what is wrong is noted in the fields.
+    """Return the spec of a classification dataset; what is wrong is noted in the fields.
 
     Args:
         fields: of the form; the methods ``folder`` and ``textfile`` (with files of the server) are known.

@@ -38,7 +38,7 @@ def classify_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Resp
 
 @router.post("/models/images/classification/classify_many.json", response_model=Json)
 def classify_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
-    """Return ``classifications``: path → the five likeliest classes, of the pictures in ``image_list``."""
+    """Return ``classifications``: path → the five likeliest classes, of the images in ``image_list``."""
     return answer({"classifications": {name: _percent(row) for name, row in _many(studio, form, _TOP)}})
 
 
@@ -64,7 +64,7 @@ def infer_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Respons
 
 @router.post("/models/images/generic/infer_many.json", response_model=Json)
 def infer_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
-    """Return ``outputs``: path → name → numbers, of the pictures in ``image_list``."""
+    """Return ``outputs``: path → name → numbers, of the images in ``image_list``."""
     return answer({"outputs": {name: _numbers(row) for name, row in _many(studio, form, _ALL)}})
 
 
@@ -88,7 +88,7 @@ def _picture(studio: Studio, form: Form) -> tuple[str, bytes]:
 
 
 def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:
-    """Yield path and prediction of each picture of the list; those that cannot be read are left out."""
+    """Yield path and prediction of each image of the list; those that cannot be read are left out."""
     job_id, checkpoint = _model(studio, form)
     names = _listed(form)
     for start in range(0, len(names), _AT_ONCE):

@@ -35,7 +35,7 @@ def model_request(fields: Fields, studio: Studio) -> JobRequest:
 
     Args:
         fields: of the form.
-        studio: which knows data sets and earlier models.
+        studio: which knows datasets and earlier models.
     """
     dataset = _job(fields, studio, "dataset", "dataset")
     framework = fields.choice("framework", "tensorflow", _FRAMEWORKS)

@@ -46,7 +46,7 @@ def status_shape(job: Job) -> dict[str, Any]:
 
 
 def dataset_shape(studio: Studio, job: Job) -> dict[str, Any]:
-    """Return what DIGITS says of a data set; counts are there when it is done.
+    """Return what DIGITS says of a dataset; counts are there when it is done.
 
     Width and height are what they are called: DIGITS has them the wrong way round.
     """

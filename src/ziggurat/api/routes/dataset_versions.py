@@ -15,7 +15,7 @@ from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
-router = new_router(prefix="/api/v1", tags=["data sets"])
+router = new_router(prefix="/api/v1", tags=["datasets"])
 
 
 class _Named(RequestBody):
@@ -46,7 +46,7 @@ class _Merge(_Named):
 
 @router.get("/datasets/{job_id}/versions", response_model=list[Json])
 def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return a data set and all that it came from, newest first: ``id``, ``name``, ``folder``, ``changes``."""
+    """Return a dataset and all that it came from, newest first: ``id``, ``name``, ``folder``, ``changes``."""
     return answer(studio.datasets.versions(job_id))
 
 
@@ -73,5 +73,5 @@ def change_classes(studio: StudioDep, who: TrainerUser, job_id: str, body: _Clas
 
 @router.post("/dataset-merges", response_model=JobShape, status_code=201)
 def merge(studio: StudioDep, who: TrainerUser, body: _Merge) -> Response:
-    """Make one data set of several; classes are matched by their names."""
+    """Make one dataset of several; classes are matched by their names."""
     return answer(studio.datasets.merge(body.datasets, name=body.name, owner=who.name), 201)

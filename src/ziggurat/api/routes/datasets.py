@@ -18,7 +18,7 @@ from ziggurat.server.permissions import new_router
 
 __all__ = ["router"]
 
-router = new_router(prefix="/api/v1", tags=["data sets"])
+router = new_router(prefix="/api/v1", tags=["datasets"])
 
 _Pixels = Annotated[int | None, Field(ge=1, le=2**31)]
 
@@ -68,7 +68,7 @@ def guess(studio: StudioDep, _who: TrainerUser, body: _Source) -> Response:
 
 @router.post("/datasets", response_model=JobShape, status_code=201)
 def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
-    """Put a data set into the queue."""
+    """Put a dataset into the queue."""
     studio.paths.check_spec(body.spec)
     job = studio.datasets.create(body.request(), owner=who.name)
     studio.people.note(who, "dataset.create", job.id)
@@ -77,13 +77,13 @@ def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
 
 @router.get("/datasets/{job_id}", response_model=Json)
 def describe(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return what a data set that is done is: ``kind``, ``splits``, ``classes``, ``columns``, ``problems``, …"""
+    """Return what a dataset that is done is: ``kind``, ``splits``, ``classes``, ``columns``, ``problems``, …"""
     return answer(studio.datasets.describe(job_id))
 
 
 @router.get("/datasets/{job_id}/samples", response_model=SamplePageShape)
 def explore(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
-    """Return some of the samples that a filter leaves; no picture is read."""
+    """Return some of the samples that a filter leaves; no image is read."""
     chosen = query.model_dump(exclude={"offset", "limit"}, exclude_none=True)
     page, names = studio.datasets.explore(job_id, chosen, offset=query.offset, limit=query.limit)
     return answer(page.as_json(names))
@@ -99,7 +99,7 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     query: Annotated[_Picture, Query()],
 ) -> Response:
-    """Return a picture of a sample as PNG, made smaller where it is larger; a data set never changes, so it is kept."""
+    """Return an image of a sample as PNG, made smaller where it is larger; a dataset never changes, so it is kept."""
     tag = hashlib.sha256(f"{job_id}/{split}/{row}/{query.part}/{query.max_side_px}".encode()).hexdigest()[:32]
     headers = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=86400"}
     if f'"{tag}"' in request.headers.get("if-none-match", ""):
@@ -131,7 +131,7 @@ def check(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Check) -> Re
 
 @router.post("/datasets/{job_id}/export", response_class=Response)
 def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
-    """Return a data set in a format of others, as an archive whose ``info.json`` says what could not be written."""
+    """Return a dataset in a format of others, as an archive whose ``info.json`` says what could not be written."""
     name = studio.jobs.get(job_id).name or job_id
     parts = studio.datasets.exported(job_id, body.format, body.archive, body.options)
     studio.people.note(who, "dataset.export", job_id, format=body.format)

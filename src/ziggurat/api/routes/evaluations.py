@@ -31,12 +31,12 @@ class _Evaluation(RequestBody):
 
 class _Inference(RequestBody):
     source: str = Field(
-        min_length=1, max_length=4096, description="Folder of pictures, or a text file with a path in each line."
+        min_length=1, max_length=4096, description="Folder of images, or a text file with a path in each line."
     )
     image_folder: str = Field("", max_length=4096, description="Where relative paths of a list begin.")
     checkpoint: str = Field("", max_length=200, description=_CHECKPOINT)
-    top: int = Field(5, ge=1, le=5, description="Classes that are kept of each picture.")
-    limit: int = Field(0, ge=0, lt=2**31, description="Pictures at most; 0 for all.")
+    top: int = Field(5, ge=1, le=5, description="Classes that are kept of each image.")
+    limit: int = Field(0, ge=0, lt=2**31, description="Images at most; 0 for all.")
 
 
 class _Samples(PageQuery):
@@ -62,7 +62,7 @@ def create(studio: StudioDep, who: TrainerUser, job_id: str, body: _Evaluation) 
 
 @router.post("/models/{job_id}/inferences", response_model=JobShape, status_code=201)
 def create_many(studio: StudioDep, who: TrainerUser, job_id: str, body: _Inference) -> Response:
-    """Put predicting for many pictures of the studio's machine into the queue."""
+    """Put predicting for many images of the studio's machine into the queue."""
     job = studio.evaluations.create_many(job_id, owner=who.name, **body.model_dump())
     studio.people.note(who, "inference.create", job.id, model=job_id)
     return answer(job, 201)
@@ -137,7 +137,7 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     max_side_px: Annotated[int, Query(ge=8, le=4096)] = 1024,
 ) -> Response:
-    """Return a picture that was predicted for as PNG; those of an evaluation are at its data set."""
+    """Return an image that was predicted for as PNG; those of an evaluation are at its dataset."""
     content = studio.evaluations.picture(job_id, row, max_side_px=max_side_px)
     return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 

@@ -35,7 +35,7 @@ _How = Annotated[dict[str, str], Depends(_asked_how)]
 
 
 def _asked_grad_cam(
-    grad_cam: Annotated[bool, Form(description="Also tell where in one picture it looked (Grad-CAM).")] = False,
+    grad_cam: Annotated[bool, Form(description="Also tell where in one image it looked (Grad-CAM).")] = False,
     grad_cam_class: Annotated[
         str, Form(max_length=1000, description="Number of a class, or its name; empty: the likeliest.")
     ] = "",
@@ -72,14 +72,14 @@ def predict(
     looked: _GradCam,
     top: Annotated[int, Form(ge=1, le=1000)] = 5,
 ) -> Response:
-    """Predict for pictures that are sent or named; one that cannot be read is among the failures.
+    """Predict for images that are sent or named; one that cannot be read is among the failures.
 
-    With ``grad_cam``, of one picture also where in it the network finds what speaks for a class: ``grad_cam`` has
+    With ``grad_cam``, of one image also where in it the network finds what speaks for a class: ``grad_cam`` has
     ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows of numbers from 0 to 1), ``largest``,
-    ``png``, ``heat_png`` and ``colours``; it is null where the picture cannot be read.
+    ``png``, ``heat_png`` and ``colours``; it is null where the image cannot be read.
     """
     if looked is not None and len(pictures) != 1:
-        raise UsageError("Grad-CAM is of one picture.", received=f"{len(pictures)} pictures")
+        raise UsageError("Grad-CAM is of one image.", received=f"{len(pictures)} images")
     found = studio.training.predict(job_id, pictures, top=top, **how)
     if looked is None:
         return answer(found)
@@ -98,9 +98,9 @@ def activations(
     pictures: Pictures,
     checkpoint: _Checkpoint = "",
 ) -> Response:
-    """Return what each layer makes of a picture: shape, mean, deviation, histogram, and small pictures."""
+    """Return what each layer makes of an image: shape, mean, deviation, histogram, and small images."""
     if len(pictures) != 1:
-        raise UsageError("Activations are those of one picture.", received=str(len(pictures)))
+        raise UsageError("Activations are those of one image.", received=str(len(pictures)))
     return answer(studio.training.activations(job_id, pictures[0], checkpoint=checkpoint))
 
 

@@ -26,7 +26,7 @@ class _RateCurve(RequestBody):
 
 
 class _Augmented(RequestBody):
-    dataset: str = Field(max_length=200, description="Id of a data set that is done.")
+    dataset: str = Field(max_length=200, description="Id of a dataset that is done.")
     spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
     row: int | None = Field(None, ge=0, lt=2**31, description="Of the split; left out, several.")
     split: Literal["train", "val", "test"] = "train"
@@ -43,7 +43,7 @@ class _Preflight(NewJobBody):
 
 
 class _Source(RequestBody):
-    spec: dict[str, Any] = Field(description="Of a data set; all but `source` may be missing.")
+    spec: dict[str, Any] = Field(description="Of a dataset; all but `source` may be missing.")
     samples: int = Field(24, ge=0, le=200, description="How many are shown.")
     time_limit_s: float = Field(10.0, ge=0.1, le=120, description="How long to look.")
 
@@ -56,7 +56,7 @@ def rate_curve(studio: StudioDep, _who: ViewerUser, body: _RateCurve) -> Respons
 
 @router.post("/trainings/augmented", response_model=Json)
 def augmented(studio: StudioDep, _who: TrainerUser, body: _Augmented) -> Response:
-    """Return pictures as the network will get them: ``seed``, ``pictures`` (PNG in base64), ``sentence``."""
+    """Return images as the network will get them: ``seed``, ``pictures`` (PNG in base64), ``sentence``."""
     studio.paths.check_spec(body.spec)
     options = body.model_dump(include={"row", "split", "count", "seed"})
     return answer(studio.training.augmented(body.dataset, body.spec, **options))
@@ -80,10 +80,10 @@ def text(studio: StudioDep, _who: TrainerUser, request: Request, body: NewJobBod
 def preview(studio: StudioDep, _who: TrainerUser, body: _Source) -> Response:
     """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …
 
-    A sample has its picture (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``
+    A sample has its image (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``
     (left, top, right, bottom, in pixels of ``width_px`` by ``height_px``) and perhaps ``polygons`` or ``mask`` (run
-    lengths as COCO writes them, of the same pixels), and ``mask_png``, a picture of class numbers. ``colours`` and
-    ``ignore_class`` say how masks are to be coloured.
+    lengths as COCO writes them, of the same pixels), and ``mask_png``, an image of class numbers. ``colours`` and
+    ``ignore_class`` say how masks are to be colored.
     """
     studio.paths.check_spec(body.spec)
     return answer(studio.datasets.preview(body.spec, samples=body.samples, time_limit_s=body.time_limit_s))

@@ -34,7 +34,7 @@ class _Describe(_Network):
 
 
 class _Debug(_Network):
-    dataset: str = Field("", description="Id of a data set that is done; empty for handwritten digits.")
+    dataset: str = Field("", description="Id of a dataset that is done; empty for handwritten digits.")
     batch_size: int | None = Field(None, ge=1, le=4096)
 
 

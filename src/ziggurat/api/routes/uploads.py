@@ -39,9 +39,9 @@ async def upload(
     name: Annotated[str, Query(min_length=1, max_length=4096, description="Of the file, with folders if any.")],
     id: Annotated[str, Query(description="Upload that the file is added to; empty for a new one.")] = "",  # noqa: A002
 ) -> Response:
-    """Take in a file, whose content is the body; ``source`` of the answer is what the spec of a data set names.
+    """Take in a file, whose content is the body; ``source`` of the answer is what the spec of a dataset names.
 
-    An archive is unpacked when the data set is made, and each of its members is checked then.
+    An archive is unpacked when the dataset is made, and each of its members is checked then.
     """
     incoming = await run_in_threadpool(studio.uploads.add, name, id)
     with incoming:

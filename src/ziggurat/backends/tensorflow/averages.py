@@ -35,7 +35,7 @@ def average_weights(decay: float, variables: Sequence[Any], step: Any, train_op:
     rule of ``tf.train.ExponentialMovingAverage`` with ``num_updates``, whose smaller first decays let the averages
     leave the first weights soon. A variable that does not change has exactly itself as its average.
 
-    Moving means and variances of batch normalisation are not among the variables: they are averages already.
+    Moving means and variances of batch normalization are not among the variables: they are averages already.
 
     Args:
         decay: d in the long run, in (0, 1).

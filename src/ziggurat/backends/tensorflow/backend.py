@@ -34,7 +34,7 @@ class TensorFlowBackend:
         return ""
 
     def build(self, request: ProgramRequest) -> TensorFlowProgram:
-        """Return a program, its variables initialised or restored.
+        """Return a program, its variables initialized or restored.
 
         Raises:
             ConfigurationError: where the request asks for what cannot be.

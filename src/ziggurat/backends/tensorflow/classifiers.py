@@ -36,7 +36,7 @@ _ELEMENTWISE: Final = frozenset(
 def gives_class_scores(tower: BuiltTower) -> bool:
     """Return whether loss or summaries take the first output for one score a class.
 
-    An embedding, a picture or measured values have a width too, and it may well be the number of classes; their largest
+    An embedding, an image or measured values have a width too, and it may well be the number of classes; their largest
     number is no class. Scores end in a softmax; or a softmax, a cross-entropy, the largest of them or the difference to
     one-hot labels is computed from them.
 

@@ -22,7 +22,7 @@ __all__ = [
 
 _SCOPE: Final = "val/"
 _LARGE_BYTES: Final = 1024
-"""A constant with more bytes tells nobody anything in a picture of a graph."""
+"""A constant with more bytes tells nobody anything in an image of a graph."""
 
 _MOST_CONSTANT_BYTES: Final = 512 << 20
 """TensorFlow copies all constants several times to give a graph away, and cannot at all beyond 2 GiB."""
@@ -69,7 +69,7 @@ class VariableRow:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """One layer: a scope that owns variables, or that a picture of the graph shows as one box.
+    """One layer: a scope that owns variables, or that an image of the graph shows as one box.
 
     Args:
         name: its scope.

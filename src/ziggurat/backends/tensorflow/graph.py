@@ -66,7 +66,7 @@ class JobGraph:
         accumulate_op: adds the gradients of a part of a batch; None without accumulation.
         train_values: name → tensor of a training step.
         validation_values: name → tensor of an evaluation.
-        summary: the user's pictures, histograms and what else is no curve, serialized; None where there are none.
+        summary: the user's images, histograms and what else is no curve, serialized; None where there are none.
         training: the towers that train.
         validation: the tower that evaluates.
         inference: the tower that predicts.

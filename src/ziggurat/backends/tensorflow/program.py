@@ -22,7 +22,7 @@ class TensorFlowProgram:
     """Runs a job's graph. Calls are prepared once for each set of names, so that a step pays for no look-up.
 
     Args:
-        graph: what ``build_graph`` gave; it is finalised here, and its variables initialised.
+        graph: what ``build_graph`` gave; it is finalized here, and its variables initialized.
         batch_parts: parts that a batch is trained in (gradient accumulation).
         config: a ``tf.ConfigProto``; None for the default.
 
@@ -142,7 +142,7 @@ class TensorFlowProgram:
         return tuple(self.graph.validation_values)
 
     def summarise(self, batch: Any) -> bytes:
-        """Return the user's pictures, histograms and other summaries of one batch ``[x, y]``, as a ``Summary`` message.
+        """Return the user's images, histograms and other summaries of one batch ``[x, y]``, as a ``Summary`` message.
 
         They are those of the validation tower, and others as far as computing them changes nothing. A batch that is
         trained in parts is represented by its first part. Empty where the network has no summaries.

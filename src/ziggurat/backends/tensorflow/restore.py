@@ -26,7 +26,7 @@ class RestorePlan:
     Args:
         restored: variable → checkpoint variable whose value it gets, and trains on.
         frozen: variable → checkpoint variable whose value it gets, and keeps.
-        fresh: variables that start from their initialisers.
+        fresh: variables that start from their initializers.
         unexpected: checkpoint variables that no variable takes.
     """
 

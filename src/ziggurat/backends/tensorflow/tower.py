@@ -59,8 +59,8 @@ class Tower:
     Attributes:
         inference: the output, written by the user as a ``@model_property``: a tensor whose first axis is N (of a
             classifier (N, classes) logits), or a list of tensors. Anything else is a ``NetworkCodeError``.
-        loss: what is minimised, written by the user as a ``@model_property``: a scalar tensor, or a list of
-            ``{'loss': scalar tensor, 'vars': [variables]}``, each minimised over its own variables. Regularisation
+        loss: what is minimized, written by the user as a ``@model_property``: a scalar tensor, or a list of
+            ``{'loss': scalar tensor, 'vars': [variables]}``, each minimized over its own variables. Regularisation
             terms are added to it. It is not read for inference. Anything else is a ``NetworkCodeError``.
         summaries: a list that takes what ``tf.summary.*`` returns. A scalar becomes two curves, ``<tag>`` of training
             and ``validation_<tag>``, named by the last part of its tag; everything else goes to TensorBoard.

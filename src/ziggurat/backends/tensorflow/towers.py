@@ -40,11 +40,11 @@ class TowerInput:
 
 @dataclass(frozen=True)
 class Loss:
-    """One thing that is minimised.
+    """One thing that is minimized.
 
     Args:
         value: scalar tensor, regularisation included.
-        variables: what it is minimised over; None for all trainable variables.
+        variables: what it is minimized over; None for all trainable variables.
     """
 
     value: Any
@@ -58,7 +58,7 @@ class BuiltTower:
     Args:
         tower: the user's object.
         outputs: output tensors, one or more.
-        losses: what is minimised; empty for inference.
+        losses: what is minimized; empty for inference.
         scalars: name → scalar tensor, from the user's scalar summaries.
         summaries: the user's summary tensors (serialized), one by one: of ``self.summaries``, and all others that were
             made while the tower was built.

@@ -18,7 +18,7 @@ def from_huggingface(dataset: Any, columns: Sequence[str] | None = None, *, shuf
     """Return a flow of the rows of a ``datasets.Dataset`` or ``datasets.IterableDataset``.
 
     Args:
-        dataset: one split. Images come as (H, W, 3) uint8 RGB, grey ones as (H, W, 1).
+        dataset: one split. Images come as (H, W, 3) uint8 RGB, gray ones as (H, W, 1).
         columns: names of the columns that become the components of a list; where None, datapoints are dicts.
         shuffle: a new random order in every pass; only for a ``datasets.Dataset``.
 
@@ -48,7 +48,7 @@ def to_huggingface(df: DataFlow, columns: Sequence[str] | None = None) -> Any:
     """Return a ``datasets.IterableDataset`` of the datapoints of ``df``; nothing is written to a disk.
 
     Args:
-        df: the flow. Each iteration of the data set is its next pass.
+        df: the flow. Each iteration of the dataset is its next pass.
         columns: names of the components; not needed where datapoints are dicts.
 
     Raises:
@@ -58,7 +58,7 @@ def to_huggingface(df: DataFlow, columns: Sequence[str] | None = None) -> Any:
     try:
         from datasets import IterableDataset
     except ImportError as error:
-        raise MissingDependencyError("datasets", extra="huggingface", purpose="data sets of Hugging Face") from error
+        raise MissingDependencyError("datasets", extra="huggingface", purpose="datasets of Hugging Face") from error
     names = None if columns is None else tuple(columns)
     return IterableDataset.from_generator(_rows, gen_kwargs={"df": df, "columns": names})
 

@@ -24,7 +24,7 @@ def to_tf_dataset(df: DataFlow, output_signature: Any = None) -> Any:
     """Return a ``tf.data.Dataset`` of the datapoints of ``df``: tuples of tensors, or dicts.
 
     Args:
-        df: the flow. Each iteration of the data set is its next pass.
+        df: the flow. Each iteration of the dataset is its next pass.
         output_signature: the ``tf.TensorSpec`` of each component, in a tuple or a dict. Where None, the first datapoint
             tells the types and the numbers of dimensions; all sizes are then unknown.
 
@@ -42,7 +42,7 @@ def dataflow_to_dataset(df: DataFlow, types: Sequence[Any]) -> Any:
     """Return a ``tf.data.Dataset`` of the datapoints of ``df``, with components of unknown shape.
 
     Args:
-        df: a flow of lists or tuples. Each iteration of the data set is its next pass.
+        df: a flow of lists or tuples. Each iteration of the dataset is its next pass.
         types: ``tf.DType`` (or NumPy's) of each component.
 
     Raises:
@@ -56,16 +56,16 @@ def dataflow_to_dataset(df: DataFlow, types: Sequence[Any]) -> Any:
 def from_tf_dataset(dataset: Any) -> DataFlow:
     """Return a flow of the elements of a ``tf.data.Dataset``: lists of arrays, or dicts; text is bytes.
 
-    It is resumed by iterating the data set again, so this one must give the same elements each time.
+    It is resumed by iterating the dataset again, so this one must give the same elements each time.
 
     Raises:
-        UsageError: where eager execution is off; the data set can then be iterated in a session only.
+        UsageError: where eager execution is off; the dataset can then be iterated in a session only.
     """
     if not _require_tensorflow().executing_eagerly():
         raise UsageError(
             "A `tf.data.Dataset` becomes a flow where eager execution is on.",
             received="eager execution is off",
-            advice="Make the flow in another process, or use the data set itself as the input source.",
+            advice="Make the flow in another process, or use the dataset itself as the input source.",
         )
     return _FromTensorFlow(dataset)
 
@@ -135,5 +135,5 @@ def _require_tensorflow() -> ModuleType:
     try:
         import tensorflow as tf
     except ImportError as error:
-        raise MissingDependencyError("tensorflow", extra="tensorflow", purpose="data sets of TensorFlow") from error
+        raise MissingDependencyError("tensorflow", extra="tensorflow", purpose="datasets of TensorFlow") from error
     return tf

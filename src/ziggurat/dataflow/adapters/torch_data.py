@@ -31,7 +31,7 @@ def to_torch(df: DataFlow, *, map_func: Callable[[Datapoint], Any] | None = None
     """Return a ``torch.utils.data.IterableDataset`` that yields the datapoints of ``df``.
 
     Args:
-        df: the flow. Each iteration of the data set is its next pass.
+        df: the flow. Each iteration of the dataset is its next pass.
         map_func: applied to each datapoint that is yielded; with workers, in the one that yields it.
 
     Returns:
@@ -51,7 +51,7 @@ def to_torch(df: DataFlow, *, map_func: Callable[[Datapoint], Any] | None = None
 
 
 def from_torch(dataset: Any, *, shuffle: bool = False) -> DataFlow:
-    """Return a flow of what a data set of PyTorch yields, or a ``DataLoader``; tensors become arrays.
+    """Return a flow of what a dataset of PyTorch yields, or a ``DataLoader``; tensors become arrays.
 
     Args:
         dataset: with ``len()`` and numbered items it can be shuffled, and is resumed at once; otherwise it is iterated,
@@ -59,13 +59,13 @@ def from_torch(dataset: Any, *, shuffle: bool = False) -> DataFlow:
         shuffle: a new random order in every pass.
 
     Raises:
-        UsageError: where ``shuffle`` is asked for a data set without numbered items.
+        UsageError: where ``shuffle`` is asked for a dataset without numbered items.
     """
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         return _FromMapDataset(dataset, shuffle=shuffle)
     if shuffle:
         raise UsageError(
-            "Only a data set with numbered items can be shuffled.",
+            "Only a dataset with numbered items can be shuffled.",
             received=type(dataset).__name__,
             advice="Leave `shuffle` out, and use `LocallyShuffleData` behind it.",
         )
@@ -102,7 +102,7 @@ class _FromIterableDataset(DataFromIterable):
 
 
 class _FlowDataset:
-    """What the data set does; PyTorch's base class is added when PyTorch is there."""
+    """What the dataset does; PyTorch's base class is added when PyTorch is there."""
 
     def __init__(self, flow: DataFlow, map_func: Callable[[Datapoint], Any] | None, epochs: Any) -> None:
         if flow._ziggurat_state()["seed"] is None:
@@ -127,7 +127,7 @@ class _FlowDataset:
         return _renamed_errors(self._share(worker))
 
     def state(self) -> dict[str, Any]:
-        """Return where the data set stands, as JSON values.
+        """Return where the dataset stands, as JSON values.
 
         Raises:
             UsageError: in the main process, where workers iterate.
@@ -135,7 +135,7 @@ class _FlowDataset:
         worker = _worker_info()
         if worker is None and int(self._epochs[0]):
             raise UsageError(
-                "The position of a data set is known where it is iterated.",
+                "The position of a dataset is known where it is iterated.",
                 received="a call in the main process, while the workers of a DataLoader iterate",
                 advice="Use `num_workers=0` with a flow that has parallel stages, or torchdata's `StatefulDataLoader`.",
             )
@@ -223,7 +223,7 @@ def _require_torch() -> ModuleType:
     try:
         import torch
     except ImportError as error:
-        raise MissingDependencyError("torch", extra="torch", purpose="data sets of PyTorch") from error
+        raise MissingDependencyError("torch", extra="torch", purpose="datasets of PyTorch") from error
     return torch
 
 

@@ -75,7 +75,7 @@ def _rows_of_split(labels: np.ndarray, split: str) -> np.ndarray:
 
 
 def _enlarged(images: np.ndarray, size: int) -> np.ndarray:
-    """Resize (N, H, H) integers to (N, size, size) bilinearly, pixel centres on pixel centres."""
+    """Resize (N, H, H) integers to (N, size, size) bilinearly, pixel centers on pixel centers."""
     weights = _bilinear_weights(images.shape[1], size)
     sums = np.einsum("ih,nhw,jw->nij", weights, images, weights)
     return (sums + _FIXED_POINT**2 // 2) // _FIXED_POINT**2

@@ -39,7 +39,7 @@ class Download:
 
 
 def set_data_folder(root: str | os.PathLike[str] | None) -> None:
-    """Say where data sets are looked for when no folder is given: in ``root/mnist``, ``root/cifar10`` and so on.
+    """Say where datasets are looked for when no folder is given: in ``root/mnist``, ``root/cifar10`` and so on.
 
     None undoes it. Nothing is written there unless ``download=True`` is given.
     """
@@ -48,7 +48,7 @@ def set_data_folder(root: str | os.PathLike[str] | None) -> None:
 
 
 def set_folder(reader: str, given: str | os.PathLike[str] | None, *names: str) -> Path:
-    """Return the folder of a data set: the given one, or the first of ``names`` below the default root.
+    """Return the folder of a dataset: the given one, or the first of ``names`` below the default root.
 
     Raises:
         UsageError: where neither is there.
@@ -67,7 +67,7 @@ def set_folder(reader: str, given: str | os.PathLike[str] | None, *names: str) -
 
 
 def require_split(reader: str, name: str, known: Sequence[str]) -> None:
-    """Raise ``UnknownNameError`` unless ``name`` is a split of the data set."""
+    """Raise ``UnknownNameError`` unless ``name`` is a split of the dataset."""
     if name not in known:
         raise UnknownNameError(f"split of `{reader}`", name, known)
 

@@ -88,7 +88,7 @@ class Mnist(ArraySet):
 
 
 class FashionMnist(Mnist):
-    """Pictures of clothes, in the shapes of MNIST.
+    """Images of clothes, in the shapes of MNIST.
 
     Args:
         train_or_test: "train" (60,000) or "test" (10,000).

@@ -52,7 +52,7 @@ class RandomResizedCrop:
     """A box of random area and aspect ratio, resized: the usual augmentation of photographs for training.
 
     It is that of Szegedy et al., "Going deeper with convolutions" (CVPR 2015), section 6: ten boxes are tried; where
-    none lies in the image, the largest centred one with an allowed ratio is taken.
+    none lies in the image, the largest centered one with an allowed ratio is taken.
 
     Args:
         size: height and width of the result in pixels, or (height, width).
@@ -114,7 +114,7 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True)
 class CenterResizedCrop:
-    """The centred square with a share of the image's shorter side, resized: the usual way to evaluate.
+    """The centered square with a share of the image's shorter side, resized: the usual way to evaluate.
 
     Args:
         size: height and width of the result in pixels.

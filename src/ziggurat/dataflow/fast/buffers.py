@@ -16,7 +16,7 @@ class BatchBuffers:
 
     Whether an array, a view of it, or a tensor that shares its memory is still alive is told by the reference count of
     the memory: a batch may be kept for ever. Where the interpreter does not count exactly (without a GIL), every array
-    gets new memory. A page that was used before costs no time in the kernel: about 15 µs a picture of 224 pixels.
+    gets new memory. A page that was used before costs no time in the kernel: about 15 µs an image of 224 pixels.
 
     Args:
         shape: of the arrays, which are uint8 and aligned to 64 bytes, as TensorFlow likes them.

@@ -42,7 +42,7 @@ class _Source(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the upright picture."""
+        """Width and height of the upright image."""
         if self.pixels is not None:
             return self.pixels.shape[1], self.pixels.shape[0]
         header = self.header
@@ -68,7 +68,7 @@ class Cropper:
         """Write the crops of some images into consecutive slots of a batch.
 
         Args:
-            images: each a path, an encoded image (bytes, a buffer, or 1-D uint8), or pixels (H, W, 3) uint8, RGB; grey
+            images: each a path, an encoded image (bytes, a buffer, or 1-D uint8), or pixels (H, W, 3) uint8, RGB; gray
                 ones (H, W) or (H, W, 1).
             keys: what names each of them in an error.
             numbers: (N, ``policy.numbers``) uniform random numbers.

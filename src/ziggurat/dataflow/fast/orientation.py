@@ -23,17 +23,17 @@ _TURNS = {
 
 
 def is_turned(orientation: int) -> bool:
-    """Tell whether width and height are exchanged between the stored and the upright picture."""
+    """Tell whether width and height are exchanged between the stored and the upright image."""
     return _TURNS[orientation][0]
 
 
 def stored_box(box: list[int], orientation: int, size: tuple[int, int]) -> list[int]:
-    """Return where a box of the upright picture lies in the stored one.
+    """Return where a box of the upright image lies in the stored one.
 
     Args:
-        box: x, y, width, height in the upright picture.
+        box: x, y, width, height in the upright image.
         orientation: from 1 to 8, as in EXIF.
-        size: width and height of the stored picture.
+        size: width and height of the stored image.
     """
     exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
     x, y, width, height = (box[1], box[0], box[3], box[2]) if exchanged else box
@@ -45,13 +45,13 @@ def stored_box(box: list[int], orientation: int, size: tuple[int, int]) -> list[
 
 
 def turn_into(stored: np.ndarray, target: np.ndarray, orientation: int, *, flip: bool) -> None:
-    """Turn a stored picture upright, and write it.
+    """Turn a stored image upright, and write it.
 
     Args:
         stored: (H, W, 3) uint8.
         target: (H, W, 3) uint8, or (W, H, 3) where the axes are exchanged.
         orientation: from 1 to 8, as in EXIF.
-        flip: mirror the upright picture left and right.
+        flip: mirror the upright image left and right.
     """
     exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
     picture: Any = stored

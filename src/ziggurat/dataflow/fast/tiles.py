@@ -24,7 +24,7 @@ _LENGTHS_AT = 2 + 4 + len(TILE_INDEX_NAME) + _HEAD.size
 _MOST_SEGMENT_BYTES = 0xFFFF
 _RESTART_0, _END_OF_IMAGE = 0xD0, 0xD9
 _RESTART_MARKERS = np.arange(_RESTART_0, _RESTART_0 + 8, dtype=np.uint8)
-_CONTEXT = 2  # pixels beside a box that the smooth upsampling of colour looks at
+_CONTEXT = 2  # pixels beside a box that the smooth upsampling of color looks at
 _WIDTHS = (4, 5, 6, 3, 7, 8, 2)  # units in a tile, best first
 
 

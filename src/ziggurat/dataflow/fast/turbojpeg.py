@@ -25,7 +25,7 @@ __all__ = ["TurboJPEGEngine"]
 _INIT_DECOMPRESS, _PIXELS_RGB = 1, 0
 _PARAM_STOP_ON_WARNING, _PARAM_SUBSAMPLING, _PARAM_WIDTH, _PARAM_HEIGHT = 0, 4, 5, 6
 _UNIT_WIDTHS = {0: 8, 1: 16, 2: 16, 3: 8, 4: 8, 5: 32, 6: 8}  # of each subsampling
-_CONTEXT = 2  # pixels beside the box that the smooth upsampling of colour looks at
+_CONTEXT = 2  # pixels beside the box that the smooth upsampling of color looks at
 
 
 class _Region(ctypes.Structure):

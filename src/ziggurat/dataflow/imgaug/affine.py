@@ -25,7 +25,7 @@ class Shift(ImageAugmentor):
     Args:
         horiz_frac: most, as a fraction of the width.
         vert_frac: most, as a fraction of the height.
-        border: OpenCV's number of what lies outside the picture; 1 repeats the border pixel.
+        border: OpenCV's number of what lies outside the image; 1 repeats the border pixel.
         border_value: the constant of border 0: one number, or one for each channel.
     """
 
@@ -47,7 +47,7 @@ class Shift(ImageAugmentor):
 
 
 class Affine(ImageAugmentor):
-    """Zooms, shears, turns and shifts at once, about the centre of the picture.
+    """Zooms, shears, turns and shifts at once, about the center of the image.
 
     Args:
         scale: (least, most) factor of the size; None: 1.
@@ -56,7 +56,7 @@ class Affine(ImageAugmentor):
         rotate_max_deg: most degrees to turn, to both sides.
         shear: most degrees by which the y axis leans, to both sides; lengths along both axes stay.
         interp: OpenCV's number of the interpolation.
-        border: OpenCV's number of what lies outside the picture; 1 repeats the border pixel.
+        border: OpenCV's number of what lies outside the image; 1 repeats the border pixel.
         border_value: the constant of border 0: one number, or one for each channel.
     """
 
@@ -89,12 +89,12 @@ class Affine(ImageAugmentor):
 
 
 class Shear(Affine):
-    """Shears at random, about the centre of the picture.
+    """Shears at random, about the center of the image.
 
     Args:
         max_deg: most degrees by which the y axis leans, to both sides; lengths along both axes stay.
         interp: OpenCV's number of the interpolation.
-        border: OpenCV's number of what lies outside the picture; 1 repeats the border pixel.
+        border: OpenCV's number of what lies outside the image; 1 repeats the border pixel.
         border_value: the constant of border 0: one number, or one for each channel.
     """
 
@@ -109,14 +109,14 @@ class Shear(Affine):
 
 
 class Rescale(ImageAugmentor):
-    """Zooms about the centre of the picture, whose size stays: the "rescale" of DIGITS.
+    """Zooms about the center of the image, whose size stays: the "rescale" of DIGITS.
 
     The factor is ``exp(n)`` for a normal number ``n``, so that it is as often f as 1 / f.
 
     Args:
         std: standard deviation of ``n``: 0.07 changes the size by 7 % or so.
         interp: OpenCV's number of the interpolation.
-        border: OpenCV's number of what lies outside the picture; 1 repeats the border pixel.
+        border: OpenCV's number of what lies outside the image; 1 repeats the border pixel.
         border_value: the constant of border 0: one number, or one for each channel.
     """
 

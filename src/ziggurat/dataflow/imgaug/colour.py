@@ -21,7 +21,7 @@ _BYTES = np.arange(256, dtype=np.float64)
 
 
 class Hue(PhotometricAugmentor):
-    """Turns the colour circle by a random angle.
+    """Turns the color circle by a random angle.
 
     Args:
         range: (least, most) angle in units of two degrees: 180 is the whole circle. Negative numbers turn back.
@@ -42,7 +42,7 @@ class Hue(PhotometricAugmentor):
 
 
 class Saturation(PhotometricAugmentor):
-    """Mixes an image with its grey picture, or moves it away from it: ``img * v + grey * (1 - v)``.
+    """Mixes an image with its gray image, or moves it away from it: ``img * v + grey * (1 - v)``.
 
     Args:
         alpha: v is drawn from ``1 - alpha`` to ``1 + alpha``.
@@ -74,7 +74,7 @@ class HueSaturationValue(PhotometricAugmentor):
     """Adds normal numbers to hue, saturation and value, as DIGITS does.
 
     Args:
-        hue_std: standard deviation of the hue, as a fraction of the colour circle.
+        hue_std: standard deviation of the hue, as a fraction of the color circle.
         saturation_std: of the saturation, which is from 0 to 1.
         value_std: of the value, as a fraction of white.
         rgb: order of the channels: True for RGB, False for BGR.

@@ -15,7 +15,7 @@ __all__ = ["ColorSpace", "Grayscale", "converted", "grey_of"]
 
 
 class ColorSpace(PhotometricAugmentor):
-    """Converts to another colour space.
+    """Converts to another color space.
 
     Args:
         mode: OpenCV's number of the conversion, such as ``cv2.COLOR_RGB2HSV``.
@@ -32,12 +32,12 @@ class ColorSpace(PhotometricAugmentor):
 
 
 class Grayscale(PhotometricAugmentor):
-    """Converts to grey: 0.299 red + 0.587 green + 0.114 blue. A grey image stays.
+    """Converts to gray: 0.299 red + 0.587 green + 0.114 blue. A gray image stays.
 
     Args:
         keepdims: the result is (H, W, 1), else (H, W).
         rgb: order of the channels: True for RGB, False for BGR.
-        keepshape: repeat the grey value, so that the result is (H, W, 3).
+        keepshape: repeat the gray value, so that the result is (H, W, 3).
     """
 
     def __init__(self, keepdims: bool = True, rgb: bool = True, keepshape: bool = False) -> None:
@@ -53,7 +53,7 @@ class Grayscale(PhotometricAugmentor):
 
 
 def grey_of(img: Array, *, rgb: bool = True) -> Array:
-    """Return the grey picture (H, W) of an image of one or three channels.
+    """Return the gray image (H, W) of an image of one or three channels.
 
     Raises:
         ImageError: for another number of channels.
@@ -62,7 +62,7 @@ def grey_of(img: Array, *, rgb: bool = True) -> Array:
         return img if img.ndim == 2 else img[:, :, 0]
     if channels_of(img) != 3:
         raise ImageError(
-            "Grey is made of images of one or three channels.",
+            "Gray is made of images of one or three channels.",
             received=f"{channels_of(img)} channels",
             advice="Drop the alpha channel first, for instance with `MapImage`.",
         )
@@ -80,7 +80,7 @@ def converted(img: Array, code: int) -> Array:
         return cv2.cvtColor(single, code).astype(img.dtype, copy=False)
     except cv2.error as error:
         raise ImageError(
-            "A conversion of colours needs an image with the channels of its source.",
+            "A conversion of colors needs an image with the channels of its source.",
             received=f"an image {img.shape} of type {img.dtype} for OpenCV's conversion {code}",
             advice="Check the image's channels and the conversion's number.",
         ) from error

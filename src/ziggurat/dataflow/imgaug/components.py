@@ -31,7 +31,7 @@ class LabelIndexes(TypedDict, total=False):
         polygons_index: lists of polygons (M, 2).
         keypoints_index: keypoints (N, 3) of (x, y, visibility), or (figures, N, 3).
         mask_index: masks of class ids (H, W) or (H, W, C): the nearest pixel, so that no new id appears.
-        mask_fill: the id of places that were outside the picture.
+        mask_fill: the id of places that were outside the image.
         mirror_pairs: numbers of keypoints that change names in a mirror.
     """
 

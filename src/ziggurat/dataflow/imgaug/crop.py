@@ -34,9 +34,9 @@ class CropTransform(Transform):
     def apply_image(self, img: Array) -> Array:
         if min(self.y0, self.x0) < 0 or self.y0 + self.h > img.shape[0] or self.x0 + self.w > img.shape[1]:
             raise ImageError(
-                "A part that is cut out lies inside the picture.",
+                "A part that is cut out lies inside the image.",
                 received=f"rows {self.y0} to {self.y0 + self.h} and columns {self.x0} to {self.x0 + self.w} "
-                f"of a picture of {img.shape[0]} x {img.shape[1]}",
+                f"of an image of {img.shape[0]} x {img.shape[1]}",
                 advice="Give all images and masks of a datapoint the same size.",
             )
         return img[self.y0 : self.y0 + self.h, self.x0 : self.x0 + self.w]
@@ -67,7 +67,7 @@ class RandomCrop(ImageAugmentor):
 
 
 class CenterCrop(ImageAugmentor):
-    """Cuts a part of a fixed size out of the centre.
+    """Cuts a part of a fixed size out of the center.
 
     Args:
         crop_shape: (height, width) in pixels, or one number for a square.
@@ -89,7 +89,7 @@ class CutoutTransform(PixelTransform):
         x0: first column.
         h: height of the rectangle in pixels.
         w: width of the rectangle in pixels.
-        fill: its colour: one number, or one for each channel.
+        fill: its color: one number, or one for each channel.
     """
 
     def __init__(self, y0: int, x0: int, h: int, w: int, fill: float | Sequence[float] = 0.0) -> None:
@@ -110,9 +110,9 @@ class RandomCutout(ImageAugmentor):
     """Covers a rectangle at a random place (DeVries and Taylor, "Improved regularization of CNNs with cutout", 2017).
 
     Args:
-        h_range: height of the rectangle in pixels, or (least, most), both included. It is no higher than the picture.
+        h_range: height of the rectangle in pixels, or (least, most), both included. It is no higher than the image.
         w_range: its width in pixels, likewise.
-        fill: its colour: one number, or one for each channel.
+        fill: its color: one number, or one for each channel.
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class RandomCutout(ImageAugmentor):
 
 
 def check_crop(img: Array, shape: tuple[int, int], augmentor: object) -> tuple[int, int]:
-    """Return ``shape`` where it fits into the picture.
+    """Return ``shape`` where it fits into the image.
 
     Raises:
-        ImageError: where the picture is too small.
+        ImageError: where the image is too small.
     """
     if img.shape[0] < shape[0] or img.shape[1] < shape[1]:
         raise ImageError(
-            f"{type(augmentor).__name__} needs pictures at least as large as the part that it cuts out.",
+            f"{type(augmentor).__name__} needs images at least as large as the part that it cuts out.",
             received=f"{img.shape[0]} x {img.shape[1]} (height x width) for a part of {shape[0]} x {shape[1]}",
             advice="Put a `ResizeShortestEdge` or a `CenterPaste` before it.",
         )

@@ -27,11 +27,11 @@ class _Moving(Transform):
 
 
 class FlipTransform(_Moving):
-    """Mirrors a picture: ``x`` becomes ``w - x``, or ``y`` becomes ``h - y``.
+    """Mirrors an image: ``x`` becomes ``w - x``, or ``y`` becomes ``h - y``.
 
     Args:
-        h: height of the picture in pixels.
-        w: width of the picture in pixels.
+        h: height of the image in pixels.
+        w: width of the image in pixels.
         horiz: left and right change places; else top and bottom do.
     """
 
@@ -57,7 +57,7 @@ class FlipTransform(_Moving):
 
 
 class TransposeTransform(_Moving):
-    """Mirrors a picture at its diagonal: x and y change places."""
+    """Mirrors an image at its diagonal: x and y change places."""
 
     @property
     def mirrors(self) -> bool:
@@ -71,11 +71,11 @@ class TransposeTransform(_Moving):
 
 
 class Rotation90Transform(_Moving):
-    """Turns a picture by quarters, against the clock.
+    """Turns an image by quarters, against the clock.
 
     Args:
-        h: height of the picture in pixels, before.
-        w: width of the picture in pixels, before.
+        h: height of the image in pixels, before.
+        w: width of the image in pixels, before.
         quarter_turns: how many, from 0 to 3.
     """
 

@@ -76,14 +76,14 @@ def check_image(image: Any, types: Sequence[str] = IMAGE_TYPES, *, by: str = "An
 
 
 def check_size(array: Array, height: int, width: int, transform: object) -> None:
-    """Check that ``array`` is as large as the picture that ``transform`` was drawn for.
+    """Check that ``array`` is as large as the image that ``transform`` was drawn for.
 
     Raises:
         ImageError: where it is not.
     """
     if array.shape[:2] != (height, width):
         raise ImageError(
-            f"A {type(transform).__name__} moves pictures of the size that it was drawn for.",
+            f"A {type(transform).__name__} moves images of the size that it was drawn for.",
             received=f"{array.shape[0]} x {array.shape[1]} (height x width) instead of {height} x {width}",
             advice="Give all images and masks of a datapoint the same size.",
         )
@@ -124,7 +124,7 @@ def colour_of(value: float | Sequence[float], channels: int) -> tuple[float, ...
         return values * channels
     if len(values) != channels:
         raise ImageError(
-            "A colour is one number, or one for each channel.",
+            "A color is one number, or one for each channel.",
             received=f"{len(values)} numbers for an image of {channels} channels",
             advice="Give one number, or convert the image first.",
         )

@@ -71,11 +71,11 @@ def box_areas(boxes: Array) -> Array:
 
 
 def clip_boxes(boxes: Any, shape: Sequence[int]) -> Array:
-    """Return boxes cut off at the border of a picture.
+    """Return boxes cut off at the border of an image.
 
     Args:
         boxes: (N, 4).
-        shape: of the picture: (H, W) or (H, W, C).
+        shape: of the image: (H, W) or (H, W, C).
     """
     height, width = shape[:2]
     limits = np.array([width, height, width, height])
@@ -86,11 +86,11 @@ def clip_boxes(boxes: Any, shape: Sequence[int]) -> Array:
 def keep_boxes(
     boxes: Any, shape: Sequence[int], *, min_area_px: float = 1.0, min_visibility: float = 0.0
 ) -> tuple[Array, Array]:
-    """Clip boxes to a picture and drop those of which too little is left.
+    """Clip boxes to an image and drop those of which too little is left.
 
     Args:
         boxes: (N, 4), as a transform moved them.
-        shape: of the picture: (H, W) or (H, W, C).
+        shape: of the image: (H, W) or (H, W, C).
         min_area_px: smallest area that must be left, in square pixels.
         min_visibility: smallest part of the area before clipping that must be left, 0 to 1.
 
@@ -105,7 +105,7 @@ def keep_boxes(
 
 
 def clip_polygon(polygon: Any, shape: Sequence[int]) -> Array:
-    """Return the part of a polygon that lies in a picture, (M, 2); M is 0 where nothing does.
+    """Return the part of a polygon that lies in an image, (M, 2); M is 0 where nothing does.
 
     The four borders cut one after another: Sutherland and Hodgman, "Reentrant polygon clipping" (CACM 17, 1974). What
     falls into several parts stays one polygon, joined along the border.
@@ -125,9 +125,9 @@ def polygon_area(polygon: Any) -> float:
 
 
 def hide_keypoints(keypoints: Any, shape: Sequence[int]) -> Array:
-    """Return keypoints (N, 3) of which those outside a picture have visibility 0.
+    """Return keypoints (N, 3) of which those outside an image have visibility 0.
 
-    Visibility is that of COCO: 0 not labelled, 1 labelled but hidden, 2 labelled and visible.
+    Visibility is that of COCO: 0 not labeled, 1 labeled but hidden, 2 labeled and visible.
     """
     points = as_keypoints(keypoints).copy()
     height, width = shape[:2]

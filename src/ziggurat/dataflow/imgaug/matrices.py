@@ -17,7 +17,7 @@ __all__ = ["about", "centre_of", "from_centres", "rotation_matrix", "shear_matri
 
 
 def rotation_matrix(degrees: float) -> Array:
-    """Return the (2, 2) matrix that turns a picture against the clock; its y axis points down."""
+    """Return the (2, 2) matrix that turns an image against the clock; its y axis points down."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     return np.array([[cosine, sine], [-sine, cosine]])
 
@@ -38,12 +38,12 @@ def about(linear: Array, centre: Array, shift: Sequence[float] = (0.0, 0.0)) -> 
 
 
 def from_centres(matrix: Array) -> Array:
-    """Return a (2, 3) matrix as OpenCV counts: from the centre of the first pixel instead of its corner."""
+    """Return a (2, 3) matrix as OpenCV counts: from the center of the first pixel instead of its corner."""
     linear = matrix[:, :2]
     half = np.array([0.5, 0.5])
     return np.column_stack([linear, matrix[:, 2] + linear @ half - half])
 
 
 def centre_of(img: Array) -> Array:
-    """Return the centre (x, y) of a picture."""
+    """Return the center (x, y) of an image."""
     return np.array([img.shape[1] / 2, img.shape[0] / 2])

@@ -102,7 +102,7 @@ class JpegNoise(PhotometricAugmentor):
                 received=f"{channels} channels",
                 advice="Drop the alpha channel first.",
             )
-        # OpenCV encodes BGR: in the wrong order, JPEG would save bits on the wrong colours.
+        # OpenCV encodes BGR: in the wrong order, JPEG would save bits on the wrong colors.
         ordered = img if channels == 1 else cv2.cvtColor(img, cv2.COLOR_RGB2BGR)
         _ok, encoded = cv2.imencode(".jpg", ordered, [cv2.IMWRITE_JPEG_QUALITY, params])
         decoded = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE if channels == 1 else cv2.IMREAD_COLOR)

@@ -38,7 +38,7 @@ class Clip(PhotometricAugmentor):
 class MeanVarianceNormalize(PhotometricAugmentor):
     """Whitens an image: mean 0 and deviation 1. The result is ``float32``; ``float64`` stays.
 
-    The deviation counts as at least ``1 / sqrt(number of values)``, so that an image of one colour becomes 0.
+    The deviation counts as at least ``1 / sqrt(number of values)``, so that an image of one color becomes 0.
 
     Args:
         all_channel: over all channels together, else each channel apart.
@@ -63,7 +63,7 @@ class MeanVarianceNormalize(PhotometricAugmentor):
 class MinMaxNormalize(PhotometricAugmentor):
     """Stretches an image so that it reaches from ``min`` to ``max``. The result is ``float32``; ``float64`` stays.
 
-    An image of one colour becomes ``min``.
+    An image of one color becomes ``min``.
 
     Args:
         min: least value of the result.

@@ -38,7 +38,7 @@ class BackgroundFiller(Parameterised):
 
 
 class ConstantBackgroundFiller(BackgroundFiller):
-    """A canvas of one colour.
+    """A canvas of one color.
 
     Args:
         value: one number, or one for each channel.
@@ -76,11 +76,11 @@ class NoiseBackgroundFiller(BackgroundFiller):
 
 
 class PasteTransform(Transform):
-    """Puts a picture on a canvas.
+    """Puts an image on a canvas.
 
     Args:
-        y0: row of the canvas where the picture begins.
-        x0: column of the canvas where the picture begins.
+        y0: row of the canvas where the image begins.
+        x0: column of the canvas where the image begins.
         background_shape: (height, width) of the canvas in pixels.
         background_filler: makes the canvas.
     """
@@ -118,7 +118,7 @@ class PasteTransform(Transform):
 
 
 class CenterPaste(ImageAugmentor):
-    """Puts the picture in the centre of a canvas.
+    """Puts the image in the center of a canvas.
 
     Args:
         background_shape: (height, width) of the canvas in pixels, or one number for a square.
@@ -141,7 +141,7 @@ class CenterPaste(ImageAugmentor):
 
 
 class RandomPaste(CenterPaste):
-    """Puts the picture at a random place of a canvas, all places equally likely.
+    """Puts the image at a random place of a canvas, all places equally likely.
 
     Args:
         background_shape: (height, width) of the canvas in pixels, or one number for a square.
@@ -157,7 +157,7 @@ def _check_paste(img: Array, shape: tuple[int, int], by: Any) -> tuple[int, int]
     room_y, room_x = shape[0] - img.shape[0], shape[1] - img.shape[1]
     if room_y < 0 or room_x < 0:
         raise ImageError(
-            f"{type(by).__name__} needs pictures that fit on the canvas.",
+            f"{type(by).__name__} needs images that fit on the canvas.",
             received=f"{img.shape[0]} x {img.shape[1]} (height x width) for a canvas of {shape[0]} x {shape[1]}",
             advice="Put a `Resize` before it, or make the canvas larger.",
         )

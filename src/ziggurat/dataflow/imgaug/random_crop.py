@@ -25,8 +25,8 @@ class RandomCropRandomShape(ImageAugmentor):
     Args:
         wmin: least width in pixels.
         hmin: least height in pixels.
-        wmax: most; None: the width of the picture.
-        hmax: most; None: the height of the picture.
+        wmax: most; None: the width of the image.
+        hmax: most; None: the height of the image.
         max_aspect_ratio: largest ratio of the longer to the shorter side; None: any.
     """
 
@@ -71,7 +71,7 @@ class RandomCropRandomShape(ImageAugmentor):
             high = math.floor(highest * ratio)
         if low > high:
             raise ImageError(
-                "`RandomCropRandomShape` needs pictures that hold a part of a permitted shape.",
+                "`RandomCropRandomShape` needs images that hold a part of a permitted shape.",
                 received=f"{h} x {w} (height x width) for {self}",
                 advice="Lower `wmin` and `hmin`, or raise `max_aspect_ratio`.",
             )
@@ -89,7 +89,7 @@ class GoogleNetRandomCropAndResize(ImageAugmentor):
     central part of the target's shape.
 
     Args:
-        crop_area_fraction: (least, most) area of the part, as a fraction of the picture's.
+        crop_area_fraction: (least, most) area of the part, as a fraction of the image's.
         aspect_ratio_range: (least, most) of width / height.
         target_shape: (height, width) of the result in pixels, or one number for a square.
         interp: OpenCV's number of the interpolation.
@@ -113,7 +113,7 @@ class GoogleNetRandomCropAndResize(ImageAugmentor):
         return TransformList([CropTransform(y0, x0, height, width), resize])
 
     def draw_part(self, h: int, w: int) -> tuple[int, int, int, int]:
-        """Draw (y0, x0, height, width) of the part in pixels, for a picture of ``h`` x ``w``."""
+        """Draw (y0, x0, height, width) of the part in pixels, for an image of ``h`` x ``w``."""
         for _attempt in range(10):
             area = self._rand_range(*self.crop_area_fraction) * h * w
             aspect = self._rand_range(*self.aspect_ratio_range)

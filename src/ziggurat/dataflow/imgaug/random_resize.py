@@ -70,7 +70,7 @@ class RandomResize(ImageAugmentor):
         if low > high:
             raise ImageError(
                 "`RandomResize` needs a size in its ranges that keeps the aspect ratio within its limit.",
-                received=f"a picture of {h} x {w} (height x width) for {self}",
+                received=f"an image of {h} x {w} (height x width) for {self}",
                 advice="Widen `xrange` or `yrange`, or raise `aspect_ratio_thres`.",
             )
         width = self._rand_range(low, high)

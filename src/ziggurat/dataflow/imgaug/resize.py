@@ -30,7 +30,7 @@ ResizeMode = Literal["squash", "crop", "fill", "half_crop"]
 
 
 class ResizeTransform(Transform):
-    """Scales a picture to a size.
+    """Scales an image to a size.
 
     Args:
         h: height in pixels, before.
@@ -52,7 +52,7 @@ class ResizeTransform(Transform):
         check_size(img, self.h, self.w, self)
         if (self.h, self.w) == (self.new_h, self.new_w):
             return img
-        # OpenCV's area interpolation is for shrinking: where a side grows, it moves the picture by a part of a pixel.
+        # OpenCV's area interpolation is for shrinking: where a side grows, it moves the image by a part of a pixel.
         grows = self.new_h > self.h or self.new_w > self.w
         interp = cv2.INTER_LINEAR if grows and self.interp == cv2.INTER_AREA else self.interp
         return like(cv2.resize(img, (self.new_w, self.new_h), interpolation=interp), img)
@@ -78,7 +78,7 @@ class Resize(ImageAugmentor):
         mode: ``"squash"`` ignores the aspect ratio. ``"crop"`` keeps it, covers the size and cuts off what is too much,
             both sides alike. ``"fill"`` keeps it, fits in and fills both sides. ``"half_crop"`` keeps it and does half
             of both.
-        background_filler: makes what is filled; None: noise, drawn anew for each picture.
+        background_filler: makes what is filled; None: noise, drawn anew for each image.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Resize(ImageAugmentor):
         return steps[0] if len(steps) == 1 else TransformList(steps)
 
     def _scaled_size(self, h: int, w: int) -> tuple[int, int]:
-        """Return the size of the whole picture after scaling."""
+        """Return the size of the whole image after scaling."""
         if self.mode == "squash":
             return self.shape
         ratios = (h / self.shape[0], w / self.shape[1])

@@ -19,13 +19,13 @@ __all__ = ["Rotation", "RotationAndCropValid", "valid_size"]
 
 
 class Rotation(ImageAugmentor):
-    """Turns by a random angle; the size of the picture stays.
+    """Turns by a random angle; the size of the image stays.
 
     Args:
         max_deg: most degrees, to both sides.
         center_range: the turning point is drawn from this range, as a fraction of width and of height.
         interp: OpenCV's number of the interpolation.
-        border: OpenCV's number of what lies outside the picture; 1 repeats the border pixel.
+        border: OpenCV's number of what lies outside the image; 1 repeats the border pixel.
         step_deg: the angle is a multiple of it; None: any angle.
         border_value: the constant of border 0: one number, or one for each channel.
     """
@@ -56,7 +56,7 @@ class Rotation(ImageAugmentor):
 
 
 class RotationAndCropValid(ImageAugmentor):
-    """Turns about the centre by a random angle and cuts out the largest upright part that the picture covers.
+    """Turns about the center by a random angle and cuts out the largest upright part that the image covers.
 
     Args:
         max_deg: most degrees, to both sides.
@@ -77,12 +77,12 @@ class RotationAndCropValid(ImageAugmentor):
         centre = centre_of(img)
         shift = (after[1] / 2 - centre[0], after[0] / 2 - centre[1])
         matrix = about(rotation_matrix(degrees), centre, shift)
-        # A part of a pixel at a corner may still lie outside: it takes the colour of the border.
+        # A part of a pixel at a corner may still lie outside: it takes the color of the border.
         return WarpAffineTransform(matrix, before, after, self.interp, border=cv2.BORDER_REPLICATE)
 
 
 def valid_size(h: float, w: float, degrees: float) -> tuple[float, float]:
-    """Return (height, width) of the largest upright rectangle in a picture of ``h`` x ``w`` turned about its centre.
+    """Return (height, width) of the largest upright rectangle in an image of ``h`` x ``w`` turned about its center.
 
     An upright rectangle of half sides (a, b) lies inside where ``a cos + b sin <= w / 2`` and ``a sin + b cos <= h /
     2``. Either both limits are met at once, or the shorter side alone decides, and then a and b share it so that a * b

@@ -70,7 +70,7 @@ class Contrast(PhotometricAugmentor):
 
     Args:
         factor_range: (least, most) factor; 1 changes nothing.
-        rgb: None takes the mean of each channel; True the mean of the grey picture of an RGB image, False of a BGR
+        rgb: None takes the mean of each channel; True the mean of the gray image of an RGB image, False of a BGR
             image.
         clip: keep floating-point images between 0 and white.
         white_level: white in floating-point images.
@@ -126,13 +126,13 @@ class Gamma(PhotometricAugmentor):
 
 
 class Lighting(PhotometricAugmentor):
-    """Adds a random colour along the principal components of the data's colours.
+    """Adds a random color along the principal components of the data's colors.
 
     Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks" (NIPS 2012).
 
     Args:
         std: standard deviation of each component's weight.
-        eigval: (3,) eigenvalues of the covariance of the data's colours.
+        eigval: (3,) eigenvalues of the covariance of the data's colors.
         eigvec: (3, 3) eigenvectors, in columns; rows in the order of the image's channels.
         clip: keep floating-point images between 0 and white.
         white_level: white in floating-point images.
@@ -148,13 +148,13 @@ class Lighting(PhotometricAugmentor):
             raise UsageError(
                 "`eigval` has shape (3,) and `eigvec` (3, 3).",
                 received=f"{self.eigval.shape} and {self.eigvec.shape}",
-                advice="Take them from the covariance of the data's colours.",
+                advice="Take them from the covariance of the data's colors.",
             )
 
     def _get_augment_params(self, img: Array) -> Array:
         if channels_of(img) != 3:
             raise ImageError(
-                "`Lighting` needs images of three channels.", received=img.shape, advice="Decode the images in colour."
+                "`Lighting` needs images of three channels.", received=img.shape, advice="Decode the images in color."
             )
         return self.eigvec @ (self.rng.standard_normal(3) * self.std * self.eigval)
 

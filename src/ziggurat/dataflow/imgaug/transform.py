@@ -57,7 +57,7 @@ class Transform(Parameterised):
 
     @property
     def mirrors(self) -> bool:
-        """True where left and right change places, as in a picture seen in a mirror."""
+        """True where left and right change places, as in an image seen in a mirror."""
         return False
 
     def apply_image(self, img: Array) -> Array:
@@ -65,7 +65,7 @@ class Transform(Parameterised):
         raise UnsupportedLabelError(self, "apply_image")
 
     def apply_coords(self, coords: Array) -> Array:
-        """Return where points (N, 2) of (x, y) go; they may leave the picture."""
+        """Return where points (N, 2) of (x, y) go; they may leave the image."""
         raise UnsupportedLabelError(self, "apply_coords")
 
     def apply_boxes(self, boxes: Array) -> Array:
@@ -101,7 +101,7 @@ class Transform(Parameterised):
 
         Args:
             mask: of any type of whole numbers, or bool.
-            fill: the id of places that were outside the picture.
+            fill: the id of places that were outside the image.
         """
         raise UnsupportedLabelError(self, "apply_mask")
 

@@ -25,11 +25,11 @@ __all__ = ["WarpAffineTransform", "warp_in_place"]
 
 
 class WarpAffineTransform(Transform):
-    """Warps a picture by a matrix.
+    """Warps an image by a matrix.
 
     Args:
         matrix: (2, 3): ``matrix @ (x, y, 1)`` is where the place (x, y) goes.
-        before: (height, width) of the picture in pixels.
+        before: (height, width) of the image in pixels.
         after: (height, width) of the result in pixels.
         interp: OpenCV's number of the interpolation; masks take the nearest pixel.
         border: OpenCV's number of what lies outside: 0 a constant, 1 the border pixel repeated, 2 and 4 reflected, 3

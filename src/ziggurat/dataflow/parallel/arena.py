@@ -103,7 +103,7 @@ class Arena:
         return self._grow(size) if must else None
 
     def free(self, slot: Slot) -> None:
-        """Take a slot back, and join it with its free neighbours."""
+        """Take a slot back, and join it with its free neighbors."""
         start, end = slot.offset, slot.offset + slot.size_bytes
         place = bisect.bisect(self._free, (start, 0))
         if place < len(self._free) and self._free[place][0] == end:

@@ -19,25 +19,25 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """What a catalogue knows of one sample.
+    """What a catalog knows of one sample.
 
     Args:
-        number: in the catalogue, from 0.
+        number: in the catalog, from 0.
         split: ``train``, ``val``, ``test``; empty before splits are made.
         row: number in its split; None before splits are made.
         key: its name in the source.
         parts: addresses or content, as in ``Sample``.
-        label: in the form that the kind of the data set says.
+        label: in the form that the kind of the dataset says.
         class_number: where the label is one class.
         group: what must not be torn apart.
         time: seconds since 1970.
         source_bytes: size of the first part in the source.
         stored_bytes: size of the record.
-        width_px: of the first picture as it came.
-        height_px: of the first picture as it came.
+        width_px: of the first image as it came.
+        height_px: of the first image as it came.
         objects: number of objects in it, where the kind is detection.
         content_hash: first 16 bytes of the SHA-256 of the first part as it came.
-        picture_hash: perceptual hash of the first picture, 64 bits, as a signed number.
+        picture_hash: perceptual hash of the first image, 64 bits, as a signed number.
     """
 
     number: int

@@ -36,13 +36,13 @@ _MISSING: Final = {np.int32: -1, np.int64: -1, np.float64: float("nan")}
 
 
 class Catalogue:
-    """Reads a catalogue; memory does not grow with the number of samples, but for ``column``.
+    """Reads a catalog; memory does not grow with the number of samples, but for ``column``.
 
     Args:
         path: the file.
 
     Raises:
-        DataError: where it is not there or no catalogue.
+        DataError: where it is not there or no catalog.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -112,7 +112,7 @@ class Catalogue:
         return entry_of_row(rows[0]) if rows else None
 
     def repeated_keys(self, limit: int = 3) -> list[str]:
-        """Return some of the keys that more than one sample has; a data set has none."""
+        """Return some of the keys that more than one sample has; a dataset has none."""
         query = "SELECT key FROM samples GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT ?"
         return [key for (key,) in self._all(query, [limit])]
 
@@ -133,7 +133,7 @@ class Catalogue:
             rows = self._rows(f"SELECT {_TEXTS[name]} FROM samples WHERE {condition} ORDER BY number", values)
             return np.fromiter((numbers[text] for (text,) in rows), np.int32)
         if name not in _NUMBERS:
-            raise UnknownNameError("column of the catalogue", name, [*_NUMBERS, *_TEXTS])
+            raise UnknownNameError("column of the catalog", name, [*_NUMBERS, *_TEXTS])
         column, kind = _NUMBERS[name]
         missing = _MISSING[kind]
         rows = self._rows(f"SELECT {column} FROM samples WHERE {condition} ORDER BY number", values)

@@ -14,7 +14,7 @@ __all__ = ["INDEXES", "TABLES", "connect_for_reading", "connect_for_writing", "d
 
 TABLES: Final = """
 CREATE TABLE samples (
-    number INTEGER PRIMARY KEY,  -- from 0; in a data set: split by split, row by row
+    number INTEGER PRIMARY KEY,  -- from 0; in a dataset: split by split, row by row
     split TEXT NOT NULL,
     row INTEGER,                 -- number within the split; NULL before splits are made
     key TEXT NOT NULL,
@@ -70,10 +70,10 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     """Return a connection that cannot write; several threads may share it, one at a time.
 
     Raises:
-        DataError: where the file is not there or no catalogue.
+        DataError: where the file is not there or no catalog.
     """
     if not path.is_file():
-        raise DataError("A data set has a catalogue of its samples.", received=f"`{path}`, which is not there")
+        raise DataError("A dataset has a catalog of its samples.", received=f"`{path}`, which is not there")
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -86,11 +86,11 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def damaged_catalogue(path: Path, reason: object) -> DataError:
-    """Return the error for a file that is no catalogue, or a damaged one."""
+    """Return the error for a file that is no catalog, or a damaged one."""
     return DataError(
-        "A catalogue is read as it was written.",
+        "A catalog is read as it was written.",
         received=f"`{path}`: {reason}",
-        advice="It is damaged; the records are not. Make the data set, or a new version of it, again.",
+        advice="It is damaged; the records are not. Make the dataset, or a new version of it, again.",
     )
 
 
@@ -106,7 +106,7 @@ def sql_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise StorageError(
-            "A catalogue needs a folder that may be written to, and free space.",
+            "A catalog needs a folder that may be written to, and free space.",
             received=f"`{path}`: {error}",
             advice="Free space or permit writing, or write to another folder.",
             details={"path": str(path)},

@@ -20,7 +20,7 @@ _INSERT: Final = f"INSERT INTO samples ({COLUMNS}) VALUES ({', '.join('?' * (COL
 
 
 class CatalogueWriter:
-    """Writes a new catalogue; use it in a ``with`` statement. The same entries give the same bytes.
+    """Writes a new catalog; use it in a ``with`` statement. The same entries give the same bytes.
 
     Args:
         path: file to make.

@@ -28,8 +28,8 @@ _KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
     ),
     "box-outside": (
         "warning",
-        "{boxes} boxes in {samples} samples reach outside of their picture.",
-        "Look whether boxes and pictures belong together; a rotated picture is a usual cause.",
+        "{boxes} boxes in {samples} samples reach outside of their image.",
+        "Look whether boxes and images belong together; a rotated image is a usual cause.",
     ),
     "duplicate-box": (
         "warning",
@@ -39,7 +39,7 @@ _KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
     "tiny-box": (
         "note",
         "{boxes} boxes in {samples} samples are under {tiny:g} px wide or high.",
-        "A network hardly finds them; store larger pictures, or mark them as to be ignored.",
+        "A network hardly finds them; store larger images, or mark them as to be ignored.",
     ),
 }
 
@@ -65,7 +65,7 @@ class BoxLook:
         if not entry.label:
             self._empty.append(place)
             return
-        # A resized picture has the stored size, its boxes too; else the size is the one that it came with.
+        # A resized image has the stored size, its boxes too; else the size is the one that it came with.
         width = self._stored[0] or entry.width_px
         height = self._stored[1] or entry.height_px
         seen = set()

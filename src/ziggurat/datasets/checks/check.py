@@ -29,9 +29,9 @@ def check_dataset(
     verify: bool = False,
     limits: CheckLimits | None = None,
 ) -> CheckReport:
-    """Look for what is wrong or doubtful in a data set.
+    """Look for what is wrong or doubtful in a dataset.
 
-    The catalogue is read once; of masks, some are read. Memory is some ninety bytes a sample, and more where much is
+    The catalog is read once; of masks, some are read. Memory is some ninety bytes a sample, and more where much is
     wrong.
 
     Args:
@@ -43,7 +43,7 @@ def check_dataset(
             split by clusters where the dataset was divided so.
 
     Raises:
-        DataError: where the predictions are not of this data set.
+        DataError: where the predictions are not of this dataset.
         MissingDependencyError: where there are predictions, and the package that judges them is not installed.
     """
     if predictions is not None and not isinstance(predictions, Predictions):
@@ -90,7 +90,7 @@ def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) ->
 
 
 def _told_before(facts: Facts) -> Iterator[Finding]:
-    """Yield what was noted when the data set was made."""
+    """Yield what was noted when the dataset was made."""
     catalogue = facts.dataset.catalogue
     for kind, count in catalogue.problem_counts().items():
         problems = catalogue.problems(kind, limit=facts.limits.most_cases)
@@ -98,7 +98,7 @@ def _told_before(facts: Facts) -> Iterator[Finding]:
             kind=f"at-creation-{kind}",
             severity="note",
             count=count,
-            text=f"{count} problems of kind {kind} were noted when the data set was made.",
-            advice="Mend the source and make the data set again, if they matter.",
+            text=f"{count} problems of kind {kind} were noted when the dataset was made.",
+            advice="Mend the source and make the dataset again, if they matter.",
             cases=tuple(Case(key=problem.key, note=problem.reason) for problem in problems),
         )

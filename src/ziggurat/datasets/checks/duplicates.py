@@ -21,7 +21,7 @@ def check_duplicates(facts: Facts, *, verify: bool) -> Iterator[Finding]:
 
     Args:
         facts: of the samples.
-        verify: whether pictures without a perceptual hash are read and get one.
+        verify: whether images without a perceptual hash are read and get one.
     """
     groups = _equal_contents(facts)
     first = _first_of(groups)
@@ -177,7 +177,7 @@ def _near_with_other_labels(facts: Facts, groups: np.ndarray, first: np.ndarray)
             "warning",
             places,
             f"{len(places)} samples are near duplicates of a sample with another label.",
-            "Look at them: one of the labels may be wrong, or both may be in the picture.",
+            "Look at them: one of the labels may be wrong, or both may be in the image.",
             notes=notes,
         )
 

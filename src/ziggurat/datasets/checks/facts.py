@@ -16,14 +16,14 @@ __all__ = ["Facts"]
 
 
 class Facts:
-    """The samples of a data set in the order of its catalogue; a place is a number in that order.
+    """The samples of a dataset in the order of its catalog; a place is a number in that order.
 
     Args:
         dataset: to look at.
         limits: of the checks.
 
     Attributes:
-        numbers: (N,) int64 in the catalogue.
+        numbers: (N,) int64 in the catalog.
         splits: (N,) int8, places in ``dataset.splits``.
         rows: (N,) int64 in the split.
         classes: (N,) int32, -1 for none.
@@ -45,7 +45,7 @@ class Facts:
         self.labels = np.zeros(len(self.numbers), np.int64)
 
     def walk(self, look: Callable[[int, Entry], None]) -> None:
-        """Read the catalogue once: note contents and labels, and show each entry with its place to ``look``."""
+        """Read the catalog once: note contents and labels, and show each entry with its place to ``look``."""
         for place, entry in enumerate(self.dataset.catalogue.walk()):
             if entry.content_hash is not None:
                 self.contents[place] = np.void(entry.content_hash)
@@ -54,7 +54,7 @@ class Facts:
             look(place, entry)
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of the catalogue."""
+        """Return a column of the catalog."""
         return self.dataset.catalogue.column(name)
 
     def groups(self) -> np.ndarray | None:

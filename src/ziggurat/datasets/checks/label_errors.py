@@ -24,7 +24,7 @@ def check_labels(facts: Facts, predictions: Predictions) -> Iterator[Finding]:
 
     Raises:
         MissingDependencyError: where the package is not installed.
-        DataError: where the kind of the data set has no classes.
+        DataError: where the kind of the dataset has no classes.
     """
     if facts.dataset.kind not in _KINDS:
         raise DataError("Labels are checked of sets that have a class a sample.", received=f"kind {facts.dataset.kind}")
@@ -52,7 +52,7 @@ def check_labels(facts: Facts, predictions: Predictions) -> Iterator[Finding]:
         best = int(probabilities[number].argmax())
         share = probabilities[number, best]
         notes[place] = (
-            f"labelled {_name(facts, int(facts.classes[place]))}, predicted {_name(facts, best)} ({share:.2f})"
+            f"labeled {_name(facts, int(facts.classes[place]))}, predicted {_name(facts, best)} ({share:.2f})"
         )
     yield facts.finding(
         "label-error",

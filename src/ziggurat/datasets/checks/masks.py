@@ -41,7 +41,7 @@ _KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
         "have values that no class has.",
         "Name the classes, say which value is to be ignored, or leave the samples out.",
     ),
-    "mask-size": ("error", "have another size than their picture.", "Leave them out, or make them anew."),
+    "mask-size": ("error", "have another size than their image.", "Leave them out, or make them anew."),
     "empty-mask": ("note", "have nothing but what is to be ignored.", "They teach nothing; leave them out."),
 }
 

@@ -44,7 +44,7 @@ def read_predictions(path: str | os.PathLike[str], dataset: Dataset) -> Predicti
         dataset: that the predictions are of.
 
     Raises:
-        DataError: where the file is not so, or a sample is not in the data set.
+        DataError: where the file is not so, or a sample is not in the dataset.
     """
     path = Path(path)
     try:
@@ -102,4 +102,4 @@ def _place(dataset: Dataset, name: tuple[str, ...], path: Path) -> tuple[str, in
             return entry.split, entry.row
     elif name[0] in dataset.splits and name[1].isdecimal() and int(name[1]) < dataset.size(name[0]):
         return name[0], int(name[1])
-    raise DataError("Predictions are of samples of the data set.", received=f"`{' '.join(name)}` in `{path}`")
+    raise DataError("Predictions are of samples of the dataset.", received=f"`{' '.join(name)}` in `{path}`")

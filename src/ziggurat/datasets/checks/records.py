@@ -22,7 +22,7 @@ _ADVICE = "Leave them out, or bring the files back as they were and check again.
 
 
 def check_stores(facts: Facts, *, verify: bool) -> Iterator[Finding]:
-    """Yield a finding on files of the data set that are not as its manifest says, in size or (``verify``) checksum."""
+    """Yield a finding on files of the dataset that are not as its manifest says, in size or (``verify``) checksum."""
     wrong = []
     for note in facts.dataset.manifest.splits.values():
         for store in note.stores:
@@ -39,7 +39,7 @@ def check_stores(facts: Facts, *, verify: bool) -> Iterator[Finding]:
             severity="error",
             count=len(wrong),
             text=f"{len(wrong)} files are not as they were made: {'; '.join(wrong[:10])}.",
-            advice="Bring them back from a copy, or make the data set again.",
+            advice="Bring them back from a copy, or make the dataset again.",
         )
 
 
@@ -68,7 +68,7 @@ def _read(facts: Facts, place: int) -> tuple[bool, str]:
         is_reference = isinstance(facts.dataset.reader(split).record(row).parts[0], FileReference)
         sample = facts.dataset.sample(split, row)
         if is_reference and _has_changed(facts, place, sample.parts[0]):
-            return True, "its content has changed since the data set was made."
+            return True, "its content has changed since the dataset was made."
         if facts.dataset.manifest.image is not None:
             for name, content in zip(facts.dataset.schema.parts, sample.parts, strict=False):
                 if isinstance(content, bytes):

@@ -45,8 +45,8 @@ class Case:
 
     Args:
         key: its name.
-        split: that it is in; empty where it is not in the data set.
-        row: its number in the split; None where it is not in the data set.
+        split: that it is in; empty where it is not in the dataset.
+        row: its number in the split; None where it is not in the dataset.
         note: what is to be said of it.
     """
 
@@ -89,7 +89,7 @@ class CheckReport:
     """What a check found.
 
     Args:
-        dataset: name of the data set.
+        dataset: name of the dataset.
         dataset_id: its id.
         samples: that were looked at.
         verified: whether every record and file was read.

@@ -17,7 +17,7 @@ _DEVIATIONS: Final = 5.0
 
 
 def check_sizes(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on pictures as they came whose area or form is more than 4 times another than the median.
+    """Yield a finding on images as they came whose area or form is more than 4 times another than the median.
 
     It must also be 5 median deviations away, so that sets of all sizes have no outliers.
     """
@@ -38,7 +38,7 @@ def check_sizes(facts: Facts) -> Iterator[Finding]:
         "size-outlier",
         "note",
         places,
-        f"{len(places)} pictures have another size or form than most, which have about {usual} pixels.",
+        f"{len(places)} images have another size or form than most, which have about {usual} pixels.",
         "Look at them: thumbnails, icons and banners are often no samples.",
         notes={place: f"{width[place]:g} x {height[place]:g}" for place in shown},
     )

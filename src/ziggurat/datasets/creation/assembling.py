@@ -43,8 +43,8 @@ class Assembled:
     Args:
         splits: name → what is in it.
         problems: kind → how many.
-        sums: of the pictures of the training split.
-        stored_shape: (height, width, channels) of every first picture; None in a place where they differ.
+        sums: of the images of the training split.
+        stored_shape: (height, width, channels) of every first image; None in a place where they differ.
         leaks: samples of validation and test that training has seen; None where no hashes were computed.
         warnings: one sentence each.
     """
@@ -67,10 +67,10 @@ def assemble(
     warnings: Sequence[str],
     watch: Watch,
 ) -> Assembled:
-    """Write stores, catalogue and mean.
+    """Write stores, catalog and mean.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         plan: of the chunks, all of which are done.
         splits: (N) int8, the split of each sample of the scan, -1 for one that is left out.
         store: ``lmdb``, ``hdf5`` or ``tfrecord``.
@@ -125,7 +125,7 @@ class _State:
         self.sums = PictureSums()
         self.problems: dict[str, int] = {}
         self.rows = [0] * len(SPLITS)
-        # Numbers in the finished catalogue go split by split; those of samples that cannot be read stay unused.
+        # Numbers in the finished catalog go split by split; those of samples that cannot be read stay unused.
         counts = [int((splits == number).sum()) for number in range(len(SPLITS))]
         self.firsts = [sum(counts[:number]) for number in range(len(SPLITS))]
         self.hashes: list[np.ndarray] = []
@@ -139,7 +139,7 @@ class _State:
         self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
 
     def look(self, facts: ChunkFacts) -> None:
-        """Take what the facts of a chunk say of its pictures."""
+        """Take what the facts of a chunk say of its images."""
         self.sums.add_all(facts.sums)
         for seen, values in zip(self.shapes, (facts.stored_heights, facts.stored_widths, facts.channels), strict=True):
             seen.update(values if len(seen) < 2 else ())
@@ -236,7 +236,7 @@ def _duplicates(state: _State, before: Catalogue) -> Iterator[Problem]:
 
 
 def _other_channels(state: _State, plan: ChunkPlan, before: Catalogue) -> Iterator[Problem]:
-    """Yield a problem for each picture that is grey among coloured ones, or coloured among grey ones."""
+    """Yield a problem for each image that is gray among colored ones, or colored among gray ones."""
     counts = {channels: count for channels, count in state.channel_counts.items() if channels > 0}
     if len(counts) < 2:
         return
@@ -245,7 +245,7 @@ def _other_channels(state: _State, plan: ChunkPlan, before: Catalogue) -> Iterat
         facts = read_facts(plan.folder, chunk)
         others = [facts.numbers[place] for place, each in enumerate(facts.channels) if each not in (usual, -1)]
         for entry in before.entries(others):
-            reason = f"Most pictures have {usual} channels, this one has not; it is converted when it is read."
+            reason = f"Most images have {usual} channels, this one has not; it is converted when it is read."
             yield Problem(key=entry.key, kind="other-channels", reason=reason)
 
 

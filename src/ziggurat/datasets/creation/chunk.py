@@ -33,7 +33,7 @@ from ziggurat.records.stores import create_records
 __all__ = ["CHUNK", "LARGE_CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "make_chunk", "read_facts", "records_path"]
 
 CHUNK: Final = 256
-"""Samples in a chunk where each takes its time, such as pictures that are decoded."""
+"""Samples in a chunk where each takes its time, such as images that are decoded."""
 
 LARGE_CHUNK: Final = 2048
 """Samples in a chunk of what is soon done: then bringing its files to the disk would take most of the time."""
@@ -49,14 +49,14 @@ class ChunkPlan:
 
     Args:
         folder: for the files of chunks.
-        catalogue: of the scan.
+        catalog: of the scan.
         source: local folder or file.
         format: name of the importer.
         options: of the importer, complete.
         schema: what the samples mean.
-        fitting: how pictures are fitted; None where there are none.
+        fitting: how images are fitted; None where there are none.
         hashes: whether perceptual hashes are computed, where they are not known from before the split.
-        sums: whether pictures of the training split are summed up, for their mean.
+        sums: whether images of the training split are summed up, for their mean.
         max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
     """
 
@@ -84,7 +84,7 @@ class ChunkPlan:
 
     @property
     def decodes_for_hashes(self) -> bool:
-        """Whether pictures are decoded for their hashes only; where nothing is to be looked at, none is."""
+        """Whether images are decoded for their hashes only; where nothing is to be looked at, none is."""
         return self.hashes and self.fitting is not None and self.fitting.keeps_bytes and self.fitting.check == "header"
 
     def chunks(self, count: int) -> int:
@@ -97,19 +97,19 @@ class ChunkFacts:
     """What is known of the good samples of a chunk, by place, and of the bad ones.
 
     Args:
-        numbers: of the good samples in the scan's catalogue.
+        numbers: of the good samples in the scan's catalog.
         source_bytes: of the first part; -1 where unknown.
         stored_bytes: of the record.
-        widths: of the first picture as it came; -1 where unknown.
+        widths: of the first image as it came; -1 where unknown.
         heights: likewise.
-        channels: of the first picture as the record gives it; -1 where unknown.
-        stored_heights: of the first picture as the record gives it; -1 where unknown.
+        channels: of the first image as the record gives it; -1 where unknown.
+        stored_heights: of the first image as the record gives it; -1 where unknown.
         stored_widths: likewise.
         content_hashes: first 16 bytes of the SHA-256 of the first part; empty where it was not read.
         picture_hashes: perceptual hashes; None where there is none.
         labels: place → label, where it differs from the scan's.
         problems: found while reading.
-        sums: of the pictures of the training split.
+        sums: of the images of the training split.
     """
 
     numbers: list[int] = field(default_factory=list)
@@ -233,7 +233,7 @@ def _kept(plan: ChunkPlan, reader: PartReader, address: str | bytes, content: An
     path = reader.file(address) if isinstance(address, str) else None
     if path is None:
         raise ZigguratError(
-            "Only pictures that are files of their own can be referenced in place.",
+            "Only images that are files of their own can be referenced in place.",
             received=f"{address!r} of the format {plan.format}",
             advice="Choose another encoding: original, png, jpeg or raw.",
         )
@@ -251,10 +251,10 @@ def _label(entry: Entry, picture: FittedPicture | None) -> tuple[Any, list[Probl
     label, lost = fit_objects(entry.label, picture.transform, (height, width), picture.source_size)
     problems = []
     if lost:
-        reason = f"{lost} of {entry.objects} objects are outside of the fitted picture."
+        reason = f"{lost} of {entry.objects} objects are outside of the fitted image."
         problems.append(Problem(key=entry.key, kind="object-lost", reason=reason))
     if bad := misfits(entry.label, picture.source_size):
-        reason = f"{bad} of {entry.objects} objects have a mask that is not as large as the picture: they stay without."
+        reason = f"{bad} of {entry.objects} objects have a mask that is not as large as the image: they stay without."
         problems.append(Problem(key=entry.key, kind="bad-mask", reason=reason))
     return label, problems
 
@@ -282,7 +282,7 @@ def _given(known: int) -> int | None:
 
 
 def _hash(plan: ChunkPlan, key: str, first: Any, picture: FittedPicture | None) -> int | None:
-    """Return the perceptual hash of a sample's first picture; None where there is none, or it cannot be decoded."""
+    """Return the perceptual hash of a sample's first image; None where there is none, or it cannot be decoded."""
     if not plan.hashes or picture is None:
         return None
     if picture.decoded is not None:

@@ -49,7 +49,7 @@ _PICTURE_PARTS: Final = ("image", "mask", "target", "image2")
 
 
 def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None = None) -> Manifest:
-    """Make a data set in a folder, or go on where an earlier call ended.
+    """Make a dataset in a folder, or go on where an earlier call ended.
 
     Args:
         request: what it is asked to become; the same in every call for a folder.
@@ -78,11 +78,11 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
 
 
 def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) -> Manifest:
-    """Make the data set of a source that is here."""
+    """Make the dataset of a source that is here."""
     work = folder / WORK_NAME
     if request.encoding == "reference" and source.is_relative_to(work):
         raise DataError(
-            "Pictures can stay where they are in a local folder only.",
+            "Images can stay where they are in a local folder only.",
             received=f"`{public_uri(request.source)}`, which had to be fetched or unpacked",
             advice="Choose another encoding, or unpack it into a folder that stays.",
         )
@@ -144,7 +144,7 @@ def _split(
     said = json.loads(found.read_text())
     splits = np.load(arrays, allow_pickle=False)
     if not (splits >= 0).any():
-        raise DataError("A data set has at least one sample.", received="a split rule that leaves out every one")
+        raise DataError("A dataset has at least one sample.", received="a split rule that leaves out every one")
     return splits, [Problem(**problem) for problem in said["problems"]], said["warnings"]
 
 
@@ -152,7 +152,7 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
     has_pictures = any(part in _PICTURE_PARTS for part in scan.schema.parts)
     if not has_pictures and request.image != ImageForm(encoding=""):
         raise DataError(
-            "Pictures are fitted in data sets that have some.",
+            "Images are fitted in datasets that have some.",
             received=f"a size, channels or an encoding for kind {scan.schema.kind}",
             advice="Leave them out.",
         )
@@ -169,7 +169,7 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
         sums=request.mean and has_pictures,
         max_distance=request.rule.max_distance,
     )
-    # Release 0.1 made larger chunks of such pictures, without hashes: those of an unfinished creation must not mix in.
+    # Release 0.1 made larger chunks of such images, without hashes: those of an unfinished creation must not mix in.
     return replace(plan, folder=work / "hashed-chunks") if plan.decodes_for_hashes else plan
 
 
@@ -205,7 +205,7 @@ def _check_usable(assembled: Assembled) -> None:
         raise DataError(
             "At least one sample can be read.",
             received=f"problems only ({reasons})",
-            advice="The catalogue in the folder lists them, each with its reason.",
+            advice="The catalog in the folder lists them, each with its reason.",
         )
 
 

@@ -1,6 +1,6 @@
-"""Perceptual hash of every picture of a source, in parallel, before a split by near duplicates.
+"""Perceptual hash of every image of a source, in parallel, before a split by near duplicates.
 
-The hashes are those of the finished dataset: its records are made without hashing a picture again.
+The hashes are those of the finished dataset: its records are made without hashing an image again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def hash_all(
         folder: for the hashes of the chunks that are done.
         workers: processes; 0 for this one.
         watch: is told of the progress.
-        fitting: how pictures are decoded; None where there are none.
+        fitting: how images are decoded; None where there are none.
 
     Raises:
         CreationStopped: where somebody asked to stop; what was done is kept.

@@ -22,13 +22,13 @@ def fit_objects(
     size: tuple[int, int],
     source_size: tuple[int, int] | None = None,
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the objects of a fitted picture, and how many of them are no longer in it.
+    """Return the objects of a fitted image, and how many of them are no longer in it.
 
     Args:
-        label: of the picture as it came.
+        label: of the image as it came.
         transform: what was done to it.
-        size: (height, width) of the fitted picture.
-        source_size: likewise, of the picture as it came; a mask of another size is left out.
+        size: (height, width) of the fitted image.
+        source_size: likewise, of the image as it came; a mask of another size is left out.
     """
     kept: list[ImageObject] = []
     objects = objects_from_json(label)
@@ -49,10 +49,10 @@ def fit_objects(
 
 
 def misfits(label: Iterable[Mapping[str, Any]], source_size: tuple[int, int] | None) -> int:
-    """Return how many objects have a mask that is not as large as their picture, or is none.
+    """Return how many objects have a mask that is not as large as their image, or is none.
 
     Args:
-        label: of a picture.
+        label: of an image.
         source_size: its (height, width) as it came; None if unknown.
     """
     masks = (read_run_lengths(each["mask"]) for each in label if "mask" in each)
@@ -68,7 +68,7 @@ def _polygons(each: ImageObject, transform: Transform, size: tuple[int, int]) ->
 def _mask(
     content: Mapping[str, Any], transform: Transform, source_size: tuple[int, int] | None
 ) -> dict[str, Any] | None:
-    """Return a mask as it follows its picture; None where it cannot."""
+    """Return a mask as it follows its image; None where it cannot."""
     if misfits([{"mask": content}], source_size):
         return None
     return run_lengths(transform.apply_mask(mask_pixels(content)))

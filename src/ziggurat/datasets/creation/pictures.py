@@ -24,13 +24,13 @@ __all__ = ["FittedPicture", "Fitting", "decoded_picture", "fit_mask", "fit_pictu
 
 @dataclass(frozen=True)
 class FittedPicture:
-    """A picture that is ready for a record.
+    """An image that is ready for a record.
 
     Args:
         content: what the record holds: encoded bytes, or an array with encoding ``raw``.
         pixels: (H, W, C) uint8 as the record will give them; None where nothing was decoded.
         source_size: (height, width) as it came; None where that was not looked at.
-        transform: what moves coordinates from the source's picture to this one; None where nothing moves.
+        transform: what moves coordinates from the source's image to this one; None where nothing moves.
         decoded: (H, W, C) uint8 as it came, before it was fitted; None where nothing was decoded.
     """
 
@@ -43,11 +43,11 @@ class FittedPicture:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """How pictures are fitted, the same for all of a data set.
+    """How images are fitted, the same for all of a dataset.
 
     Args:
         form: the form that is wanted; its encoding is decided.
-        check: how pictures that stay as they are get checked: ``decode``, ``header`` or ``none``.
+        check: how images that stay as they are get checked: ``decode``, ``header`` or ``none``.
     """
 
     form: ImageForm
@@ -67,7 +67,7 @@ class Fitting:
 
 
 def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedPicture:
-    """Return a picture as a record holds it.
+    """Return an image as a record holds it.
 
     Args:
         part: bytes of a file, or (H, W, C) or (H, W) uint8.
@@ -75,7 +75,7 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
         key: names the sample in errors.
 
     Raises:
-        DatapointError: where it is damaged or no picture.
+        DatapointError: where it is damaged or no image.
     """
     if fitting.keeps_bytes and isinstance(part, bytes):
         return _as_it_is(part, fitting, key)
@@ -91,7 +91,7 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
 
 
 def decoded_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.ndarray:
-    """Return a picture as it came, (H, W, C) or (H, W) uint8; perceptual hashes are made of it.
+    """Return an image as it came, (H, W, C) or (H, W) uint8; perceptual hashes are made of it.
 
     Args:
         part: bytes of a file, or (H, W, C) or (H, W) uint8.
@@ -99,23 +99,23 @@ def decoded_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.
         key: names the sample in errors.
 
     Raises:
-        DatapointError: where it is damaged or no picture.
+        DatapointError: where it is damaged or no image.
     """
     return part if isinstance(part, np.ndarray) else decode_image(part, channels=_channels_of(part, fitting), key=key)
 
 
 def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting, key: str, fill: int = 0) -> Any:
-    """Return a mask as a record holds it: moved as its picture was, by nearest neighbours, as PNG or as an array.
+    """Return a mask as a record holds it: moved as its image was, by nearest neighbors, as PNG or as an array.
 
     Args:
-        part: bytes of a picture of one channel, or (H, W) uint8 or uint16.
-        picture: that it belongs to.
+        part: bytes of an image of one channel, or (H, W) uint8 or uint16.
+        image: that it belongs to.
         fitting: what is wanted.
         key: names the sample in errors.
-        fill: class number of what the picture's frame adds.
+        fill: class number of what the image's frame adds.
 
     Raises:
-        DatapointError: where it is damaged, has more than one channel, or another size than its picture.
+        DatapointError: where it is damaged, has more than one channel, or another size than its image.
     """
     transform = picture.transform
     if fitting.check == "none" and transform is None and isinstance(part, bytes):
@@ -124,7 +124,7 @@ def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting,
     if picture.source_size is not None and mask.shape != picture.source_size:
         raise DatapointError(
             key,
-            f"its mask has height and width {mask.shape}, the picture {picture.source_size}: they must be the same.",
+            f"its mask has height and width {mask.shape}, the image {picture.source_size}: they must be the same.",
         )
     if transform is None and isinstance(part, bytes) and fitting.form.encoding != "raw":
         return part
@@ -147,7 +147,7 @@ def _as_it_is(part: bytes, fitting: Fitting, key: str) -> FittedPicture:
 
 
 def _channels_of(part: bytes, fitting: Fitting) -> Any:
-    """Return the channels to decode to: those that are wanted, else 1 for a grey file and 3 for others."""
+    """Return the channels to decode to: those that are wanted, else 1 for a gray file and 3 for others."""
     if fitting.form.channels is not None:
         return fitting.form.channels
     return 1 if _is_grey(part) else 3

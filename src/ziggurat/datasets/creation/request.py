@@ -38,7 +38,7 @@ class Watch:
 
 @dataclass(frozen=True, kw_only=True)
 class CreationRequest:
-    """What a data set is asked to become.
+    """What a dataset is asked to become.
 
     Args:
         name: what people will call it.
@@ -46,12 +46,12 @@ class CreationRequest:
         format: name of the importer; empty: it is guessed.
         options: of the importer.
         rule: how it is split.
-        image: how pictures are stored; ``encoding`` may be empty: the files' own bytes where nothing is to be changed,
+        image: how images are stored; ``encoding`` may be empty: the files' own bytes where nothing is to be changed,
             else PNG.
         store: ``lmdb``, ``hdf5`` or ``tfrecord``.
-        mean: whether the mean picture of the training split is computed, where pictures have one size.
-        near_duplicates: whether perceptual hashes are computed, for warnings of leaks; pictures only.
-        check: how pictures that are stored as they are get checked: ``decode`` finds every damaged one, ``header``
+        mean: whether the mean image of the training split is computed, where images have one size.
+        near_duplicates: whether perceptual hashes are computed, for warnings of leaks; images only.
+        check: how images that are stored as they are get checked: ``decode`` finds every damaged one, ``header``
             reads their first bytes only, ``none`` looks at nothing; empty: ``decode``, but ``header`` for references.
         workers: processes; 0 works in this one; None takes as many as there are processors.
         spec: what the manifest keeps as the request.
@@ -81,11 +81,11 @@ class CreationRequest:
             raise ConfigurationError(
                 "A resize mode and a size come together.",
                 received=f"resize mode {form.resize_mode}, size {form.height_px} x {form.width_px}",
-                advice="Give both, or neither to keep the pictures as they are.",
+                advice="Give both, or neither to keep the images as they are.",
             )
         if form.encoding in ("original", "reference") and (sized or form.channels is not None):
             raise ConfigurationError(
-                f"Pictures with encoding {form.encoding} stay as they are.",
+                f"Images with encoding {form.encoding} stay as they are.",
                 received=f"resize mode {form.resize_mode}, channels {form.channels}",
                 advice="Choose the encoding png, jpeg or raw to change size or channels.",
             )
@@ -104,7 +104,7 @@ class CreationRequest:
 
     @property
     def picture_check(self) -> str:
-        """How pictures that are stored as they are get checked."""
+        """How images that are stored as they are get checked."""
         return self.check or ("header" if self.encoding == "reference" else "decode")
 
 

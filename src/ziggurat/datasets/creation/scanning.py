@@ -26,7 +26,7 @@ class ScanResult:
     """What a scan found.
 
     Args:
-        catalogue: file of the samples and problems.
+        catalog: file of the samples and problems.
         schema: what the samples mean.
         format: name of the importer.
         options: of the importer, complete.
@@ -45,10 +45,10 @@ class ScanResult:
 def scan_source(
     path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch, *, folder: str = ""
 ) -> ScanResult:
-    """Walk through a source and write its catalogue; memory does not grow with the number of samples.
+    """Walk through a source and write its catalog; memory does not grow with the number of samples.
 
     Args:
-        path: of the catalogue to be written.
+        path: of the catalog to be written.
         source: local folder or file.
         importer: of its format.
         options: as they were given.
@@ -123,7 +123,7 @@ def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
         problems = catalogue.problems(limit=3)
     path.unlink()
     return DataError(
-        "A data set has at least one sample.",
+        "A dataset has at least one sample.",
         received=f"none in `{source}` as {importer.name}",
         advice=" ".join(f"{problem.key}: {problem.reason}" for problem in problems)
         or "Look whether the path and the format are right.",

@@ -13,22 +13,22 @@ _MOST_CHANNELS: Final = 4  # that OpenCV sums up at once
 
 
 class PictureSums:
-    """Sums of pictures, for the mean picture (while all have one shape) and the mean pixel."""
+    """Sums of images, for the mean image (while all have one shape) and the mean pixel."""
 
     def __init__(self) -> None:
         self.count = 0
         self.pixels = 0
         self.channel_sums: np.ndarray | None = None
-        """(C) int64; None before the first picture, or where channels differ."""
+        """(C) int64; None before the first image, or where channels differ."""
         self._picture_sum: np.ndarray | None = None  # of whole numbers below 2**53, which float64 holds exactly
 
     @property
     def picture_sum(self) -> np.ndarray | None:
-        """(H, W, C) int64; None before the first picture, or where shapes differ."""
+        """(H, W, C) int64; None before the first image, or where shapes differ."""
         return None if self._picture_sum is None else self._picture_sum.astype(np.int64)
 
     def add(self, picture: np.ndarray) -> None:
-        """Add a picture, (H, W, C) uint8."""
+        """Add an image, (H, W, C) uint8."""
         if self.count == 0:
             self._picture_sum = np.zeros(picture.shape, np.float64)
             self.channel_sums = np.zeros(picture.shape[2], np.int64)
@@ -36,7 +36,7 @@ class PictureSums:
         self._merge(1, pixels, _channel_sums(picture), picture)
 
     def add_all(self, other: PictureSums) -> None:
-        """Add the sums of other pictures."""
+        """Add the sums of other images."""
         if not other.count:
             return
         if self.count == 0:
@@ -45,11 +45,11 @@ class PictureSums:
         self._merge(other.count, other.pixels, other.channel_sums, other._picture_sum)
 
     def mean_picture(self) -> np.ndarray | None:
-        """Return (H, W, C) float32, or None where shapes differ or there is no picture."""
+        """Return (H, W, C) float32, or None where shapes differ or there is no image."""
         return None if self._picture_sum is None else (self._picture_sum / self.count).astype(np.float32)
 
     def mean_pixel(self) -> tuple[float, ...]:
-        """Return one number a channel, or nothing where channels differ or there is no picture."""
+        """Return one number a channel, or nothing where channels differ or there is no image."""
         if self.channel_sums is None or not self.pixels:
             return ()
         return tuple(float(value) for value in self.channel_sums / self.pixels)

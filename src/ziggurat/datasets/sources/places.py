@@ -86,7 +86,7 @@ def member_path(name: str, source: str) -> str:
 
 
 def plain_name(uri: str) -> str:
-    """Return the last part of an address as a name for a folder in the cache; a person may recognise it."""
+    """Return the last part of an address as a name for a folder in the cache; a person may recognize it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", uri.rstrip("/").rpartition("/")[2]).strip("-.")
     return plain[:40] or "source"
 

@@ -199,7 +199,7 @@ def _connected(host: str, port: int, timeout_s: float | None) -> socket.socket:
     addresses = addresses_of(host, port)
     if _allowed is not None and not _allowed.allows(host, port, addresses):
         raise DataError(
-            _allowed.rule("What a data set is made of"),
+            _allowed.rule("What a dataset is made of"),
             received=f"`{host}:{port}`, which is in a network of the studio's machine",
             advice=f"Send the files, or name a folder. {_allowed.advice}",
         )

@@ -32,7 +32,7 @@ class Assignment:
     """Which sample is in which split.
 
     Args:
-        splits: (N,) int8 in the order of the catalogue's numbers: index into ``SPLITS``, -1 for left out.
+        splits: (N,) int8 in the order of the catalog's numbers: index into ``SPLITS``, -1 for left out.
         problems: why samples or classes are left out; of many of one kind, the first 1000.
         warnings: what a person should know of these splits, a sentence each.
         is_random: whether samples were divided by chance, each by itself.
@@ -56,13 +56,13 @@ def assign_splits(
     *,
     class_names: Sequence[str] = (),
 ) -> Assignment:
-    """Divide samples by a rule; the same rule and catalogue give the same splits. Memory: some tens of bytes a sample.
+    """Divide samples by a rule; the same rule and catalog give the same splits. Memory: some tens of bytes a sample.
 
     Args:
-        catalogue: of a scan.
+        catalog: of a scan.
         rule: how.
-        hashes: (N,) int64 perceptual hashes in the order of the catalogue's numbers, -1 for none; None for those of
-            the catalogue. Where they are given, a split that leaks comes with a warning.
+        hashes: (N,) int64 perceptual hashes in the order of the catalog's numbers, -1 for none; None for those of
+            the catalog. Where they are given, a split that leaks comes with a warning.
         class_names: by class number, for what is said of classes.
 
     Raises:
@@ -168,7 +168,7 @@ class _Work:
         self._warn_of_shares(splits, targets, int(sizes.max()))
         if self.rule.method == "cluster" and sizes.max() > max(_CHAIN * len(places), 2):
             self.warnings.append(
-                f"One cluster has {sizes.max() / len(places):.1%} of the samples: the hashes hardly tell such pictures "
+                f"One cluster has {sizes.max() / len(places):.1%} of the samples: the hashes hardly tell such images "
                 f"apart. A smaller `max_distance` than {self.rule.max_distance} makes smaller clusters."
             )
         return splits

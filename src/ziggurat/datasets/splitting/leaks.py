@@ -74,7 +74,7 @@ def find_leaks(
         max_distance: bits in which hashes of near duplicates may differ.
         most_pairs: pairs to give at most.
         equal: what samples with one hash have in common, such as ``the same text``, where the hashes are digests of the
-            content; empty for perceptual hashes of pictures. Digests are near only where they are equal.
+            content; empty for perceptual hashes of images. Digests are near only where they are equal.
     """
     max_distance = 0 if equal else max_distance
     splits = np.asarray(splits)

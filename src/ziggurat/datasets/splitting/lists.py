@@ -24,7 +24,7 @@ def splits_by_lists(catalogue: Catalogue, lists: Mapping[str, str]) -> tuple[np.
     that have it. Without a file for training, training gets what the others leave. A sample keeps 32 bytes in memory.
 
     Args:
-        catalogue: of the samples.
+        catalog: of the samples.
         lists: split → text file in UTF-8.
 
     Raises:

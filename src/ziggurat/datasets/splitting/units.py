@@ -23,7 +23,7 @@ def units_of(catalogue: Catalogue, rule: SplitRule, hashes: np.ndarray | None) -
     """Return the unit of each sample, (N,) int32: samples of one unit go to one split.
 
     Raises:
-        DataError: where the catalogue has not what the rule needs.
+        DataError: where the catalog has not what the rule needs.
     """
     if rule.method == "stem":
         return _numbers(digests(catalogue, lambda key: stem_of(key, rule.pattern)))
@@ -32,9 +32,9 @@ def units_of(catalogue: Catalogue, rule: SplitRule, hashes: np.ndarray | None) -
             hashes = catalogue.column("picture_hash")
         if len(hashes) and (hashes == -1).all():
             raise DataError(
-                "Clusters of near duplicates need the perceptual hashes of pictures.",
+                "Clusters of near duplicates need the perceptual hashes of images.",
                 received="no hash",
-                advice="Split data sets without pictures by `group`, `stem` or `share`.",
+                advice="Split datasets without images by `group`, `stem` or `share`.",
             )
         return clusters(hashes, rule.max_distance)
     texts = catalogue.texts("group")

@@ -16,7 +16,7 @@ _BLOCK: Final = 1000
 
 
 class Source:
-    """A data set, or the catalogue of a scan.
+    """A dataset, or the catalog of a scan.
 
     Args:
         source: either.
@@ -33,7 +33,7 @@ class Source:
         return entry.parts if all(isinstance(part, bytes) for part in entry.parts) else None
 
     def stored_size(self, entry: Entry) -> tuple[int, int] | None:
-        """Return (width, height) of a sample's picture as its label means it; None if unknown."""
+        """Return (width, height) of a sample's image as its label means it; None if unknown."""
         image = None if self.dataset is None else self.dataset.manifest.image
         if image is not None and image.width_px is not None and image.height_px is not None:
             return image.width_px, image.height_px

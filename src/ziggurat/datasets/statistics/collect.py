@@ -42,20 +42,20 @@ def statistics_of(
     masks: int = _MASKS,
     seed: int = 0,
 ) -> Statistics:
-    """Return what describes a data set.
+    """Return what describes a dataset.
 
     Counts, sizes and classes are those of all samples. Boxes, rows and texts are those of ``samples`` random samples,
     masks of ``masks``; ``notes`` says so where there are more.
 
     Args:
-        source: the data set, or the catalogue of a scan.
-        schema: what its samples mean; None: the data set's, or the one that the scan left in its catalogue.
+        source: the dataset, or the catalog of a scan.
+        schema: what its samples mean; None: the dataset's, or the one that the scan left in its catalog.
         samples: how many boxes, rows and texts to look at, at most.
         masks: how many masks to read, at most.
         seed: of the random choice.
 
     Raises:
-        DataError: where a catalogue has no schema and none is given.
+        DataError: where a catalog has no schema and none is given.
     """
     known = Source(source)
     schema = schema or _schema_of(source)

@@ -100,11 +100,11 @@ class ClassStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureStatistics:
-    """The pictures as they came; None where nobody has looked at their headers.
+    """The images as they came; None where nobody has looked at their headers.
 
     Args:
-        width_px: of the pictures.
-        height_px: of the pictures.
+        width_px: of the images.
+        height_px: of the images.
         aspect: width divided by height.
         sizes: the most frequent sizes, such as ``640 x 480``.
         different_sizes: how many there are.
@@ -122,17 +122,17 @@ class ObjectStatistics:
     """The objects of a detection set.
 
     Args:
-        total: of them, in all pictures.
-        pictures_without: pictures that have none.
-        per_picture: number of objects in a picture.
+        total: of them, in all images.
+        pictures_without: images that have none.
+        per_picture: number of objects in an image.
         width_px: of their boxes; None where there is no box.
         height_px: likewise.
-        relative_width: of a box to its picture, from 0 to 1; None where the sizes of pictures are not known.
+        relative_width: of a box to its image, from 0 to 1; None where the sizes of images are not known.
         relative_height: likewise.
         relative_area: likewise.
         crowds: objects that stand for many, among those that were looked at.
         difficult: objects that are hard to see, among those that were looked at.
-        looked_at: pictures whose boxes were read; a random choice where that is less than all.
+        looked_at: images whose boxes were read; a random choice where that is less than all.
     """
 
     total: int
@@ -153,7 +153,7 @@ class MaskStatistics:
     """The masks of a segmentation set.
 
     Args:
-        shares: (number of the class, its name, share of all pixels, share of the pictures that have it).
+        shares: (number of the class, its name, share of all pixels, share of the images that have it).
         looked_at: masks that were read; a random choice where that is less than all.
         unreadable: masks that could not be.
         ignore_class: number of the pixels that are no class, and not in ``shares``; None for none.
@@ -215,10 +215,10 @@ class TextStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """What describes a data set.
+    """What describes a dataset.
 
     Args:
-        kind: of the data set.
+        kind: of the dataset.
         samples: split → samples; the split without a name has those that no split was chosen for.
         classes: by class number; empty where there are none.
         labels: of regression, the numbers that are to be predicted; None for others.
@@ -227,7 +227,7 @@ class Statistics:
         groups: different groups; 0 where samples have none.
         times: the earliest and the latest time of a sample, seconds since 1970; None where they have none.
         problems: kind of problem → how many.
-        pictures: of sets with pictures.
+        images: of sets with images.
         objects: of detection sets.
         masks: of segmentation sets.
         columns: of tables.

@@ -17,7 +17,7 @@ __all__ = ["mask_statistics", "object_statistics"]
 
 
 def object_statistics(source: Source, samples: int, seed: int) -> ObjectStatistics:
-    """Return the statistics of objects: their number of all pictures, their boxes of at most ``samples``."""
+    """Return the statistics of objects: their number of all images, their boxes of at most ``samples``."""
     counts = source.catalogue.column("objects")
     counts = counts[counts >= 0]
     looked_at = crowds = difficult = 0

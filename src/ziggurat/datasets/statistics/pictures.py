@@ -12,10 +12,10 @@ __all__ = ["picture_statistics"]
 
 
 def picture_statistics(catalogue: Catalogue, sizes: int = 10) -> PictureStatistics | None:
-    """Return the sizes of the pictures as they came; None where no size is known.
+    """Return the sizes of the images as they came; None where no size is known.
 
     Args:
-        catalogue: of the samples.
+        catalog: of the samples.
         sizes: how many of the most frequent sizes to list.
     """
     widths, heights = catalogue.column("width"), catalogue.column("height")

@@ -60,10 +60,10 @@ def _numbers(found: Statistics) -> Iterator[str]:
     if found.objects is not None:
         objects = found.objects
         named += [
-            ("objects in a picture", objects.per_picture),
+            ("objects in an image", objects.per_picture),
             ("box width, px", objects.width_px),
             ("box height, px", objects.height_px),
-            ("box area, of picture", objects.relative_area),
+            ("box area, of image", objects.relative_area),
         ]
     if found.texts is not None:
         named += [("characters", found.texts.characters), ("words", found.texts.words)]
@@ -98,7 +98,7 @@ def _rest(found: Statistics) -> Iterator[str]:
     if found.masks is not None and found.masks.shares:
         yield ""
         rows = [[name, f"{pixels:.2%}", f"{pictures:.1%}"] for _, name, pixels, pictures in found.masks.shares]
-        yield from _table(["class", "of pixels", "of pictures"], rows)
+        yield from _table(["class", "of pixels", "of images"], rows)
         if found.masks.ignore_class is not None:
             share = f"{found.masks.ignored_share:.2%} of all pixels"
             yield f"ignored, no class: number {found.masks.ignore_class}, {share}"

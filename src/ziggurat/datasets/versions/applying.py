@@ -35,7 +35,7 @@ def apply_change(draft: Draft, change: Change) -> None:
     Raises:
         UsageError: where it is no change, or a wrong one.
         UnknownNameError: where it names a split or a class that is not there.
-        DataError: where it names samples that are not there, or the kind of the data set does not go with it.
+        DataError: where it names samples that are not there, or the kind of the dataset does not go with it.
     """
     apply = _APPLIERS.get(type(change))
     if apply is None:

@@ -52,7 +52,7 @@ class Exclude:
     Args:
         split: that they are in.
         samples: their rows or keys.
-        reason: one sentence; the catalogue lists it under the kind ``excluded``.
+        reason: one sentence; the catalog lists it under the kind ``excluded``.
     """
 
     split: str
@@ -80,7 +80,7 @@ class Resplit:
     """Divide the samples anew.
 
     Args:
-        splits: (N,) place in ``ziggurat.datasets.samples.SPLITS`` of every sample in the order of the catalogue, -1
+        splits: (N,) place in ``ziggurat.datasets.samples.SPLITS`` of every sample in the order of the catalog, -1
             for one that is left out, as ``ziggurat.datasets.splitting`` assigns them.
     """
 

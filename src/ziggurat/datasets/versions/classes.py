@@ -85,7 +85,7 @@ def drop_classes(schema: Schema, names: Sequence[str]) -> ClassEdit:
     dropped = set(_numbers_of(schema, names))
     kept = [number for number in range(len(schema.class_names)) if number not in dropped]
     if not kept:
-        raise UsageError("A data set keeps at least one class.", received=f"all {len(dropped)} are to be left out")
+        raise UsageError("A dataset keeps at least one class.", received=f"all {len(dropped)} are to be left out")
     return _selected(schema, kept)
 
 
@@ -127,7 +127,7 @@ def _selected(schema: Schema, kept: Sequence[int]) -> ClassEdit:
 
 
 def _mapped(schema: Schema, change: Callable[[Sequence[Any]], list[Any]]) -> Schema:
-    """Change all that has one value a class: names, colours, the target's categories, and lists in the details."""
+    """Change all that has one value a class: names, colors, the target's categories, and lists in the details."""
     details = changed_details(schema, change)
     columns = tuple(
         replace(column, categories=tuple(change(column.categories)))
@@ -169,5 +169,5 @@ def _refuse_without_numbers(schema: Schema) -> None:
         raise DataError(
             "Classes are merged and left out where a sample or an object has one class as its label.",
             received=f"kind {schema.kind}",
-            advice="Change them in the source, or in the importer's options, and create the data set anew.",
+            advice="Change them in the source, or in the importer's options, and create the dataset anew.",
         )

@@ -29,14 +29,14 @@ _NOT_GIVEN: Final = object()
 
 @dataclass
 class Origin:
-    """One data set that a version is made of.
+    """One dataset that a version is made of.
 
     Args:
         dataset: it.
         first: number of its first sample in the draft.
-        splits: (N,) int8 split of each sample, a place in ``SPLITS``, in the order of the catalogue.
+        splits: (N,) int8 split of each sample, a place in ``SPLITS``, in the order of the catalog.
         rows: (N,) int32 row of each sample in its split.
-        numbers: (N,) int32 number of each sample in its catalogue; some may be missing in between.
+        numbers: (N,) int32 number of each sample in its catalog; some may be missing in between.
         classes: (K,) int32 number of each of its classes in the draft, -1 for one that is left out.
         prefix: before its keys, where they would name samples of others too.
     """
@@ -54,10 +54,10 @@ class Origin:
 
     @classmethod
     def of(cls, dataset: Dataset, first: int) -> Origin:
-        """Read where the samples of a data set are.
+        """Read where the samples of a dataset are.
 
         Raises:
-            DataError: where the catalogue has other samples than the manifest says.
+            DataError: where the catalog has other samples than the manifest says.
         """
         catalogue = dataset.catalogue
         places = np.array([SPLITS.index(name) if name in SPLITS else LEFT_OUT for name in catalogue.texts("split")])
@@ -73,15 +73,15 @@ class Origin:
         counts = {name: int(np.count_nonzero(splits == place)) for place, name in enumerate(SPLITS)}
         if any(counts[name] != note.count for name, note in dataset.manifest.splits.items()) or LEFT_OUT in splits:
             raise DataError(
-                "A catalogue has the samples that its manifest counts.",
+                "A catalog has the samples that its manifest counts.",
                 received=f"{len(catalogue)} of {len(dataset)} samples in `{catalogue.path}`",
-                advice="Create the data set again, or bring the file back.",
+                advice="Create the dataset again, or bring the file back.",
             )
         return origin
 
 
 class Draft:
-    """A version in the making; at first it is what its data sets are, one after the other.
+    """A version in the making; at first it is what its datasets are, one after the other.
 
     Args:
         origins: that it is made of.
@@ -130,7 +130,7 @@ class Draft:
         return inside[rows]
 
     def place_of(self, split: str) -> int:
-        """Return the place in ``SPLITS`` of a split that some of the data sets have."""
+        """Return the place in ``SPLITS`` of a split that some of the datasets have."""
         known = [name for name in SPLITS if any(name in origin.dataset.manifest.splits for origin in self.origins)]
         if split not in known:
             raise UnknownNameError("split", split, known)
@@ -172,7 +172,7 @@ class Draft:
             yield origin.prefix + entry.key
 
     def labelled(self, numbers: np.ndarray, origin: Origin) -> Iterator[tuple[Entry, Any]]:
-        """Yield what the catalogue of an origin knows of its samples, and their labels in the draft."""
+        """Yield what the catalog of an origin knows of its samples, and their labels in the draft."""
         for start in range(0, len(numbers), _BLOCK):
             block = numbers[start : start + _BLOCK]
             found = origin.dataset.catalogue.entries(origin.numbers[block - origin.first].tolist())
@@ -192,12 +192,12 @@ class Draft:
         raise DataError(
             f"The samples of a change are in its split, {SPLITS[place]}.",
             received=f"key {key!r}{elsewhere}",
-            advice="Keys are those that the catalogue shows.",
+            advice="Keys are those that the catalog shows.",
         )
 
 
 def in_order(origin: Origin, place: int) -> np.ndarray:
-    """Return the places in the catalogue of the samples of a split, (n,) integers, by row."""
+    """Return the places in the catalog of the samples of a split, (n,) integers, by row."""
     inside = np.flatnonzero(origin.splits == place)
     rows = origin.rows[inside]
     return inside if np.array_equal(rows, np.arange(len(inside))) else inside[np.argsort(rows)]

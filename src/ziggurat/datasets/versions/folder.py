@@ -32,7 +32,7 @@ _BLOCK_BYTES: Final = 1 << 20
 class VersionFolder:
     """A folder in the making; use it in a ``with`` statement, at whose end it gets its name or is deleted.
 
-    A process that is killed leaves ``.NAME.partial-…`` beside, which nobody takes for a data set and anybody may
+    A process that is killed leaves ``.NAME.partial-…`` beside, which nobody takes for a dataset and anybody may
     delete.
 
     Args:
@@ -52,10 +52,10 @@ class VersionFolder:
             self.path.mkdir(parents=True, mode=folder_mode(final.parent))
 
     def bring(self, folder: Path, store: StoreNote, *, prefix: str = "") -> StoreNote:
-        """Bring a store of another data set here, once; return its note.
+        """Bring a store of another dataset here, once; return its note.
 
         Args:
-            folder: of the other data set.
+            folder: of the other dataset.
             store: its note there.
             prefix: put before its keys; the records are written anew then, as keys stand in the store.
 
@@ -67,9 +67,9 @@ class VersionFolder:
             source = folder / store.path
             if not source.is_file() or source.stat().st_size != store.size_bytes:
                 raise DataError(
-                    "A version is made of data sets that have all their files, as they were written.",
+                    "A version is made of datasets that have all their files, as they were written.",
                     received=f"`{source}`, which is {'of another size' if source.is_file() else 'not there'}",
-                    advice="Bring it back, or create the data set again.",
+                    advice="Bring it back, or create the dataset again.",
                 )
             target = self._free(store.path)
             with storage_errors(self.final):
@@ -101,7 +101,7 @@ class VersionFolder:
                 sync_path(path)
             if os.path.lexists(self.final):
                 raise _occupied(self.final)
-            os.rename(self.path, self.final)  # fails where somebody else made a data set of that name meanwhile
+            os.rename(self.path, self.final)  # fails where somebody else made a dataset of that name meanwhile
             sync_path(self.final.parent)
 
     def _free(self, name: str) -> Path:

@@ -31,7 +31,7 @@ class VersionNote:
         id: of its manifest.
         name: what people call it.
         folder: where it is; None where it was not found, because it was deleted or is elsewhere.
-        changes: what was done to its parents to make it, one sentence each; empty for a data set from a source.
+        changes: what was done to its parents to make it, one sentence each; empty for a dataset from a source.
         parents: ids of the versions that it was made of.
     """
 
@@ -44,13 +44,13 @@ class VersionNote:
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """What differs between two data sets, by key; each list has the first of them, ``counts`` how many there are.
+    """What differs between two datasets, by key; each list has the first of them, ``counts`` how many there are.
 
     Args:
         added: only the second has them.
         removed: only the first has them.
         moved: they are in another split.
-        relabelled: they have another label; classes are compared by their names.
+        relabeled: they have another label; classes are compared by their names.
         replaced: their content is another.
         classes_added: names of classes that only the second has.
         classes_removed: names of classes that only the first has.
@@ -72,11 +72,11 @@ def history(folder: str | os.PathLike[str], among: Sequence[str | os.PathLike[st
 
     Args:
         folder: of the version.
-        among: folders of data sets, or folders that hold some; None for the folder that the version is in. Versions are
+        among: folders of datasets, or folders that hold some; None for the folder that the version is in. Versions are
             found by id, whatever their folders are called.
 
     Raises:
-        DataError: where the folder holds no finished data set.
+        DataError: where the folder holds no finished dataset.
     """
     start = Path(folder)
     places = [start.absolute().parent] if among is None else [Path(place) for place in among]
@@ -105,7 +105,7 @@ def history(folder: str | os.PathLike[str], among: Sequence[str | os.PathLike[st
 
 
 def differences(one: Dataset, other: Dataset, *, at_most: int = _LISTED) -> Differences:
-    """Return what differs between two data sets; costs 33 bytes a sample, and sorting.
+    """Return what differs between two datasets; costs 33 bytes a sample, and sorting.
 
     Args:
         one: the older.
@@ -172,5 +172,5 @@ def _manifests(places: Sequence[Path]) -> Iterator[tuple[Path, Manifest]]:
                 continue
             try:
                 yield folder, Manifest.load(folder)
-            except DataError:  # somebody else's damaged data set does not keep anyone from looking at their own
+            except DataError:  # somebody else's damaged dataset does not keep anyone from looking at their own
                 continue

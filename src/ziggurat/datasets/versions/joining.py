@@ -20,14 +20,14 @@ __all__ = ["joined", "joined_image", "joined_source"]
 
 
 def joined(datasets: Sequence[Dataset]) -> Draft:
-    """Return the draft of data sets one after the other; their classes become one list, matched by name.
+    """Return the draft of datasets one after the other; their classes become one list, matched by name.
 
     Raises:
         UsageError: where there is none.
-        DataError: where they cannot be one data set; the message says why and what to do.
+        DataError: where they cannot be one dataset; the message says why and what to do.
     """
     if not datasets:
-        raise UsageError("A version is made of at least one data set.", received="none")
+        raise UsageError("A version is made of at least one dataset.", received="none")
     schema = datasets[0].schema
     origins: list[Origin] = []
     for dataset in datasets:
@@ -41,10 +41,10 @@ def joined(datasets: Sequence[Dataset]) -> Draft:
 
 
 def joined_image(datasets: Sequence[Dataset]) -> ImageForm | None:
-    """Return how the pictures of all are stored; what differs is None, and encodings that differ are ``original``.
+    """Return how the images of all are stored; what differs is None, and encodings that differ are ``original``.
 
     Raises:
-        DataError: where all pictures of one have a size or a number of channels that those of another have not.
+        DataError: where all images of one have a size or a number of channels that those of another have not.
     """
     first, *others = [dataset.manifest.image for dataset in datasets]
     for other, dataset in zip(others, datasets[1:], strict=True):
@@ -78,9 +78,9 @@ def joined_source(datasets: Sequence[Dataset]) -> SourceNote | None:
     roots = sorted({source.root for source in sources if source is not None and source.root})
     if len(roots) > 1:
         raise DataError(
-            "Data sets that refer to files in place are joined where their files are below one folder.",
+            "Datasets that refer to files in place are joined where their files are below one folder.",
             received=f"`{roots[0]}` and `{roots[1]}`",
-            advice="Create one of them anew with the pictures in its records, or both from a folder above the two.",
+            advice="Create one of them anew with the images in its records, or both from a folder above the two.",
         )
     return SourceNote(uri="", format="", root=roots[0]) if roots else None
 
@@ -125,7 +125,7 @@ def _meaning(schema: Schema) -> list[str]:
 
 def _unlike(one: Dataset, other: Dataset, came: str, advice: str) -> DataError:
     return DataError(
-        "Data sets become one where their samples mean the same.",
+        "Datasets become one where their samples mean the same.",
         received=f"{one.name} and {other.name}, with {came}",
         advice=advice,
     )

@@ -30,7 +30,7 @@ def checked_label(schema: Schema, label: Any) -> Any:
 
     Raises:
         UnknownNameError: where there is no class of that name.
-        DataError: where the kind of the data set has no such labels.
+        DataError: where the kind of the dataset has no such labels.
     """
     if has_one_class(schema) and isinstance(label, str):
         if label not in schema.class_names:
@@ -38,7 +38,7 @@ def checked_label(schema: Schema, label: Any) -> Any:
         return schema.class_names.index(label)
     fault = label_fault(schema, label)
     if fault:
-        raise DataError(f"A label of a data set of kind {schema.kind} is as its kind says: {fault}", received=label)
+        raise DataError(f"A label of a dataset of kind {schema.kind} is as its kind says: {fault}", received=label)
     return label
 
 
@@ -46,7 +46,7 @@ def label_fault(schema: Schema, label: Any) -> str:
     """Return what is wrong with a label, one sentence; empty where it is right.
 
     Args:
-        schema: of the data set.
+        schema: of the dataset.
         label: a JSON value.
     """
     if schema.kind in _WITHOUT_LABEL:

@@ -26,25 +26,25 @@ def make_version(
     name: str = "",
     duplicates: Duplicates = "keep",
 ) -> Manifest:
-    """Make a new data set of one or several, with changes; those stay as they are.
+    """Make a new dataset of one or several, with changes; those stay as they are.
 
     The new folder shares their files of records and can do without them: each may be deleted.
 
     Args:
-        parent: one data set, or several that become one, see ``merge_datasets``.
+        parent: one dataset, or several that become one, see ``merge_datasets``.
         changes: applied one after the other.
         folder: to make; the folders above are made too.
         name: what people call it; empty: the parent's name.
-        duplicates: of several: ``leave-out`` leaves samples out that an earlier data set has too, by the content of
+        duplicates: of several: ``leave-out`` leaves samples out that an earlier dataset has too, by the content of
             their first part; ``keep`` only lists them.
 
     Returns:
-        manifest: of the new data set.
+        manifest: of the new dataset.
 
     Raises:
         UsageError: where a change is wrong, or leaves nothing.
         UnknownNameError: where it names a split or class that is not there.
-        DataError: where it names samples that are not there, or data sets do not fit.
+        DataError: where it names samples that are not there, or datasets do not fit.
         StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
     """
     datasets = [parent] if isinstance(parent, Dataset) else list(parent)
@@ -67,11 +67,11 @@ def merge_datasets(
     name: str = "",
     duplicates: Duplicates = "keep",
 ) -> Manifest:
-    """Make one data set of several: split by split, one after the other.
+    """Make one dataset of several: split by split, one after the other.
 
     Their kinds are the same. Classes are the same where their names are; those of the first keep their numbers. Where
     keys of one name samples of an earlier too, all its keys get its name as a prefix, and its records are written anew
-    for that. Samples with the content of one in an earlier data set are listed as problems of the kind ``duplicate``.
+    for that. Samples with the content of one in an earlier dataset are listed as problems of the kind ``duplicate``.
 
     Args:
         datasets: at least one.
@@ -80,7 +80,7 @@ def merge_datasets(
         duplicates: ``keep``, or ``leave-out`` for those samples.
 
     Returns:
-        manifest: of the new data set.
+        manifest: of the new dataset.
 
     Raises:
         DataError: where they do not fit; the message says why and what to do.
@@ -97,5 +97,5 @@ def append(
     name: str = "",
     duplicates: Duplicates = "keep",
 ) -> Manifest:
-    """Make a version of a data set that has the samples of another behind its own; see ``merge_datasets``."""
+    """Make a version of a dataset that has the samples of another behind its own; see ``merge_datasets``."""
     return make_version([dataset, other], (), folder, name=name, duplicates=duplicates)

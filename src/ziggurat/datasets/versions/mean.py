@@ -16,10 +16,10 @@ _TRAIN = SPLITS.index("train")
 
 
 def version_mean(draft: Draft) -> tuple[np.ndarray | None, tuple[float, ...]]:
-    """Return the mean picture of the training split, (H, W, C) float32, and the mean pixel.
+    """Return the mean image of the training split, (H, W, C) float32, and the mean pixel.
 
-    Only pictures that came to the split or left it are decoded. Where a data set has no mean picture, there is none,
-    and the mean pixel stays where the split has the samples that it had; the same holds where a picture that left
+    Only images that came to the split or left it are decoded. Where a dataset has no mean image, there is none,
+    and the mean pixel stays where the split has the samples that it had; the same holds where an image that left
     cannot be read any more.
     """
     changes = [_Change(draft, origin) for origin in draft.origins]
@@ -39,7 +39,7 @@ def version_mean(draft: Draft) -> tuple[np.ndarray | None, tuple[float, ...]]:
 
 
 class _Change:
-    """What happened to the training samples of one data set."""
+    """What happened to the training samples of one dataset."""
 
     def __init__(self, draft: Draft, origin: Origin) -> None:
         now = draft.splits[origin.first : origin.first + len(origin)] == _TRAIN
@@ -50,7 +50,7 @@ class _Change:
         self.before = int(np.count_nonzero(before))
 
     def total(self) -> np.ndarray | None:
-        """Return the sum of its pictures in the training split, (H, W, C) float64."""
+        """Return the sum of its images in the training split, (H, W, C) float64."""
         mean = self.origin.dataset.mean()
         if mean is None:
             return None

@@ -24,8 +24,8 @@ class Survey:
     """Looks once at all samples of a draft; costs 16 bytes a sample.
 
     Args:
-        draft: of several data sets.
-        duplicates: ``keep`` lists samples of a later data set with the content of one of an earlier; ``leave-out``
+        draft: of several datasets.
+        duplicates: ``keep`` lists samples of a later dataset with the content of one of an earlier; ``leave-out``
             lists them and leaves them out.
     """
 
@@ -39,7 +39,7 @@ class Survey:
         for origin in draft.origins:
             self._walk(origin)
         self.twins = np.zeros(0, np.int64)
-        """Samples with the content of one of an earlier data set, in order."""
+        """Samples with the content of one of an earlier dataset, in order."""
         self._firsts = np.zeros(0, np.int64)
 
     def apply(self) -> None:
@@ -93,7 +93,7 @@ class Survey:
 
     def _rename(self, origin: Origin, attempt: int) -> None:
         if attempt > _MOST_PREFIXES:
-            raise UsageError("Data sets that become one have different names.", received=origin.dataset.name)
+            raise UsageError("Datasets that become one have different names.", received=origin.dataset.name)
         name = origin.dataset.name.replace("/", "-") or "joined"
         origin.prefix = f"{name}/" if attempt == 1 else f"{name}-{attempt}/"
         for place, entry in enumerate(origin.dataset.catalogue.walk()):

@@ -32,20 +32,20 @@ _TEST: Final = SPLITS.index("test")
 
 
 def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) -> Manifest:
-    """Write a draft as a data set; return its manifest.
+    """Write a draft as a dataset; return its manifest.
 
     Args:
         draft: what it is.
         folder: to make.
         name: what people call it.
-        survey: of joined data sets, with their duplicates.
+        survey: of joined datasets, with their duplicates.
 
     Raises:
         UsageError: where no sample is left.
         StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
     """
     if (draft.splits < 0).all():
-        raise UsageError("A data set has at least one sample.", received="changes that leave all out")
+        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
     datasets = [origin.dataset for origin in draft.origins]
     with VersionFolder(folder) as work, storage_errors(folder):
         _write_catalogue(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
@@ -77,7 +77,7 @@ def _used(draft: Draft) -> Iterator[tuple[int, str]]:
             yield place, split
 
 
-# ---- catalogue
+# ---- catalog
 
 
 class _Problems:
@@ -145,10 +145,10 @@ def _placed(entry: Entry, *, key: str, label: Any, number: int, split: str, row:
 
 @dataclass(frozen=True)
 class _Block:
-    """The samples of a new split that come from one split of one data set.
+    """The samples of a new split that come from one split of one dataset.
 
     Args:
-        origin: the data set.
+        origin: the dataset.
         place: the split there.
         numbers: (n,) of the samples in the draft, by row there.
         rows: (n,) their rows there.
@@ -161,7 +161,7 @@ class _Block:
 
 
 def _blocks(draft: Draft, place: int) -> Iterator[_Block]:
-    """Yield the samples of a new split: data set by data set, split by split, row by row."""
+    """Yield the samples of a new split: dataset by dataset, split by split, row by row."""
     for origin in draft.origins:
         for old in range(len(SPLITS)):
             numbers = origin.first + in_order(origin, old)

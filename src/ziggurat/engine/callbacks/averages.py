@@ -26,7 +26,7 @@ class MovingAverageSummary(Callback):
 
     An average is m / w with m ← d·m + (1 − d)·x and w ← d·w + (1 − d), both 0 at first: the correction for the start
     of Kingma and Ba, "Adam" (ICLR 2015), §3. A NaN stays in it. Every step fetches the names, which costs a
-    synchronisation with the device.
+    synchronization with the device.
 
     Args:
         names: single numbers of the program; None for what it offers by ``moving_summary_names()``.

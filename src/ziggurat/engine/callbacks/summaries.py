@@ -46,7 +46,7 @@ class LogScalars(Callback):
         at_epoch_end: log the last step of each epoch.
         per_epoch: with ``at_epoch_end``, also log at so many places of an epoch, evenly, its end among them.
         mean: put the mean over all steps since the last logging instead of one step's value. Every step is fetched
-            then, which costs a synchronisation with the device. One NaN makes the mean NaN.
+            then, which costs a synchronization with the device. One NaN makes the mean NaN.
         hyperparameters: names of hyperparameters to log with them: the values that the logged step used.
     """
 
@@ -147,10 +147,10 @@ class MergeAllSummaries(LogScalars):
 
 
 class SummariseBatch(Recurring):
-    """Puts what the network's author summarises of the newest batch: pictures, histograms and the like.
+    """Puts what the network's author summarizes of the newest batch: images, histograms and the like.
 
     It costs one evaluation of the batch, and nothing between. The training is the same with and without it: an error
-    while it summarises, such as a histogram of NaN, is said once. Where the program summarises nothing, or no monitor
+    while it summarizes, such as a histogram of NaN, is said once. Where the program summarizes nothing, or no monitor
     takes summaries, it does nothing.
 
     Args:
@@ -168,7 +168,7 @@ class SummariseBatch(Recurring):
         return super().hooks() if takers and isinstance(self.trainer.program, SupportsSummaries) else frozenset()
 
     def trigger(self) -> None:
-        """Summarise the newest batch."""
+        """Summarize the newest batch."""
         trainer = self.trainer
         if trainer.batch is None:  # an attempt that goes on behind the last step of an epoch
             return

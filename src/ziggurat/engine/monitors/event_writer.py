@@ -21,10 +21,10 @@ __all__ = ["EventWriter"]
 
 
 class EventWriter(Monitor, NeedsFolder):
-    """Appends every number, picture and event to the ``events.jsonl`` of a job.
+    """Appends every number, image and event to the ``events.jsonl`` of a job.
 
     A number costs an append to a list; lines are written at the end of an epoch, before a checkpoint is saved, and
-    otherwise by a thread twice a second. Pictures become PNG files below ``images/``. The end of an epoch is an event.
+    otherwise by a thread twice a second. Images become PNG files below ``images/``. The end of an epoch is an event.
 
     Args:
         folder: the folder of the job; where it is left out, ``place()`` gives one.
@@ -93,7 +93,7 @@ class EventWriter(Monitor, NeedsFolder):
             self.after_train()
 
     def process_image(self, image: Image) -> None:
-        """Write the picture as a PNG file, and say where it is."""
+        """Write the image as a PNG file, and say where it is."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", image.tag).strip("-.") or "image"
         path = Path("images") / f"{name}-{image.step:08d}.png"
         _save_png(self._job().path / path, image)

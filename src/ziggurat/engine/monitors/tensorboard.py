@@ -31,7 +31,7 @@ _START: Final = "events.out.tfevents."
 
 
 class TFEventWriter(Monitor, NeedsFolder):
-    """Writes scalars, pictures and serialized summaries (histograms too) to a TensorBoard event file.
+    """Writes scalars, images and serialized summaries (histograms too) to a TensorBoard event file.
 
     Each attempt has a file of its own. The first one holds the graph too, where the program ``HasGraph``. That of a
     resumed training lets TensorBoard hide the points that earlier attempts wrote of later steps. A disk that is full
@@ -80,7 +80,7 @@ class TFEventWriter(Monitor, NeedsFolder):
         self._messages.put(scalar)
 
     def process_image(self, image: Image) -> None:
-        """Take one picture."""
+        """Take one image."""
         height, width, channels = image.pixels.shape
         self._messages.put(image_event(image.time, image.step, image.tag, (height, width, channels), _png(image)))
 

@@ -17,7 +17,7 @@ _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _START = 1
 """``SessionLog.SessionStatus.START``."""
 _COLORSPACES = {1: 1, 2: 2, 3: 3, 4: 4}
-"""Channels → ``Summary.Image.colorspace``: grey, grey and alpha, RGB, RGBA."""
+"""Channels → ``Summary.Image.colorspace``: gray, gray and alpha, RGB, RGBA."""
 
 
 def record(message: bytes) -> bytes:
@@ -48,14 +48,14 @@ def scalar_event(time: float, step: int, tag: str, value: float) -> bytes:
 
 
 def image_event(time: float, step: int, tag: str, shape: tuple[int, int, int], png: bytes) -> bytes:
-    """Return one picture.
+    """Return one image.
 
     Args:
         time: seconds since 1970.
         step: ``global_step``.
         tag: its name.
         shape: (height, width, channels).
-        png: the encoded picture.
+        png: the encoded image.
     """
     height, width, channels = shape
     picture = _integer(1, height) + _integer(2, width) + _integer(3, _COLORSPACES[channels]) + _bytes(4, png)

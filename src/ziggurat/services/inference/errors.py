@@ -38,9 +38,7 @@ def ended(
         how, advice = why or "it is gone", "Ask again: a new one is started."
     elif exit_code < 0:
         how = f"it was killed by {_signal_name(-exit_code)}"
-        advice = (
-            "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer pictures."
-        )
+        advice = "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer images."
     else:
         how = f"exit code {exit_code}{_last_words(log)}"
         advice = f"Look at its output in {log}."

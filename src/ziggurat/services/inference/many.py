@@ -19,13 +19,13 @@ _PART_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class ManyOptions:
-    """How very many pictures are predicted for.
+    """How very many images are predicted for.
 
     Args:
         checkpoint: as for ``InferencePool.predict``.
         device: likewise.
         top: how many classes are named.
-        at_once: pictures in a part; a part has at most 64 MiB besides.
+        at_once: images in a part; a part has at most 64 MiB besides.
     """
 
     checkpoint: str | None = None
@@ -45,7 +45,7 @@ class ManyPart:
     Args:
         predictions: as ``InferencePool.predict`` gives them.
         failures: likewise, with files that cannot be read.
-        done: pictures so far, those of this part and failures included.
+        done: images so far, those of this part and failures included.
     """
 
     predictions: Sequence[Mapping[str, Any]]
@@ -58,8 +58,8 @@ class ManyResult:
     """How it went.
 
     Args:
-        predicted: pictures with a prediction.
-        failed: pictures without.
+        predicted: images with a prediction.
+        failed: images without.
         is_complete: False where it was ended before.
     """
 
@@ -78,10 +78,10 @@ def predict_parts(
     """Predict in parts; never more than one part is held in memory.
 
     Args:
-        predict: for the pictures of a part.
-        items: files, or pictures that are read already; taken one by one.
+        predict: for the images of a part.
+        items: files, or images that are read already; taken one by one.
         sink: gets each part, in order.
-        at_once: pictures in a part.
+        at_once: images in a part.
         shall_end: asked before each part.
     """
     predicted = failed = 0
@@ -97,7 +97,7 @@ def predict_parts(
 
 
 def _parts(items: Iterable[Path | Picture], at_once: int) -> Iterator[tuple[list[Picture], list[dict[str, Any]]]]:
-    """Yield pictures with the failures of files that cannot be read."""
+    """Yield images with the failures of files that cannot be read."""
     pictures: list[Picture] = []
     failures: list[dict[str, Any]] = []
     size_bytes = 0

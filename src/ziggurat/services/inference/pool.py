@@ -113,12 +113,12 @@ class InferencePool:
         raw: bool = False,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
-        """Predict for pictures; each that cannot be read is among the ``failures``, beside the others' predictions.
+        """Predict for images; each that cannot be read is among the ``failures``, beside the others' predictions.
 
         Args:
             folder: the job folder.
             checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
-            pictures: name and content of image files.
+            images: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
             raw: whether each prediction has its outputs as ``arrays`` too.
@@ -145,7 +145,7 @@ class InferencePool:
         *,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
-        """Return the figures of labelled pictures: ``samples``, ``scalars``, ``failures``, those of a classifier."""
+        """Return the figures of labeled images: ``samples``, ``scalars``, ``failures``, those of a classifier."""
         fields = {"pictures": _checked(pictures), "labels": [int(label) for label in labels]}
         return self._ask(folder, checkpoint, device, "evaluate", fields, timeout_s)
 
@@ -159,12 +159,12 @@ class InferencePool:
         weights: bool = True,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
-        """Return what a network makes of one picture, layer by layer, and its weights.
+        """Return what a network makes of one image, layer by layer, and its weights.
 
         Returns:
             ``file`` and its prediction; ``input``, ``activations`` and ``weights``: ``name``, ``shape``, ``mean``,
             ``deviation``, ``minimum``, ``maximum``, ``not_finite``, ``histogram`` (20 ``counts``, 21 ``edges``) and
-            ``png`` (bytes of a small picture, or None); weights also ``parameters``; and ``parameters`` in all.
+            ``png`` (bytes of a small image, or None); weights also ``parameters``; and ``parameters`` in all.
         """
         fields = {"pictures": _checked([picture]), "weights": weights}
         return self._ask(folder, checkpoint, device, "activations", fields, timeout_s)
@@ -179,19 +179,19 @@ class InferencePool:
         timeout_s: float | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return where in one picture a network finds what speaks for a class (Grad-CAM).
+        """Return where in one image a network finds what speaks for a class (Grad-CAM).
 
         Args:
             folder: the job folder.
             checkpoint: as for ``predict``.
-            picture: name and content of an image file.
+            image: name and content of an image file.
             device: as for ``predict``.
             timeout_s: as for ``predict``.
             options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.
 
         Returns:
             ``file`` and its prediction; ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows
-            of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small pictures), ``colours``.
+            of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small images), ``colours``.
         """
         fields = {"pictures": _checked([picture]), **options}
         return self._ask(folder, checkpoint, device, "grad_cam", fields, timeout_s)
@@ -211,7 +211,7 @@ class InferencePool:
         *,
         shall_end: Callable[[], bool] = lambda: False,
     ) -> ManyResult:
-        """Predict for any number of pictures, part by part; other requests get their turn between the parts.
+        """Predict for any number of images, part by part; other requests get their turn between the parts.
 
         Args:
             folder: the job folder.
@@ -307,7 +307,7 @@ def _checked(pictures: Sequence[Picture]) -> list[list[Any]]:
     size_bytes = sum(len(content) for _, content in pictures)
     if size_bytes > _MOST_BYTES:
         raise UsageError(
-            f"The pictures of a request have at most {_MOST_BYTES >> 20} MiB.",
+            f"The images of a request have at most {_MOST_BYTES >> 20} MiB.",
             received=f"{size_bytes >> 20} MiB",
             advice="Send fewer at a time, or predict for many.",
         )

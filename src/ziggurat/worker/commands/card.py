@@ -20,13 +20,13 @@ def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: boo
         job: what was exported.
         result: what the export gave.
         split: where the samples of the parity report come from.
-        inside: whether the model preprocesses pictures by itself.
+        inside: whether the model preprocesses images by itself.
     """
     spec = job.spec
     network = spec.network.path if isinstance(spec.network, FileNetwork) else spec.network.name
     parts = [
         f"# {spec.name or job.folder.name}",
-        "**Licence:** (fill in: the terms under which others may use this model, and those of its data)",
+        "**License:** (fill in: the terms under which others may use this model, and those of its data)",
         "## What it is",
         _table(
             [("network", f"`{network}`"), ("format", f"{result.title}, `{result.file}`"), *_what(job, result, inside)]
@@ -52,7 +52,7 @@ def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: boo
 def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple[str, str]]:
     height, width, channels = (*job.preprocessing.size, job.preprocessing.channels)
     kind = "RGB" if channels == 3 else "grey"
-    yield "input", f"`input`: {kind} pictures, {height} x {width}, float32 from 0 to 255 before preprocessing"
+    yield "input", f"`input`: {kind} images, {height} x {width}, float32 from 0 to 255 before preprocessing"
     yield "preprocessing", "inside the model" if inside else "beside the model, see `preprocessing.json`"
     for name, shape in result.outputs.items():
         yield "output", f"`{name}`: {_shape(shape)}"

@@ -30,7 +30,7 @@ from ziggurat.worker.dataset_job import creation_request
 __all__ = ["preview_dataset"]
 
 _SCAN_SHARE: Final = 0.7
-"""Part of the time for the walk; the rest is for splits and pictures."""
+"""Part of the time for the walk; the rest is for splits and images."""
 
 _CLASSES: Final = 200
 _PROBLEMS: Final = 50
@@ -43,7 +43,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
     """Look at a source as a spec says; nothing is made of it.
 
     Args:
-        request: ``spec`` (of a data set); ``samples``: how many are shown; ``time_limit_s``; ``at_most``: samples and
+        request: ``spec`` (of a dataset); ``samples``: how many are shown; ``time_limit_s``; ``at_most``: samples and
             problems after which the walk ends; ``folder``: an empty one, for what is written on the way; ``offered``:
             the folders below which files may be read, None for all.
 
@@ -55,7 +55,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         ``colours``: (R, G, B) of each class in a mask, empty if unknown; ``ignore_class``: number in a mask that
         counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
-        ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of pictures and masks that
+        ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of images and masks that
         were to be shown; ``problem_counts``: kind → how many were seen; ``warnings``.
 
     Raises:
@@ -126,7 +126,7 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
         raise DataError(
             "Only a source of this machine is looked at before it is fetched.",
             received=public_uri(asked.source),
-            advice="Make the data set: it is fetched then, and its problems are listed.",
+            advice="Make the dataset: it is fetched then, and its problems are listed.",
         )
     source = Path(asked.source)
     if not source.exists():
@@ -182,7 +182,7 @@ def _in_field(name: str, error: ZigguratError) -> SpecError:
 
 
 def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
-    """Write what is in a source into the catalogue; return whether that was all of it."""
+    """Write what is in a source into the catalog; return whether that was all of it."""
     scan = seen.importer.scan(seen.source, seen.options)
     found = iter(scan)
     count = problems = 0
@@ -221,7 +221,7 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
     keeps_clusters = rule.method == "cluster"
     if keeps_clusters:
         rule = replace(rule, method="share")
-        seen.warnings.append("Pictures that look alike are found when the data set is made: splits differ a little.")
+        seen.warnings.append("Images that look alike are found when the dataset is made: splits differ a little.")
     counts: dict[str, int] = dict.fromkeys(SPLITS, 0)
     try:
         assignment = assign_splits(catalogue, rule, class_names=seen.schema.class_names)

@@ -34,8 +34,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``split``, ``samples``, ``skipped`` (how many files could not
         be read), ``unreadable`` (file and reason of the first 20 of them), ``test_openings`` (how often the test split
-        of a data set was measured on, this time included; None for other splits and other data), ``scalars`` (means
-        over all samples: ``cost`` and what the user summarises), ``classifier``; and of a classifier ``accuracy``,
+        of a dataset was measured on, this time included; None for other splits and other data), ``scalars`` (means
+        over all samples: ``cost`` and what the user summarizes), ``classifier``; and of a classifier ``accuracy``,
         ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what was predicted) and
         ``classes`` (class, samples, predicted, precision and recall, None where there is none).
     """
@@ -59,7 +59,7 @@ class EvaluatedBatch:
     Args:
         rows: (N) int64, of the samples in their split.
         labels: (N) int64.
-        values: ``cost``, ``probabilities``, and what the user summarises.
+        values: ``cost``, ``probabilities``, and what the user summarizes.
     """
 
     rows: np.ndarray
@@ -128,7 +128,7 @@ class Evaluation:
 
 
 def _note_opening(job: TrainedJob, split: str) -> int | None:
-    """Note in a data set that its test split is measured on; return how often that was done."""
+    """Note in a dataset that its test split is measured on; return how often that was done."""
     folder = Path(job.spec.data.source)
     if split != "test" or not is_dataset(folder):
         return None

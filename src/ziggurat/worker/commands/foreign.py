@@ -47,12 +47,12 @@ def inspect_model(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def predict_with_model(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a model on pictures or arrays.
+    """Run a model on images or arrays.
 
     Args:
         request: ``model`` and ``backend`` as for ``inspect_model``; ``input`` (may be left out where there is one);
-            ``outputs`` (names; may be left out where one is likely); ``files`` (pictures, or ``.npy`` arrays with or
-            without the batch's axis); ``scale`` (factor of a picture's values from 0 to 255, default 1); ``feeds``
+            ``outputs`` (names; may be left out where one is likely); ``files`` (images, or ``.npy`` arrays with or
+            without the batch's axis); ``scale`` (factor of an image's values from 0 to 255, default 1); ``feeds``
             (input → number, for the others).
 
     Returns:
@@ -83,17 +83,17 @@ def predict_with_model(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def picture_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np.ndarray:
-    """Return a picture in the shape that a model takes, with the batch's axis: float32, 0 to 255.
+    """Return an image in the shape that a model takes, with the batch's axis: float32, 0 to 255.
 
     Args:
         data: the content of an image file.
-        shape: of the input: (N, H, W, C), (N, C, H, W) with 1 or 3 channels, or (N, pixels) of a square grey or RGB
-            picture, or of a grey one of the picture's own size.
-        key: what names the picture in an error.
+        shape: of the input: (N, H, W, C), (N, C, H, W) with 1 or 3 channels, or (N, pixels) of a square gray or RGB
+            image, or of a gray one of the image's own size.
+        key: what names the image in an error.
 
     Raises:
-        DatapointError: where the bytes are no picture.
-        ConfigurationError: where the shape is no picture's.
+        DatapointError: where the bytes are no image.
+        ConfigurationError: where the shape is no image's.
     """
     sides = list(shape or [])
     if len(sides) == _BATCH_AND_PICTURE and sides[3] in (1, 3):
@@ -109,7 +109,7 @@ def picture_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np
             if side * side * channels == sides[1]:
                 return _scaled(data, side, side, channels, key).reshape(1, -1)
     raise ConfigurationError(
-        "A picture is fed to an input whose shape is a picture's.",
+        "An image is fed to an input whose shape is an image's.",
         received=f"shape {shape}",
         advice="Save what the model takes with `numpy.save`, and give the .npy file.",
     )

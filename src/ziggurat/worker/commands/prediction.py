@@ -78,7 +78,7 @@ def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top
 
 
 def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[int, np.ndarray]], list[dict[str, Any]]]:
-    """Return (place, fitted picture) pairs, and what is to be said of the files that are none."""
+    """Return (place, fitted image) pairs, and what is to be said of the files that are none."""
     fitted, failures = [], []
     for place, file in enumerate(files):
         try:

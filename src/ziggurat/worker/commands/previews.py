@@ -23,7 +23,7 @@ from ziggurat.worker.training_rows import TrainingRows
 __all__ = ["augmented", "loading"]
 
 _VARIANTS: Final = 4
-"""How often each of several pictures is shown."""
+"""How often each of several images is shown."""
 
 _ORIGINAL_SIDE_PX: Final = 512
 _MEASURED: Final = 200
@@ -34,7 +34,7 @@ _EPOCHS_BESIDE: Final = 20
 
 
 def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Show pictures of a split as the network gets them: with the random numbers of a training with that seed.
+    """Show images of a split as the network gets them: with the random numbers of a training with that seed.
 
     Args:
         request: ``spec`` (of a training, complete); ``row`` (None for several, in the order of the first epoch);
@@ -56,7 +56,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     if row is not None and not 0 <= row < len(flow):
         raise UsageError(f"The split `{split}` has the rows 0 to {len(flow) - 1}.", received=str(row))
     options = data_options(spec)
-    # A batch that is too large for the split is another preview's finding; its pictures can be looked at all the same.
+    # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
     options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
     rows = TrainingRows(source, options)
     try:
@@ -71,14 +71,14 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure the data of a training: its size, and how fast its pictures can be made ready.
+    """Measure the data of a training: its size, and how fast its images can be made ready.
 
     Args:
         request: ``spec`` (of a training, complete).
 
     Returns:
         ``sizes`` (split → samples), ``classes``, ``input_shape`` (height, width, channels), ``in_memory`` (whether
-        pictures are decoded once, not in every epoch), ``measured`` (records that were read), ``records_per_s`` of
+        images are decoded once, not in every epoch), ``measured`` (records that were read), ``records_per_s`` of
         one thread, None where none was read, and ``threads`` (that a training uses).
     """
     spec = _train_spec(request)

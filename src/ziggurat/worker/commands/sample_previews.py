@@ -36,10 +36,10 @@ _OBJECTS: Final = 200
 class SamplePreviews:
     """Shows samples of a source.
 
-    Each is ``key``, ``label`` in words, ``png`` (base64, at most 160 px wide or high; None where there is no picture),
-    ``text`` (None where there is none), ``width_px`` and ``height_px`` as they would be stored (None without picture).
+    Each is ``key``, ``label`` in words, ``png`` (base64, at most 160 px wide or high; None where there is no image),
+    ``text`` (None where there is none), ``width_px`` and ``height_px`` as they would be stored (None without image).
     ``objects`` (None where the kind has none): the first 200 as ``ziggurat.records.objects`` writes them, in pixels of
-    the stored picture, each with the ``name`` of its class; ``more_objects``: how many come after those. ``mask_png``
+    the stored image, each with the ``name`` of its class; ``more_objects``: how many come after those. ``mask_png``
     (None where there is none, or where it cannot be read): base64, as large as ``png``, one channel of class numbers.
 
     Args:
@@ -47,7 +47,7 @@ class SamplePreviews:
         source: local folder or file.
         options: of the importer, complete.
         schema: what the samples mean.
-        form: how pictures would be stored.
+        form: how images would be stored.
     """
 
     importer: Importer
@@ -57,7 +57,7 @@ class SamplePreviews:
     form: ImageForm
 
     def read(self, catalogue: Catalogue, count: int, showing: Deadline) -> tuple[list[dict[str, Any]], list[Problem]]:
-        """Return some samples from all over a catalogue, as many as can be read in time, and what cannot be read."""
+        """Return some samples from all over a catalog, as many as can be read in time, and what cannot be read."""
         if not len(catalogue) or count < 1:
             return [], []
         numbers = np.unique(np.linspace(0, len(catalogue) - 1, num=min(count, len(catalogue)), dtype=int)).tolist()
@@ -77,7 +77,7 @@ class SamplePreviews:
         return samples, problems
 
     def _shown(self, entry: Entry, reader: PartReader) -> tuple[dict[str, Any], list[Problem]]:
-        """Return a sample as it is shown, and what in it cannot be read although its picture can."""
+        """Return a sample as it is shown, and what in it cannot be read although its image can."""
         problems: list[Problem] = []
         role = self.schema.parts[0]
         address = entry.parts[0]
@@ -117,7 +117,7 @@ class SamplePreviews:
         try:
             part = address if isinstance(address, bytes) else reader.read(address)
             mask = fit_mask(part, fitted, fitting, entry.key, self.schema.ignore_class or 0)
-        except DatapointError as error:  # the sample cannot come then; its picture is shown all the same
+        except DatapointError as error:  # the sample cannot come then; its image is shown all the same
             problems.append(_unreadable(entry, error.rule))
             return None
         except (ZigguratError, OSError, ValueError, KeyError) as error:
@@ -164,7 +164,7 @@ def _smaller(pixels: np.ndarray, interpolation: int) -> np.ndarray:
 
 
 def _label(label: Any, schema: Schema) -> str:
-    """Return a label in words: the name of a class, or how often each class is in the picture."""
+    """Return a label in words: the name of a class, or how often each class is in the image."""
     if label is None:
         return ""
     if isinstance(label, list) and label and all(isinstance(each, dict) and "class" in each for each in label):

@@ -22,7 +22,7 @@ def first_samples(job: TrainedJob, count: int) -> tuple[str, np.ndarray, np.ndar
     """Return up to ``count`` real samples that the network was not trained on, where there are any.
 
     Returns:
-        The split, pictures (N, height, width, C) uint8, fitted, and labels (N) int64. They are spread over the split.
+        The split, images (N, height, width, C) uint8, fitted, and labels (N) int64. They are spread over the split.
     """
     source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
     split = next(name for name in _FOR_PROOF if name in source.splits and len(source.splits[name]))
@@ -53,7 +53,7 @@ def _spread(flow: DataFlow, count: int) -> Iterator[Any]:
 
 
 class _Fit:
-    """Decodes and fits a picture as the job's preprocessing says."""
+    """Decodes and fits an image as the job's preprocessing says."""
 
     def __init__(self, job: TrainedJob, in_memory: bool) -> None:
         self._preprocessing = job.preprocessing

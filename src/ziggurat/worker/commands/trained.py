@@ -118,7 +118,7 @@ class _ProgramNetwork:
         return self._program.evaluate([x, y], self._names)
 
     def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
-        # A program evaluates labelled batches; what is asked for does not depend on the labels.
+        # A program evaluates labeled batches; what is asked for does not depend on the labels.
         names = [name for name in self._names if name != "cost"]
         return self._program.evaluate([x, np.zeros(len(x), np.int64)], names)
 

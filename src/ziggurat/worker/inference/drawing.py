@@ -18,16 +18,16 @@ _SMALLEST_PX: Final = 96
 _SMALLEST_TILE_PX: Final = 12
 _GAP_PX: Final = 1
 _FRAME: Final = 32
-"""Grey level between tiles."""
+"""Gray level between tiles."""
 
 
 def draw_activation(values: np.ndarray, *, as_colour: bool = False) -> bytes | None:
-    """Return a PNG picture of one sample's output of a layer; None where there is nothing to draw.
+    """Return a PNG image of one sample's output of a layer; None where there is nothing to draw.
 
     Args:
         values: (H, W, C): the first 64 channels side by side; (H, W): one tile; (N): its numbers in rows, as square as
             may be. Other shapes are not drawn.
-        as_colour: whether three channels are the colours of one picture.
+        as_colour: whether three channels are the colors of one image.
     """
     if not values.size or not np.isfinite(values).any():
         return None
@@ -41,7 +41,7 @@ def draw_activation(values: np.ndarray, *, as_colour: bool = False) -> bytes | N
 
 
 def draw_weights(values: np.ndarray) -> bytes | None:
-    """Return a PNG picture of an array of weights; None where there is nothing to draw.
+    """Return a PNG image of an array of weights; None where there is nothing to draw.
 
     Args:
         values: (height, width, inputs, outputs) of a convolution: 64 filters side by side; (rows, columns): one tile;
@@ -56,7 +56,7 @@ def draw_weights(values: np.ndarray) -> bytes | None:
 
 
 def _tiled(tiles: np.ndarray) -> bytes:
-    """Return a picture of (N, H, W) numbers."""
+    """Return an image of (N, H, W) numbers."""
     levels = _levels(tiles)
     columns = math.ceil(math.sqrt(len(levels)))
     rows = math.ceil(len(levels) / columns)

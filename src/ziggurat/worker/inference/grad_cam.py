@@ -36,18 +36,18 @@ class GivesGradients(Protocol):
 
 
 def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where in one picture the network finds what speaks for a class.
+    """Return where in one image the network finds what speaks for a class.
 
     Args:
         model: the open network.
-        request: ``pictures`` with one picture; ``class``: a number, or a name (default: the likeliest); ``layer``: with
+        request: ``pictures`` with one image; ``class``: a number, or a name (default: the likeliest); ``layer``: with
             maps (default: the one of the last convolution); ``top`` (default 5).
 
     Returns:
         ``file`` and what is predicted; ``class``, ``number`` and ``probability`` of the class that was looked at;
         ``layer``, and the ``layers`` that may be asked for; ``heat``: rows of numbers from 0 to 1, one for each place
         of the layer; ``largest``, the value that stands for 1, 0 where nothing speaks for the class; ``png``, the
-        picture as the network sees it in grey with the heat over it; ``heat_png``, the heat alone; and ``colours``,
+        image as the network sees it in gray with the heat over it; ``heat_png``, the heat alone; and ``colours``,
         from no heat to the most.
 
     Raises:
@@ -90,7 +90,7 @@ def class_number_of(asked: Any, class_names: Sequence[str], probabilities: np.nd
     Args:
         asked: a number, also as a text; else a name; None or an empty text for the likeliest.
         class_names: by class number.
-        probabilities: of one picture, by class number.
+        probabilities: of one image, by class number.
 
     Raises:
         UnknownNameError: where there is no such class.

@@ -37,7 +37,7 @@ class PredictRequest:
     """A request for predictions, and its answer as it grows.
 
     Args:
-        pictures: name and content of image files.
+        images: name and content of image files.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
     """
@@ -59,9 +59,9 @@ class PredictRequest:
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
-    """Fill in the answers of requests; their pictures share batches.
+    """Fill in the answers of requests; their images share batches.
 
-    ``predictions`` gets, in the order of the pictures, ``file`` and, of a classifier, ``classes``, else ``outputs``, as
+    ``predictions`` gets, in the order of the images, ``file`` and, of a classifier, ``classes``, else ``outputs``, as
     the task ``predict`` has them; with ``raw`` also ``arrays`` (name → array). ``failures`` gets ``file`` and the
     error's JSON shape.
 
@@ -85,7 +85,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of labelled pictures.
+    """Return the figures of labeled images.
 
     Args:
         model: the open network.
@@ -119,7 +119,7 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class DecodedPicture:
-    """One picture of a request.
+    """One image of a request.
 
     Args:
         name: of its file.
@@ -133,7 +133,7 @@ class DecodedPicture:
 
 
 def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPicture:
-    """Return a request's one picture.
+    """Return a request's one image.
 
     Raises:
         UsageError: where there is not just one.
@@ -141,7 +141,7 @@ def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPict
     """
     pictures, preprocessing = pictures_of(request), model.job.preprocessing
     if len(pictures) != 1:
-        raise UsageError("This is asked of one picture.", received=f"{len(pictures)} pictures")
+        raise UsageError("This is asked of one image.", received=f"{len(pictures)} images")
     ((name, content),) = pictures
     fitted = preprocessing.decode(content, name)
     height, width, _ = preprocessing.output_shape
@@ -150,7 +150,7 @@ def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPict
 
 
 def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
-    """Return the name of a request's one picture, and it as the network gets it: (1, H, W, C) float32.
+    """Return the name of a request's one image, and it as the network gets it: (1, H, W, C) float32.
 
     Raises:
         UsageError, DatapointError: as ``decoded_picture``.
@@ -160,7 +160,7 @@ def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, n
 
 
 def pictures_of(request: Mapping[str, Any]) -> list[_Picture]:
-    """Return the pictures of a request: name and content of image files.
+    """Return the images of a request: name and content of image files.
 
     Raises:
         UsageError: where they are something else.
@@ -197,8 +197,8 @@ def _labels(labels: Any, pictures: int, classes: int) -> np.ndarray:
     is_right = numbers.shape == (pictures,) and (not pictures or numbers.dtype.kind in "iu")
     if not is_right or (pictures and not (numbers.min() >= 0 and numbers.max() < classes)):
         raise UsageError(
-            f"`labels` has a class number for each picture, from 0 to {classes - 1}.",
-            received=f"{numbers.tolist()!r:.200} for {pictures} pictures",
+            f"`labels` has a class number for each image, from 0 to {classes - 1}.",
+            received=f"{numbers.tolist()!r:.200} for {pictures} images",
         )
     return numbers.astype(np.int64)
 
@@ -206,7 +206,7 @@ def _labels(labels: Any, pictures: int, classes: int) -> np.ndarray:
 def _labelled_batches(
     model: WarmModel, pictures: Sequence[_Picture], labels: np.ndarray, failures: list[dict[str, Any]]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield fitted pictures (N, height, width, C) uint8 with their labels; add those that are none to the failures."""
+    """Yield fitted images (N, height, width, C) uint8 with their labels; add those that are none to the failures."""
     for start in range(0, len(pictures), AT_ONCE):
         fitted, kept = [], []
         for number, (name, content) in enumerate(pictures[start : start + AT_ONCE], start=start):

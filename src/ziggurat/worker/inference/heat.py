@@ -24,12 +24,12 @@ HEAT_COLOURS: Final = (
     (253, 253, 190),
 )
 """RGB from no heat to the most, at even distances. Each is lighter than the one before, so that also who tells no red
-from green, and a print without colours, keeps the order."""
+from green, and a print without colors, keeps the order."""
 
 _LEAST_PX: Final = 256
 _MOST_PX: Final = 512
 _OPACITY: Final = 0.8
-"""Of the hottest place; a place without heat shows the bare picture."""
+"""Of the hottest place; a place without heat shows the bare image."""
 
 
 def heat_of(maps: np.ndarray, gradients: np.ndarray) -> tuple[np.ndarray, float]:
@@ -49,11 +49,11 @@ def heat_of(maps: np.ndarray, gradients: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def resized(heat: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return heat for each pixel of a picture.
+    """Return heat for each pixel of an image.
 
     Args:
         heat: (H, W) from 0 to 1.
-        size: (height, width) of the picture.
+        size: (height, width) of the image.
     """
     height, width = size
     return np.clip(cv2.resize(heat, (width, height), interpolation=cv2.INTER_LINEAR), 0.0, 1.0)
@@ -67,10 +67,10 @@ def coloured(heat: np.ndarray) -> np.ndarray:
 
 
 def draw_overlay(picture: np.ndarray, heat: np.ndarray) -> bytes:
-    """Return a PNG: a picture in grey, and over it the heat in colour, the more opaque the hotter.
+    """Return a PNG: an image in gray, and over it the heat in color, the more opaque the hotter.
 
     Args:
-        picture: (H, W, 1 or 3) uint8.
+        image: (H, W, 1 or 3) uint8.
         heat: of a layer, (h, w) from 0 to 1.
     """
     grey = _shown(picture.mean(axis=2, dtype=np.float32))
@@ -85,7 +85,7 @@ def draw_heat(heat: np.ndarray, size: tuple[int, int]) -> bytes:
 
     Args:
         heat: of a layer, (h, w) from 0 to 1.
-        size: (height, width) of the picture that it belongs to.
+        size: (height, width) of the image that it belongs to.
     """
     height, width = _shown(np.zeros(size, np.float32)).shape
     return encode_image(cv2.resize(coloured(heat), (width, height), interpolation=cv2.INTER_NEAREST), "png")

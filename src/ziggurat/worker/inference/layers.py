@@ -33,16 +33,16 @@ class ShowsLayers(Protocol):
 
 
 def activations(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the network makes of one picture, layer by layer.
+    """Return what the network makes of one image, layer by layer.
 
     Args:
         model: the open network.
-        request: ``pictures`` with one picture; ``top`` (default 5); ``weights``: whether weights are shown (default
+        request: ``pictures`` with one image; ``top`` (default 5); ``weights``: whether weights are shown (default
             true).
 
     Returns:
         ``file`` and what is predicted; ``input``, ``activations`` and ``weights``, each with the ``figures`` of its
-        arrays and ``png``, a small picture (None where there is nothing to draw); ``parameters`` in all weights.
+        arrays and ``png``, a small image (None where there is nothing to draw); ``parameters`` in all weights.
     """
     name, x = fitted_picture(model, request)
     outputs = {key: np.asarray(value)[0] for key, value in model.network.predict(x).items()}

@@ -16,7 +16,7 @@ from ziggurat.records.frames import read_frame
 __all__ = ["AT_ONCE", "Requests"]
 
 AT_ONCE: Final = 32
-"""Pictures that a network gets in one batch; as many as the task ``predict`` gives it, so that both say the same."""
+"""Images that a network gets in one batch; as many as the task ``predict`` gives it, so that both say the same."""
 
 _WAIT_S: Final = 0.005
 _END: Final[Mapping[str, Any]] = {}

@@ -36,12 +36,12 @@ __all__ = ["StudioDatasets"]
 
 
 class StudioDatasets:
-    """The data sets of the studio; each is a job of kind ``dataset``, and its folder is the data set.
+    """The datasets of the studio; each is a job of kind ``dataset``, and its folder is the dataset.
 
     Args:
         jobs: of every kind.
         supervisor: takes new jobs.
-        datasets: data sets in folders.
+        datasets: datasets in folders.
         folder: where each gets its folder.
         clock: seconds since 1970.
         offered: returns the folders below which files are read for people of the studio; links lead nowhere else.
@@ -84,7 +84,7 @@ class StudioDatasets:
         return self._datasets.preview(spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
 
     def create(self, request: JobRequest, owner: str = "") -> Job:
-        """Put a data set into the queue.
+        """Put a dataset into the queue.
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
@@ -93,7 +93,7 @@ class StudioDatasets:
         """
         spec = parse_spec({"kind": "dataset", "version": 1, **request.spec}, source="the request")
         if not isinstance(spec, DatasetSpec):
-            raise SpecError("A data set has a spec of kind dataset.", received=spec.kind)
+            raise SpecError("A dataset has a spec of kind dataset.", received=spec.kind)
         source = stored_source(spec.source)
         spec = spec.model_copy(update={"source": source, "name": spec.name or source_name(source)})
         with only_offered(self._offered()), watched_source(Path(source)):
@@ -106,18 +106,18 @@ class StudioDatasets:
     # ---- looking
 
     def folder(self, job_id: str) -> Path:
-        """Return the folder of a data set that is done.
+        """Return the folder of a dataset that is done.
 
         Raises:
             JobError: where there is none of that id, or it is not done.
         """
         job = self._jobs.get(job_id)
         if job.kind != "dataset" or job.state != "done":
-            raise JobError("This needs a data set that is done.", received=f"{job_id}, of kind {job.kind}, {job.state}")
+            raise JobError("This needs a dataset that is done.", received=f"{job_id}, of kind {job.kind}, {job.state}")
         return Path(job.folder)
 
     def facts(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
-        """Return id → kind of data, samples, counts of the splits and classes of each data set that is done.
+        """Return id → kind of data, samples, counts of the splits and classes of each dataset that is done.
 
         The worker that made it writes them into its folder; they are read from there the first time, and noted.
         """
@@ -133,12 +133,12 @@ class StudioDatasets:
 
     @contextmanager
     def opened(self, job_id: str) -> Iterator[Dataset]:
-        """Open a data set that is done; files that it refers to are read below the offered folders only."""
+        """Open a dataset that is done; files that it refers to are read below the offered folders only."""
         with only_offered(self._offered()), self._datasets.open(self.folder(job_id)) as dataset:
             yield dataset
 
     def describe(self, job_id: str) -> dict[str, Any]:
-        """Return what a data set is, as JSON values."""
+        """Return what a dataset is, as JSON values."""
         return self._datasets.describe(self.folder(job_id))
 
     def explore(
@@ -148,7 +148,7 @@ class StudioDatasets:
         return self._datasets.explore(self.folder(job_id), chosen, offset=offset, limit=limit)
 
     def picture(self, job_id: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
-        """Return a picture of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
+        """Return an image of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
         with only_offered(self._offered()):
             content = self._datasets.picture(self.folder(job_id), split, row, part)
         return content if max_side_px is None else smaller_picture(content, max_side_px)
@@ -158,7 +158,7 @@ class StudioDatasets:
         return self._datasets.problems(self.folder(job_id), kind, offset=offset, limit=limit)
 
     def statistics(self, job_id: str) -> Statistics:
-        """Return the statistics of a data set."""
+        """Return the statistics of a dataset."""
         with only_offered(self._offered()):
             return self._datasets.statistics(self.folder(job_id))[0]
 
@@ -168,17 +168,17 @@ class StudioDatasets:
             return self._datasets.check(self.folder(job_id), verify=verify)
 
     def export(self, job_id: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-        """Write a data set in a format of others."""
+        """Write a dataset in a format of others."""
         with only_offered(self._offered()):
             return self._datasets.export(self.folder(job_id), format, target, options)
 
     def exported(
         self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]
     ) -> Iterator[bytes]:
-        """Return an archive of a data set in a format of others; its ``info.json`` says what could not be written.
+        """Return an archive of a dataset in a format of others; its ``info.json`` says what could not be written.
 
         Args:
-            job_id: of a data set that is done.
+            job_id: of a dataset that is done.
             export_format: such as ``coco``.
             archive_format: a name in ``ziggurat.workspace.studio.archives.ARCHIVE_FORMATS``.
             options: of the export.
@@ -193,7 +193,7 @@ class StudioDatasets:
     # ---- versions
 
     def versions(self, job_id: str) -> list[Any]:
-        """Return a data set and all that it came from, newest first."""
+        """Return a dataset and all that it came from, newest first."""
         return dataset_versions.versions(self.folder(job_id))
 
     def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "", owner: str = "") -> Job:
@@ -227,7 +227,7 @@ class StudioDatasets:
         )
 
     def merge(self, job_ids: Sequence[str], *, name: str = "", owner: str = "") -> Job:
-        """Make one data set of several."""
+        """Make one dataset of several."""
         folders = [self.folder(job_id) for job_id in job_ids]
         return self._version(job_ids[0], name, owner, lambda _old, new: dataset_versions.merge(folders, new, name=name))
 

@@ -20,9 +20,9 @@ _SIDE_PX: Final = 28
 
 
 def start_demo(studio: Studio, *, epochs: int) -> Job:
-    """Make the data set and put the training into the queue, as a person does; the training waits for its data.
+    """Make the dataset and put the training into the queue, as a person does; the training waits for its data.
 
-    A data set that an earlier demo made is taken again. Where TensorFlow does not work, a small network of the NumPy
+    A dataset that an earlier demo made is taken again. Where TensorFlow does not work, a small network of the NumPy
     backend is trained instead, on the same digits.
 
     Args:

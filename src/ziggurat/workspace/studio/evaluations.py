@@ -62,7 +62,7 @@ class Evaluations:
         Raises:
             JobError: where there is no such training.
             CheckpointError: where it has no such checkpoint.
-            UnknownNameError: where its data set has no such split.
+            UnknownNameError: where its dataset has no such split.
         """
         model = self._model(model_id, checkpoint)
         _check_split(model, split)
@@ -79,15 +79,15 @@ class Evaluations:
         limit: int = 0,
         owner: str = "",
     ) -> Job:
-        """Put predicting for many pictures into the queue.
+        """Put predicting for many images into the queue.
 
         Args:
             model_id: of a training that has a checkpoint; it need not be done.
-            source: folder of pictures, or text file with a path in each line, and its label where it is known.
+            source: folder of images, or text file with a path in each line, and its label where it is known.
             checkpoint: as for ``create``.
             image_folder: where relative paths of a list begin; empty for the folder of the list.
-            top: classes of each picture that are kept, 1 to 5.
-            limit: pictures at most; 0 for all.
+            top: classes of each image that are kept, 1 to 5.
+            limit: images at most; 0 for all.
             owner: name of who asks.
 
         Raises:
@@ -122,7 +122,7 @@ class Evaluations:
             ``skipped`` (how many could not be read) and ``failures`` (``key`` and ``reason`` of the first 1000);
             ``scalars`` (means over all samples); ``classifier``; ``classes`` (names); ``accuracy``, ``top5`` (with more
             than five classes), ``confusion`` (a row for each label) and ``per_class`` (``name``, ``precision``,
-            ``recall``, ``f1``, ``support``), empty where labels are not known; ``dataset`` (id of the data set's job,
+            ``recall``, ``f1``, ``support``), empty where labels are not known; ``dataset`` (id of the dataset's job,
             or empty) and ``data`` (its place); ``openings`` (how often the test split was measured on, else None).
         """
         job, found = self._done(job_id), self._predictions(job_id)
@@ -194,7 +194,7 @@ class Evaluations:
             what the second says of each as ``second``: ``predicted``, ``score`` and ``top``.
 
         Raises:
-            JobError: where they are not of the same data set, split and rows.
+            JobError: where they are not of the same dataset, split and rows.
         """
         first, second = self._predictions(first_job_id), self._predictions(second_job_id)
         changed = first.changed(second)
@@ -213,7 +213,7 @@ class Evaluations:
         return prediction_table(self._predictions(job_id), table_format)
 
     def picture(self, job_id: str, row: int, *, max_side_px: int = 1024) -> bytes:
-        """Return a picture that a job predicted for as PNG; those of evaluations are in their data set.
+        """Return an image that a job predicted for as PNG; those of evaluations are in their dataset.
 
         Raises:
             JobError: where the job is an evaluation.
@@ -222,7 +222,7 @@ class Evaluations:
         """
         found = self._predictions(job_id)
         if "root" not in found.summary:
-            raise JobError("The pictures of an evaluation are in its data set.", received=job_id)
+            raise JobError("The images of an evaluation are in its dataset.", received=job_id)
         (key,) = found.keys([found.place_of_row(row)])
         root = present_path(str(found.summary["root"]), self._folder.parent)
         ((name, content),) = read_pictures(self._paths, [str(Path(root) / key)])
@@ -248,7 +248,7 @@ class Evaluations:
         job = self._jobs.get(job_id)
         if job.kind not in _KINDS or job.state != "done":
             raise JobError(
-                "This needs an evaluation, or predictions for many pictures, that is done.",
+                "This needs an evaluation, or predictions for many images, that is done.",
                 received=f"{job_id}, of kind {job.kind}, {job.state}",
             )
         return job
@@ -264,7 +264,7 @@ class Evaluations:
         return found
 
     def _dataset(self, place: str) -> str:
-        """Return the id of the data set that stands in a folder; empty where the studio has none there."""
+        """Return the id of the dataset that stands in a folder; empty where the studio has none there."""
         job_id = Path(place).name
         try:
             job = self._jobs.get(job_id)
@@ -274,7 +274,7 @@ class Evaluations:
 
 
 def _check_split(model: Job, split: str) -> None:
-    """Refuse a split that a data set does not have; other data is looked at when the job begins."""
+    """Refuse a split that a dataset does not have; other data is looked at when the job begins."""
     place = Path(str(model.spec["data"]["source"]))
     if (place / MANIFEST_NAME).is_file():
         known = list(Manifest.load(place).splits)

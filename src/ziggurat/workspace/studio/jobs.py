@@ -98,11 +98,11 @@ class Jobs:
         return {job.id: job for job in self._store.jobs.some(job_ids)}
 
     def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return id of a data set → what was noted of it; empty where nobody did."""
+        """Return id of a dataset → what was noted of it; empty where nobody did."""
         return self._store.datasets.facts(job_ids)
 
     def note_facts(self, job_id: str, facts: Mapping[str, Any]) -> None:
-        """Note what a data set holds, as JSON values: lists are filtered and sorted by it."""
+        """Note what a dataset holds, as JSON values: lists are filtered and sorted by it."""
         self._store.jobs.note(job_id, facts=facts)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
@@ -249,7 +249,7 @@ class Jobs:
         return self.get(job_id)
 
     def take_in(self, new: NewJob, facts: Mapping[str, Any]) -> Job:
-        """Take in a data set that is done already, such as a version.
+        """Take in a dataset that is done already, such as a version.
 
         Args:
             new: its folder is complete.
@@ -325,7 +325,7 @@ class Jobs:
             raise ConfigurationError(
                 "A learning rate must be a number above 0.",
                 received=f"{value:g}",
-                advice="Usual rates are 0.0001 to 0.1.",
+                advice="Typical rates are 0.0001 to 0.1.",
                 details={"field": name},
             )
         job = self.get(job_id)

@@ -55,7 +55,7 @@ class JobRequest:
     Args:
         spec: decoded JSON of a spec of any version.
         sweep: path of a field → values; one job for each combination.
-        dataset: id of the data set that it trains on; it waits until that is done.
+        dataset: id of the dataset that it trains on; it waits until that is done.
         model: id of the job whose trained weights it starts from.
         checkpoint: of that job: its name, a given name, ``best`` or ``latest``.
         project: name of a project.
@@ -109,7 +109,7 @@ def make_jobs(
     """Check every spec first, then make the folders and put the jobs into the queue; all of them, or none.
 
     Args:
-        request: what is asked, its spec complete with the places of data set and weights.
+        request: what is asked, its spec complete with the places of dataset and weights.
         jobs_folder: where each job gets a folder that is named after its id.
         submit: puts a ``NewJob`` into the queue and returns the ``Job``.
         owner: name of who asks.
@@ -177,7 +177,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
 
 
 def dataset_needs(_spec: Spec) -> ResourceRequest:
-    """Return what making a data set needs."""
+    """Return what making a dataset needs."""
     return ResourceRequest(slot="dataset")
 
 

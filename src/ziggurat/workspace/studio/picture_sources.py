@@ -31,7 +31,7 @@ def picture_source(source: str, paths: Paths, uploads: Uploads, now: float) -> s
     it is old, as all do. Among files that were sent, a list of the others is what is meant.
 
     Args:
-        source: folder, archive, list or picture.
+        source: folder, archive, list or image.
         paths: that people may name.
         uploads: where files that were sent wait.
         now: seconds since 1970.

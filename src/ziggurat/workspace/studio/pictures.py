@@ -16,7 +16,7 @@ __all__ = ["MOST_PICTURES", "PICTURE_BYTES", "png_picture", "read_pictures", "sm
 MOST_PICTURES: Final = 1000
 """Of one request."""
 PICTURE_BYTES: Final = 64 << 20
-"""No picture that is sent or named is larger."""
+"""No image that is sent or named is larger."""
 
 
 def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -27,12 +27,12 @@ def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]
         DataError: where one is too large or cannot be read.
     """
     if len(names) > MOST_PICTURES:
-        raise UsageError(f"At most {MOST_PICTURES} pictures are predicted for at once.", received=str(len(names)))
+        raise UsageError(f"At most {MOST_PICTURES} images are predicted for at once.", received=str(len(names)))
     return [(name, _content(paths, name)) for name in names]
 
 
 def smaller_picture(content: bytes, max_side_px: int) -> bytes:
-    """Return a picture as PNG with a longer side of at most ``max_side_px``; a small one stays as it is."""
+    """Return an image as PNG with a longer side of at most ``max_side_px``; a small one stays as it is."""
     picture = decode_image(content)
     height, width = picture.shape[:2]
     factor = max_side_px / max(height, width)
@@ -43,7 +43,7 @@ def smaller_picture(content: bytes, max_side_px: int) -> bytes:
 
 
 def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:
-    """Return a picture of any format as PNG with a longer side of at most ``max_side_px``.
+    """Return an image of any format as PNG with a longer side of at most ``max_side_px``.
 
     Raises:
         DataError: where it cannot be read; it names ``key``.
@@ -54,5 +54,5 @@ def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:
 def _content(paths: Paths, name: str) -> bytes:
     path = paths.allowed(name)
     if path.stat().st_size > PICTURE_BYTES:
-        raise DataError(f"A picture has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{name}`")
+        raise DataError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{name}`")
     return read_file(path)

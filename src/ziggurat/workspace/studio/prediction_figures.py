@@ -47,7 +47,7 @@ def class_figures(matrix: np.ndarray, names: Sequence[str], support: np.ndarray 
 
 
 def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
-    """Return the share of labelled samples whose label is among their best classes; None where none is labelled."""
+    """Return the share of labeled samples whose label is among their best classes; None where none is labeled."""
     known = labels >= 0
     return _share((top_classes == labels[:, None]).any(axis=1)[known].sum(), known.sum())
 

@@ -237,7 +237,7 @@ class Predictions:
         Raises:
             JobError: where the second one is not of the same samples.
         """
-        for name, word in (("split", "split"), ("data", "data set"), ("samples_digest", "samples")):
+        for name, word in (("split", "split"), ("data", "dataset"), ("samples_digest", "samples")):
             if self.summary.get(name) != other.summary.get(name):
                 shown = "other rows" if name == "samples_digest" else f"{self.summary[name]} and {other.summary[name]}"
                 raise JobError(f"Evaluations are compared that have the same {word}.", received=shown)

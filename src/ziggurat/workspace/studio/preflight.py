@@ -100,7 +100,7 @@ class Preflight:
         """Return what is known of the data; what hinders is among the findings."""
         if dataset is not None and dataset.state != "done":
             word = "is not made yet: the training waits for it, and its size is not known before"
-            findings.append(finding("data", "warning", f"The data set `{dataset.name}` {word}."))
+            findings.append(finding("data", "warning", f"The dataset `{dataset.name}` {word}."))
             return DataFacts()
         try:
             if describe:

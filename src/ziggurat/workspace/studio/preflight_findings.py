@@ -90,10 +90,10 @@ def _reading(spec: TrainSpec, data: DataFacts, speed: float, earlier: EarlierJob
     numbers = {"records_per_s": speed, "threads": data.threads, "in_memory": data.in_memory}
     batches = speed / (spec.batch_size * spec.accumulate)
     if data.in_memory:
-        text = f"All pictures fit into memory; {speed:,.0f} a second are varied, {_few(batches)} steps."
+        text = f"All images fit into memory; {speed:,.0f} a second are varied, {_few(batches)} steps."
         return finding("data", "ok", text, **numbers)
     most = speed * data.threads
-    text = f"One thread makes {speed:,.0f} pictures a second ready, {_few(batches)} steps; {data.threads} do."
+    text = f"One thread makes {speed:,.0f} images a second ready, {_few(batches)} steps; {data.threads} do."
     if earlier is not None and earlier.samples_per_s > _NEARLY_AS_FAST * most:
         text += f" Earlier trainings used {earlier.samples_per_s:,.0f}: reading may hold this one up."
         return finding("data", "warning", text, **numbers)
@@ -113,7 +113,7 @@ def class_findings(spec: TrainSpec, data: DataFacts, described: Mapping[str, Any
     outputs = shapes[0][-1] if shapes else None
     if outputs is not None and outputs != classes:
         level: Level = "error" if outputs < classes else "warning"
-        text = f"The network gives {outputs} numbers for a picture, and the data has {classes} classes."
+        text = f"The network gives {outputs} numbers for an image, and the data has {classes} classes."
         found.append(finding("data", level, text, classes=classes, outputs=outputs))
     return found
 

@@ -65,10 +65,10 @@ class Studio:
 
     Attributes:
         jobs: of every kind.
-        datasets: data sets.
+        datasets: datasets.
         training: networks and models.
         graphs: of networks that nobody has trained, in TensorBoard.
-        evaluations: models on whole splits and on many pictures.
+        evaluations: models on whole splits and on many images.
         exports: trained models in formats of other programs.
         published: models that others start from.
         limits: numbers that an admin chooses.
@@ -77,7 +77,7 @@ class Studio:
         notices: news for pages that are open.
         paths: that people may name.
         uploads: files that people sent.
-        web_pictures: pictures that people name by their address.
+        web_pictures: images that people name by their address.
         remarks: what people should know of the workspace, as it was when the studio was opened; one sentence each.
     """
 

@@ -91,10 +91,10 @@ class Training:
         count: int = 12,
         seed: int = 0,
     ) -> dict[str, Any]:
-        """Show pictures of a data set exactly as the network will get them, before a mean is taken off.
+        """Show images of a dataset exactly as the network will get them, before a mean is taken off.
 
         Args:
-            dataset_id: of a data set that is done.
+            dataset_id: of a dataset that is done.
             spec: of the training; network and data may still be missing.
             row: of the split; None for several, in the order of the first epoch.
             split: ``val`` and ``test`` are never varied.
@@ -106,7 +106,7 @@ class Training:
             ``augmented_png`` (one for each epoch from the first on), both PNG in base64.
 
         Raises:
-            JobError: where the data set is not done.
+            JobError: where the dataset is not done.
             SpecError: where the spec is not valid; it names the field.
             DataError: where networks are not trained on such data.
         """
@@ -126,7 +126,7 @@ class Training:
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
-            JobError: where the data set or the model is not there, or of the wrong kind.
+            JobError: where the dataset or the model is not there, or of the wrong kind.
         """
         complete = self._complete(request)
         return self._previews.preflight(complete, self._obstacle(complete), describe=describe)
@@ -144,7 +144,7 @@ class Training:
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
-            JobError: where the data set or the model is not there, or of the wrong kind.
+            JobError: where the dataset or the model is not there, or of the wrong kind.
         """
         return self._previews.as_text(request, self._complete(request), url)
 
@@ -155,7 +155,7 @@ class Training:
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
-            JobError: where the data set or the model is not there, or of the wrong kind.
+            JobError: where the dataset or the model is not there, or of the wrong kind.
             ZigguratError: where the training cannot succeed, see ``obstacle_of``; nothing was made.
         """
         complete, now = self._complete(request), self._clock()
@@ -183,7 +183,7 @@ class Training:
         return next((each for each in found if each is not None), None)
 
     def _complete(self, request: JobRequest) -> JobRequest:
-        """Return a request whose spec has the places of data set and weights."""
+        """Return a request whose spec has the places of dataset and weights."""
         content = dict(request.spec)
         if not request.dataset:
             self._refuse_id(content.get("data"))
@@ -198,13 +198,13 @@ class Training:
         return dataclasses.replace(request, spec=content)
 
     def _refuse_id(self, data: Any) -> None:
-        """Refuse the id of a data set where a folder must stand: the worker would look for a folder of that name."""
+        """Refuse the id of a dataset where a folder must stand: the worker would look for a folder of that name."""
         source = data.get("source") if isinstance(data, Mapping) else data
         if isinstance(source, str) and self._jobs.some([source]):
             raise JobError(
-                "`data` is a folder or `digits`; a data set of the studio is named apart from it.",
+                "`data` is a folder or `digits`; a dataset of the studio is named apart from it.",
                 received=f"the id {source} as `data`",
-                advice=f"Give it as the data set: `--dataset {source}` in the shell, `dataset` in a request.",
+                advice=f"Give it as the dataset: `--dataset {source}` in the shell, `dataset` in a request.",
             )
 
     def _finished(self) -> Sequence[Job]:
@@ -254,7 +254,7 @@ class Training:
         Args:
             network: name of a standard network; unused where there is a text.
             text: of a network file.
-            dataset: id of a data set that is done; empty for handwritten digits.
+            dataset: id of a dataset that is done; empty for handwritten digits.
             time_limit_s: how long it may take.
             options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
         """
@@ -274,11 +274,11 @@ class Training:
         checkpoint: str = "",
         device: str = "",
     ) -> dict[str, Any]:
-        """Predict for pictures in a warm process.
+        """Predict for images in a warm process.
 
         Args:
             job_id: of a training.
-            pictures: name and content of each file.
+            images: name and content of each file.
             top: classes of each that are named.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
             device: ``cpu`` or the index of an accelerator; empty: those of the training.
@@ -289,7 +289,7 @@ class Training:
     def activations(
         self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", weights: bool = True
     ) -> dict[str, Any]:
-        """Return what each layer makes of a picture: shape, mean, deviation, histogram, and small pictures."""
+        """Return what each layer makes of an image: shape, mean, deviation, histogram, and small images."""
         job = self._of_kind(job_id, "train")
         folder = Path(job.folder)
         return self._inference.activations(folder, checkpoint or None, picture, device or None, weights=weights)
@@ -297,7 +297,7 @@ class Training:
     def grad_cam(
         self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", **options: Any
     ) -> dict[str, Any]:
-        """Return where in a picture a model finds what speaks for a class; see ``InferencePool.grad_cam``."""
+        """Return where in an image a model finds what speaks for a class; see ``InferencePool.grad_cam``."""
         folder = Path(self._of_kind(job_id, "train").folder)
         return self._inference.grad_cam(folder, checkpoint or None, picture, device or None, **options)
 

@@ -41,15 +41,15 @@ class TrainingPreviews:
     def augmented(
         self, dataset_id: str, spec: Mapping[str, Any], *, row: int | None, split: str, count: int, seed: int
     ) -> dict[str, Any]:
-        """Show pictures as the network will get them; see ``Training.augmented``."""
+        """Show images as the network will get them; see ``Training.augmented``."""
         if not 1 <= count <= _MOST_PICTURES:
-            raise UsageError(f"From 1 to {_MOST_PICTURES} pictures are shown.", received=str(count))
+            raise UsageError(f"From 1 to {_MOST_PICTURES} images are shown.", received=str(count))
         if not 0 <= seed < 2**32:
             raise UsageError("A seed is a whole number from 0.", received=str(seed))
         dataset = self._get(dataset_id)
         if dataset.kind != "dataset" or dataset.state != "done":
             received = f"{dataset_id}, of kind {dataset.kind}, {dataset.state}"
-            raise JobError("Pictures are shown of a data set that is done.", received=received)
+            raise JobError("Images are shown of a dataset that is done.", received=received)
         draft = draft_of_training(spec).model_dump(mode="json")
         draft["data"]["source"] = dataset.folder
         found = self._tasks.augmented(draft, row=row, split=split, count=count, seed=seed, time_limit_s=_LIMIT_S)
@@ -59,7 +59,7 @@ class TrainingPreviews:
         """Find out what a training will take; see ``Training.preflight``.
 
         Args:
-            request: with the places of data set and weights.
+            request: with the places of dataset and weights.
             obstacle: why it cannot succeed; None where it can.
             describe: whether the data is measured and the network built; not where it cannot succeed.
         """
@@ -74,7 +74,7 @@ class TrainingPreviews:
 
         Args:
             asked: as it came.
-            complete: with the places of data set and weights in its spec.
+            complete: with the places of dataset and weights in its spec.
             url: of the studio.
         """
         specs = _specs(complete)
@@ -120,7 +120,7 @@ def _swept(content: dict[str, Any], spec: TrainSpec, sweep: Mapping[str, Sequenc
 
 
 def _without_source(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a spec whose data set is named beside it."""
+    """Return the content of a spec whose dataset is named beside it."""
     data = content.pop("data", None)
     rest = {name: value for name, value in data.items() if name != "source"} if isinstance(data, Mapping) else {}
     return {**content, "data": rest} if rest else content
@@ -128,10 +128,10 @@ def _without_source(content: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(found: Mapping[str, Any], split: str) -> str:
     if split != "train":
-        return "Pictures of this split are never varied: the network gets each of them like this, in every epoch."
+        return "Images of this split are never varied: the network gets each of them like this, in every epoch."
     if not found["varied"]:
-        return "Nothing is varied: the network gets each picture like this, in every epoch."
+        return "Nothing is varied: the network gets each image like this, in every epoch."
     return (
-        f"What the network gets of each picture, epoch by epoch, in a training with the seed {found['seed']}; a mean "
+        f"What the network gets of each image, epoch by epoch, in a training with the seed {found['seed']}; a mean "
         "that is taken off and whitening are not shown."
     )

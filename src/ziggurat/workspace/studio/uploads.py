@@ -29,7 +29,7 @@ class Upload:
 
     Args:
         id: by which more files are added.
-        source: absolute path that a spec of a data set names: the archive where it is the only file, else the folder.
+        source: absolute path that a spec of a dataset names: the archive where it is the only file, else the folder.
         files: number of the files.
         size_bytes: of all of them.
     """

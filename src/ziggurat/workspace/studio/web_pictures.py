@@ -23,7 +23,7 @@ from ziggurat.net.ssrf import AllowedAddresses, addresses_of, status_in_words
 __all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
 
 WEB_PICTURE_BYTES: Final = 20 << 20
-"""No picture that is fetched is larger."""
+"""No image that is fetched is larger."""
 
 _LIMIT_S: Final = 15.0
 _CONNECT_S: Final = 5.0
@@ -38,11 +38,11 @@ _HEADERS: Final = {
     "Connection": "close",
 }
 _SHOWN: Final = 200
-_UPLOAD: Final = "Save the picture and send the file."
+_UPLOAD: Final = "Save the image and send the file."
 
 
 class WebPictures:
-    """Fetches pictures by their address.
+    """Fetches images by their address.
 
     Args:
         hosts: names, or names with a port, that may be fetched from wherever they stand, with commas between them.
@@ -62,14 +62,14 @@ class WebPictures:
         return self._is_on
 
     def fetch(self, url: str) -> tuple[str, bytes]:
-        """Return the name of a picture, which is its address without what may be secret in it, and its content.
+        """Return the name of an image, which is its address without what may be secret in it, and its content.
 
         Raises:
             UsageError: where the address is none that may be asked, or too many are asked at once.
-            DataError: where nobody answers, in time or at all, or what comes is too large or no picture.
+            DataError: where nobody answers, in time or at all, or what comes is too large or no image.
         """
         if not self._is_on:
-            raise UsageError("This studio fetches no pictures by their address.", advice=_UPLOAD)
+            raise UsageError("This studio fetches no images by their address.", advice=_UPLOAD)
         asked = _checked_url(url)
         with self._turn():
             name, content = asyncio.run(self._fetched_in_time(asked))
@@ -79,7 +79,7 @@ class WebPictures:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._free.acquire(blocking=False):
-            raise UsageError(f"At most {_MOST_AT_ONCE} pictures are fetched at once.", advice="Ask again in a moment.")
+            raise UsageError(f"At most {_MOST_AT_ONCE} images are fetched at once.", advice="Ask again in a moment.")
         try:
             yield
         finally:
@@ -91,7 +91,7 @@ class WebPictures:
                 return await self._fetched(url)
         except TimeoutError:
             raise DataError(
-                f"A picture is fetched in at most {self._limit_s:g} seconds.",
+                f"An image is fetched in at most {self._limit_s:g} seconds.",
                 received=f"nothing whole from `{_shown(url)}` in that time",
                 advice=f"Try again, or: {_UPLOAD}",
             ) from None
@@ -108,9 +108,9 @@ class WebPictures:
                 finally:
                     await answer.aclose()
         raise DataError(
-            f"An address leads to its picture by at most {_MOST_REDIRECTS} redirects.",
+            f"An address leads to its image by at most {_MOST_REDIRECTS} redirects.",
             received=f"another one, to `{_shown(url)}`",
-            advice="Name the address of the picture itself.",
+            advice="Name the address of the image itself.",
         )
 
     async def _answer(self, transport: httpx.AsyncHTTPTransport, url: httpx.URL) -> httpx.Response:
@@ -130,7 +130,7 @@ class WebPictures:
         found = await _resolved(url)
         if not self._allowed.allows(_plain_host(url), _port(url), found):
             raise UsageError(
-                self._allowed.rule("A picture"),
+                self._allowed.rule("An image"),
                 received=f"`{_shown(url)}`, which is in a network of this machine",
                 advice=f"{_UPLOAD} {self._allowed.advice}",
             )
@@ -146,15 +146,15 @@ def has_secret(url: str) -> bool:
 
 
 def _checked_url(text: str) -> httpx.URL:
-    """Return an address that says where a picture is, in one of the ways that are understood."""
-    rule, advice = "The address of a picture begins with http:// or https://.", "Copy it from the browser, whole."
+    """Return an address that says where an image is, in one of the ways that are understood."""
+    rule, advice = "The address of an image begins with http:// or https://.", "Copy it from the browser, whole."
     try:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, ValueError):
         raise UsageError(rule, received="something that is no address", advice=advice) from None
     if url.userinfo:
         raise UsageError(
-            "The address of a picture holds no name and no password.", received="one that does", advice=_UPLOAD
+            "The address of an image holds no name and no password.", received="one that does", advice=_UPLOAD
         )
     if url.scheme not in _PORTS or not url.host:
         raise UsageError(rule, received=f"`{_shown(url)}`", advice=advice)
@@ -171,7 +171,7 @@ def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
 
 
 async def _resolved(url: httpx.URL) -> list[str]:
-    """Return the addresses that a name stands for now; nobody waits for a resolver longer than for the picture."""
+    """Return the addresses that a name stands for now; nobody waits for a resolver longer than for the image."""
     found: Future[list[str]] = Future()
     threading.Thread(target=_resolve, args=(_host(url), _port(url), found), daemon=True).start()
     try:
@@ -206,9 +206,9 @@ def _request(url: httpx.URL, address: str) -> httpx.Request:
 async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.status_code != HTTPStatus.OK:
         raise DataError(
-            "At its address, a picture is found.",
+            "At its address, an image is found.",
             received=f"{status_in_words(answer.status_code)} from `{_shown(url)}`",
-            advice="Open the address in a browser; a picture behind a login is saved and sent.",
+            advice="Open the address in a browser; an image behind a login is saved and sent.",
         )
     content = bytearray()
     stream: Any = answer.stream
@@ -226,7 +226,7 @@ async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
 def _check_size(size_bytes: int, url: httpx.URL) -> None:
     if size_bytes > WEB_PICTURE_BYTES:
         raise DataError(
-            f"A picture that is fetched has at most {WEB_PICTURE_BYTES >> 20} MiB.",
+            f"An image that is fetched has at most {WEB_PICTURE_BYTES >> 20} MiB.",
             received=f"more from `{_shown(url)}`",
             advice=_UPLOAD,
         )
@@ -237,9 +237,9 @@ def _check_picture(name: str, content: bytes) -> None:
         decode_image(content, key=name)
     except ZigguratError as error:
         raise DataError(
-            "At the address of a picture is a file that can be read as one.",
+            "At the address of an image is a file that can be read as one.",
             received=f"`{name}`: {error}",
-            advice="Name the address of the picture itself, not of a page that shows it.",
+            advice="Name the address of the image itself, not of a page that shows it.",
         ) from error
 
 

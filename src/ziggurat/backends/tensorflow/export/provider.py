@@ -85,7 +85,7 @@ class TensorFlowTasks:
 
 
 def _whole(runner: Runner, order: ExportOrder) -> Runner:
-    """Return a runner that takes fitted pictures, whatever the model itself takes."""
+    """Return a runner that takes fitted images, whatever the model itself takes."""
     if order.inside:
         return lambda pictures: runner(pictures.astype(np.float32))
     return lambda pictures: runner(order.preprocess(pictures))

@@ -24,7 +24,7 @@ class ServingModel:
     Args:
         graph: nothing but inference.
         session: holds the weights.
-        input: placeholder: pictures (N, height, width, C) float32, RGB, 0 to 255, where the preprocessing is inside;
+        input: placeholder: images (N, height, width, C) float32, RGB, 0 to 255, where the preprocessing is inside;
             else what ``Preprocessing.finish`` returns.
         outputs: name → tensor: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
         variables: name → variable.

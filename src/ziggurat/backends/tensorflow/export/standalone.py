@@ -26,10 +26,10 @@ Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict for pictures; return 0, or 4 where one of them cannot be read."""
+    """Predict for images; return 0, or 4 where one of them cannot be read."""
     parser = argparse.ArgumentParser(description="Predict with the model in this folder.")
     parser.add_argument("images", nargs="+", metavar="IMAGE")
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each picture")
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each image")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(arguments)
     folder = Path(__file__).resolve().parent
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             picture = read_picture(Path(path).read_bytes(), preprocessing["channels"])
         except Exception as error:  # whatever a decoder raises is about this file alone
-            failures.append({"file": path, "message": f"It cannot be read as a picture: {error}"})
+            failures.append({"file": path, "message": f"It cannot be read as an image: {error}"})
             continue
         fitted = fit(picture, preprocessing["size"], preprocessing["resize_mode"])[None]
         outputs = model(fitted.astype(np.float32) if inside else finish(fitted, preprocessing, folder))
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 4 if failures else 0
 
 
-# ---- the picture
+# ---- the image
 
 
 def read_picture(data: bytes, channels: int) -> np.ndarray:
@@ -64,10 +64,10 @@ def read_picture(data: bytes, channels: int) -> np.ndarray:
 
 
 def fit(picture: np.ndarray, size: Sequence[int], mode: str) -> np.ndarray:
-    """Return a picture of another size.
+    """Return an image of another size.
 
     Args:
-        picture: (H, W, C) uint8.
+        image: (H, W, C) uint8.
         size: (height, width).
         mode: ``squash`` ignores the aspect ratio; ``crop`` covers and cuts, ``fill`` fits in and fills with black, both
             sides alike; ``half_crop`` does half of both.
@@ -116,7 +116,7 @@ def finish(pictures: np.ndarray, preprocessing: Mapping[str, Any], folder: Path)
 
 
 def load_model(folder: Path) -> tuple[Run, bool]:
-    """Return what runs the model of a folder, and whether it preprocesses pictures by itself."""
+    """Return what runs the model of a folder, and whether it preprocesses images by itself."""
     description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     load = {
         "checkpoint": _load_checkpoint,
@@ -210,7 +210,7 @@ def _decode_with_opencv(data: bytes, channels: int) -> np.ndarray:
     encoded = np.frombuffer(data, np.uint8)
     whole = cv2.imdecode(encoded, cv2.IMREAD_UNCHANGED)
     if whole is None:
-        raise ValueError("no picture that OpenCV can read")
+        raise ValueError("no image that OpenCV can read")
     if whole.ndim == 3 and whole.shape[2] == 4:
         narrow = (whole >> 8).astype(np.uint8) if whole.dtype == np.uint16 else whole
         return _with_channels(_on_white(narrow[:, :, [2, 1, 0, 3]]), channels)

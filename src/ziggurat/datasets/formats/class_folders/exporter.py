@@ -17,9 +17,9 @@ __all__ = ["export_class_folders"]
 
 
 def export_class_folders(dataset: Dataset, folder: Path) -> ExportReport:
-    """Write ``SPLIT/CLASS/…`` with the pictures as they are stored, and ``ziggurat-classes.json`` with all classes.
+    """Write ``SPLIT/CLASS/…`` with the images as they are stored, and ``ziggurat-classes.json`` with all classes.
 
-    Our importer gives the same samples back: where a picture could not lie under its key, a hidden list in the class's
+    Our importer gives the same samples back: where an image could not lie under its key, a hidden list in the class's
     folder says the key. The order within a class stays; that of samples of different classes is by class.
 
     Args:
@@ -27,7 +27,7 @@ def export_class_folders(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the data set is of another kind.
+        DataError: where the dataset is of another kind.
         StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "class_folders", ("image-classification",))

@@ -34,7 +34,7 @@ _FEW_CLASSES_SURE: Final = 0.6
 
 
 def guess_class_folders(format_name: str, source: Path) -> Guess | None:
-    """Return a guess for a folder of class folders, or one of pictures only; None for everything else."""
+    """Return a guess for a folder of class folders, or one of images only; None for everything else."""
     if not source.is_dir() or any(source.glob("metadata.*")):
         return None
     places = class_places(source, "auto")
@@ -46,12 +46,12 @@ def guess_class_folders(format_name: str, source: Path) -> Guess | None:
     classes = most[1]
     if len(classes) < (1 if most[0].split else 2):
         return _guess_flat(format_name, source)
-    reason = f"{_count(source, most)} folders with pictures"
+    reason = f"{_count(source, most)} folders with images"
     if most[0].split:
         reason += f" in each of {', '.join(place.folder for place in places)}"
     confidence = _confidence(source, most[0], classes)
     if confidence < _FEW_CLASSES_SURE and _same_names_in(source, most[0], classes):
-        reason += "; their pictures have the same names, so they may be pairs"
+        reason += "; their images have the same names, so they may be pairs"
     return Guess(
         format=format_name,
         confidence=confidence,
@@ -66,7 +66,7 @@ def _confidence(source: Path, place: ClassPlace, classes: list[str]) -> float:
     if splits > 1 or 2 * splits >= len(classes) or any(_is_strange(source / place.folder, name) for name in classes):
         return 0.1
     if _same_names_in(source, place, classes):
-        # Two parts of the same samples look like that, and so do two classes with numbered pictures.
+        # Two parts of the same samples look like that, and so do two classes with numbered images.
         return 0.4 if _NAMES_OF_PAIRS.issuperset(name.lower() for name in classes) else 0.5
     if any(_side_files(source / place.folder / name) for name in classes[:3]) or _lists(source):
         return 0.3
@@ -76,7 +76,7 @@ def _confidence(source: Path, place: ClassPlace, classes: list[str]) -> float:
 
 
 def _is_strange(folder: Path, name: str) -> bool:
-    """Tell whether a folder is a part of samples or a whole data set, rather than a class."""
+    """Tell whether a folder is a part of samples or a whole dataset, rather than a class."""
     if _OF_OTHERS.fullmatch(name):
         return True
     inner = folders_in(folder / name)
@@ -102,13 +102,13 @@ def _lost(source: Path, *, of_classes: bool) -> str:
 
 
 def _guess_flat(format_name: str, source: Path) -> Guess | None:
-    """Return a guess for pictures without anything that says what they show."""
+    """Return a guess for images without anything that says what they show."""
     if not holds_pictures(source) or any(_OF_OTHERS.fullmatch(name) for name in folders_in(source)):
         return None
     return Guess(
         format=format_name,
         confidence=0.15 if _side_files(source) else 0.3,
-        reason="pictures without classes, each of which would be its own target",
+        reason="images without classes, each of which would be its own target",
         kind="image-to-image",
         options={"classes": "none"},
         loses=_lost(source, of_classes=False),
@@ -125,7 +125,7 @@ def _count(source: Path, found: tuple[ClassPlace, list[str]]) -> str:
 
 
 def _same_names(one: Path, other: Path) -> bool:
-    """Tell whether two folders have pictures of the same names."""
+    """Tell whether two folders have images of the same names."""
     stems = [{os.path.splitext(name)[0] for name in _first_pictures(folder)} for folder in (one, other)]
     return len(stems[0]) > 1 and stems[0] == stems[1]
 
@@ -136,7 +136,7 @@ def _first_pictures(folder: Path) -> list[str]:
 
 
 def _side_files(folder: Path) -> bool:
-    """Tell whether a good part of a folder's files may say something of its pictures."""
+    """Tell whether a good part of a folder's files may say something of its images."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in islice(entries, 200)]
     beside = sum(os.path.splitext(name)[1].lower() in _SIDE_FILES for name in names)

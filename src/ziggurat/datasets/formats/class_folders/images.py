@@ -15,7 +15,7 @@ __all__ = ["chosen_pictures", "exported_pictures"]
 
 
 def exported_pictures(walk: PictureWalk, source: Path, folder: str) -> Iterator[FoundPicture | Problem]:
-    """Yield the pictures of a class: first those that an export listed, with their keys, then all the others.
+    """Yield the images of a class: first those that an export listed, with their keys, then all the others.
 
     Args:
         walk: through the source.
@@ -37,12 +37,12 @@ def exported_pictures(walk: PictureWalk, source: Path, folder: str) -> Iterator[
 def chosen_pictures(
     pictures: Iterator[FoundPicture | Problem], most: int, seed: int, folder: str
 ) -> Iterator[FoundPicture | Problem]:
-    """Yield at most so many pictures, in their order; each is as likely as any other to be among them.
+    """Yield at most so many images, in their order; each is as likely as any other to be among them.
 
-    The choice depends on names and seed only: one more picture changes at most one of those that are chosen.
+    The choice depends on names and seed only: one more image changes at most one of those that are chosen.
 
     Args:
-        pictures: of a class.
+        images: of a class.
         most: how many at most.
         seed: decides which.
         folder: of the class, for the problem that says how many were left out.
@@ -60,7 +60,7 @@ def chosen_pictures(
         else:
             heapq.heappushpop(kept, ranked)
     if count > most:
-        reason = f"{most} of its {count} pictures were chosen by chance."
+        reason = f"{most} of its {count} images were chosen by chance."
         yield Problem(key=folder, kind="large-class", reason=reason, left_out=True)
     for _rank_of, _position, found in sorted(kept, key=lambda entry: -entry[1]):
         yield found

@@ -21,7 +21,7 @@ __all__ = ["ClassFolders"]
 
 
 class ClassFolders(Importer):
-    """A folder for each class; pictures may lie deeper in it."""
+    """A folder for each class; images may lie deeper in it."""
 
     name: ClassVar[str] = "class_folders"
     title: ClassVar[str] = "Class folders"
@@ -31,7 +31,7 @@ class ClassFolders(Importer):
             name="classes",
             type=str,
             default="folders",
-            help="Whether folders are classes, or there are none and each picture is its own target.",
+            help="Whether folders are classes, or there are none and each image is its own target.",
             choices=("folders", "none"),
         ),
         ImporterOption(
@@ -45,25 +45,25 @@ class ClassFolders(Importer):
             name="min_per_class",
             type=int,
             default=2,
-            help="Classes with fewer pictures (to train on) are left out; unused where an export lists its classes.",
+            help="Classes with fewer images (to train on) are left out; unused where an export lists its classes.",
         ),
         ImporterOption(
             name="max_per_class",
             type=int,
             default=None,
-            help="At most so many pictures of a class in each split, chosen by chance.",
+            help="At most so many images of a class in each split, chosen by chance.",
         ),
-        ImporterOption(name="seed", type=int, default=0, help="Decides which pictures chance chooses."),
+        ImporterOption(name="seed", type=int, default=0, help="Decides which images chance chooses."),
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Recognise folders with pictures, and a folder with nothing but pictures."""
+        """Recognize folders with images, and a folder with nothing but images."""
         return guess_class_folders(self.name, source)
 
     def obstacle(self, source: Path) -> str:
-        """Name labels that no importer reads, where they lie with pictures."""
+        """Name labels that no importer reads, where they lie with images."""
         found = next(label_files(source), "") if source.is_dir() and holds_pictures(source) else ""
-        return f"no importer reads the labels in `{found}` with these pictures" if found else ""
+        return f"no importer reads the labels in `{found}` with these images" if found else ""
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         """Walk through the folders; links to folders are entered once."""
@@ -155,22 +155,22 @@ class _ClassScan(Scan):
         return Problem(
             key=place.path_of(folder),
             kind="small-class" if is_small else "unknown-class",
-            reason=f"The class {reason}; its {count} pictures are left out.",
+            reason=f"The class {reason}; its {count} images are left out.",
             left_out=True,
         )
 
     def _require_classes(self) -> None:
         if len(self._numbers) < 2 and self._texts is None:
             raise DataError(
-                "Class folders are at least two folders with enough pictures.",
+                "Class folders are at least two folders with enough images.",
                 received=f"{len(self._numbers)} in `{self._source}` ({len(self._dropped)} too small)",
-                advice="Name the folder above the classes, lower `min_per_class`, or set classes=none for pictures "
+                advice="Name the folder above the classes, lower `min_per_class`, or set classes=none for images "
                 "without classes. Folders named as splits, such as Train and Test, are classes with splits=no only.",
             )
 
 
 class _FlatScan(Scan):
-    """Pictures without classes: each is its own target."""
+    """Images without classes: each is its own target."""
 
     def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
         self._source = source
@@ -186,7 +186,7 @@ class _FlatScan(Scan):
             split = split_of(found.path) if self._by_split and "/" in found.path else ""
             yield Sample(key=found.path, parts=(found.path,), split=split, size_bytes=found.size_bytes)
         if empty:
-            raise DataError("A source has pictures.", received=f"none in `{self._source}`")
+            raise DataError("A source has images.", received=f"none in `{self._source}`")
 
     @property
     def schema(self) -> Schema:
@@ -202,5 +202,5 @@ def _loose_pictures(walk: PictureWalk, place: ClassPlace) -> Iterator[Problem]:
 
 
 def _small_class(path: str, count: int, least: int) -> Problem:
-    reason = f"The class has {count} of the at least {least} pictures, and is left out."
+    reason = f"The class has {count} of the at least {least} images, and is left out."
     return Problem(key=path, kind="small-class", reason=reason, left_out=True)

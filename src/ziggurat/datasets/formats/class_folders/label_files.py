@@ -1,4 +1,4 @@
-"""Signs of labels in a source: files that say something of its pictures, whatever format they are of."""
+"""Signs of labels in a source: files that say something of its images, whatever format they are of."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _TABLES: Final = frozenset((".csv", ".tsv"))
 
 
 def label_files(source: Path, *, of_classes: bool = False) -> Iterator[str]:
-    """Yield the paths of some files that hold labels of pictures, below a folder.
+    """Yield the paths of some files that hold labels of images, below a folder.
 
     Args:
         source: the folder; a limited number of its entries is looked at, and a few files are opened.
-        of_classes: whether the pictures lie in folders of classes: then tables and texts say what the folders say.
+        of_classes: whether the images lie in folders of classes: then tables and texts say what the folders say.
     """
     opened = 0
     for folder, names in _folders(source, ()):
@@ -51,7 +51,7 @@ def label_files(source: Path, *, of_classes: bool = False) -> Iterator[str]:
 
 
 def data_files(source: Path, *, without: Collection[str] = ()) -> Iterator[str]:
-    """Yield the paths of some pictures and label files below a folder.
+    """Yield the paths of some images and label files below a folder.
 
     Args:
         source: the folder.

@@ -14,7 +14,7 @@ from ziggurat.errors import DataError
 __all__ = ["CLASSES_NAME", "ClassPlace", "class_places", "listed_classes", "write_classes"]
 
 CLASSES_NAME: Final = "ziggurat-classes.json"
-"""File of an export that names all classes in order, those without pictures too."""
+"""File of an export that names all classes in order, those without images too."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def class_places(source: Path, splits: str) -> list[ClassPlace]:
     Args:
         source: a folder.
         splits: ``yes``, ``no``, or ``auto``: they are splits where train stands beside val or test, or where every
-            folder with pictures has the name of a split, and there are several or they have folders with pictures.
+            folder with images has the name of a split, and there are several or they have folders with images.
 
     Raises:
         DataError: where there must be splits and are none.
@@ -89,7 +89,7 @@ def _are_splits(source: Path, named: list[tuple[str, str]]) -> bool:
     found = {split for split, _ in named}
     others = (name for name in folders_in(source) if name not in names)
     if not any(holds_pictures(source / name / inner) for name in names for inner in folders_in(source / name)[:10]):
-        # Pictures right in Train and Test have no classes; a class called train stands beside others.
+        # Images right in Train and Test have no classes; a class called train stands beside others.
         is_split = len(found) > 1 and not any(holds_pictures(source / name) for name in others)
         return is_split or source.joinpath(CLASSES_NAME).is_file()
     return ("train" in found and len(found) > 1) or not any(holds_pictures(source / name) for name in others)

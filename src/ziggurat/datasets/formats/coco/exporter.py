@@ -26,9 +26,9 @@ _OWN_FIELDS: Final = frozenset(("id", "image_id", "category_id", "bbox", "segmen
 
 
 def export_coco(dataset: SampleSource, folder: Path) -> ExportReport:
-    """Write a data set of the kind detection as COCO.
+    """Write a dataset of the kind detection as COCO.
 
-    Pictures lie at their keys. Categories keep their ids where they came from COCO; further fields of objects, also
+    Images lie at their keys. Categories keep their ids where they came from COCO; further fields of objects, also
     those of other formats, are written as further fields of annotations.
 
     Args:
@@ -36,18 +36,18 @@ def export_coco(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
     export = DetectionExport(dataset, folder, "coco")
     categories = _categories(dataset.schema)
     for split in dataset.splits:
         _write_split(export, split, categories)
-    return export.report("Pictures are numbered anew.")
+    return export.report("Images are numbered anew.")
 
 
 def _write_split(export: DetectionExport, split: str, categories: Sequence[Mapping[str, Any]]) -> None:
-    """Write pictures and annotations as they come: the annotations wait in a temporary file."""
+    """Write images and annotations as they come: the annotations wait in a temporary file."""
     target = AtomicFile(export.folder / f"instances_{split}.json")
     try:
         with (

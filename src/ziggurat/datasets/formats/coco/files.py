@@ -18,7 +18,7 @@ _PICTURE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
 
 def root_of(source: Path) -> Path:
-    """Return the folder that keys are relative to: of one JSON file, the one that has its pictures too."""
+    """Return the folder that keys are relative to: of one JSON file, the one that has its images too."""
     if source.is_dir():
         return source
     folder = source.absolute().parent
@@ -59,13 +59,13 @@ def split_of_file(path: str) -> str:
 
 
 class PictureFinder:
-    """Finds the pictures that one JSON file names.
+    """Finds the images that one JSON file names.
 
     Args:
         root: of the source.
         json_path: the JSON file, below it.
         split: that the file means, or empty.
-        folder: where the pictures are, below the root; empty to look in likely folders.
+        folder: where the images are, below the root; empty to look in likely folders.
     """
 
     def __init__(self, root: Path, json_path: str, split: str, folder: str = "") -> None:
@@ -73,7 +73,7 @@ class PictureFinder:
         self._folders = [folder.strip("/")] if folder else _likely_folders(root, json_path, split)
 
     def find(self, file_name: Any) -> tuple[str, int] | None:
-        """Return path below the root and size in bytes of a picture; None where it is not there.
+        """Return path below the root and size in bytes of an image; None where it is not there.
 
         No path leaves the source: of an absolute one, the file's name alone is looked for.
         """
@@ -99,7 +99,7 @@ def _likely_folders(root: Path, json_path: str, split: str) -> list[str]:
     same_split = [each for each in others if split and split_of(posixpath.basename(each)) == split]
     inner = [posixpath.join(each, name) for each in same_split for name in _PICTURE_FOLDERS]
     usual = [posixpath.join(each, name) for each in (own, "") for name in _PICTURE_FOLDERS]
-    # A folder of another split may have pictures of the same names; it must not come before the split's own.
+    # A folder of another split may have images of the same names; it must not come before the split's own.
     foreign = [each for each in others if split and split_of(posixpath.basename(each)) not in ("", split)]
     late = [each for each in others if each not in foreign]
     ordered = [own, *same_word, *inner, *same_split, *usual, *late]

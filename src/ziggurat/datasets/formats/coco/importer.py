@@ -32,7 +32,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["KEY_FIELD", "CocoImporter"]
 
 KEY_FIELD: Final = "ziggurat_key"
-"""Field of our own exports: the key of a picture that could not lie at its key."""
+"""Field of our own exports: the key of an image that could not lie at its key."""
 _IN_MEMORY_BYTES: Final = 32 << 20
 
 
@@ -45,7 +45,7 @@ class CocoImporter(Importer):
     options = (
         ImporterOption(name="annotations", type=list, default=[], help="JSON files, below the source. Left out: all."),
         ImporterOption(
-            name="images", type=str, default="", help="Folder of the pictures, below the source. Left out: looked for."
+            name="images", type=str, default="", help="Folder of the images, below the source. Left out: looked for."
         ),
         ZERO_SIZE_OPTION,
     )
@@ -57,7 +57,7 @@ class CocoImporter(Importer):
         if not found:
             return None
         count = "one JSON file" if len(found) == 1 else f"{len(found)} JSON files"
-        reason = f"{count} with pictures and annotations, such as {found[0]}."
+        reason = f"{count} with images and annotations, such as {found[0]}."
         return Guess(format=self.name, confidence=0.97, reason=reason, kind="detection")
 
     def obstacle(self, source: Path) -> str:
@@ -77,7 +77,7 @@ class _CocoScan(Scan):
         self._files = annotation_files(source, options["annotations"])
         if not self._files:
             raise DataError(
-                "A COCO data set has JSON files with `images` and `annotations`.",
+                "A COCO dataset has JSON files with `images` and `annotations`.",
                 received=f"`{source}`, down to two folders deep",
                 advice="Name them with the option `annotations`.",
             )
@@ -112,7 +112,7 @@ class _CocoScan(Scan):
             found = finder.find(picture.get("file_name"))
             if found is None:
                 name = str(picture.get("file_name"))[:200].encode("utf-8", "replace").decode()
-                reason = f"{path} names this picture, and it is not there."
+                reason = f"{path} names this image, and it is not there."
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue
             place, size_bytes = found
@@ -163,7 +163,7 @@ class _Content:
             raise
 
     def pictures(self) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
-        """Yield each picture with its annotations, in the order of the file."""
+        """Yield each image with its annotations, in the order of the file."""
         numbers, places = (np.array(column, np.int64) for column in self._annotations)
         order = np.argsort(numbers, kind="stable")
         numbers, places = numbers[order], places[order]
@@ -172,11 +172,11 @@ class _Content:
             yield self._read(place), [self._read(int(each)) for each in places[start:end]]
 
     def problems(self, path: str) -> Iterator[Problem]:
-        """Yield what belongs to no picture."""
+        """Yield what belongs to no image."""
         for number, place in zip(*self._annotations, strict=True):
             if number not in self._seen:
                 annotation = self._read(place)
-                shown = f"annotation {annotation.get('id')!r:.60} is of picture {annotation.get('image_id')!r:.60}"
+                shown = f"annotation {annotation.get('id')!r:.60} is of image {annotation.get('image_id')!r:.60}"
                 yield Problem(key=path, kind="no-picture", reason=f"{shown}, which is not in the list.")
         for name, count in self._unusable.items():
             if count:

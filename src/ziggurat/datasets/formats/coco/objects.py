@@ -33,7 +33,7 @@ def object_of(
         classes: id of a category → class number.
         key: of the sample.
         rule: decides on boxes.
-        size: (width, height) of the picture in pixels as the file says it.
+        size: (width, height) of the image in pixels as the file says it.
     """
     where = f"annotation {_shown(annotation.get('id'))}"
     category = annotation.get("category_id")
@@ -100,7 +100,7 @@ def _segmentation(
         mask = read_run_lengths(value)
         reason = f"{where}: its run lengths do not fit their size."
         if mask and size and mask["size"] != [size[1], size[0]]:
-            reason = f"{where}: its mask is {mask['size'][1]} x {mask['size'][0]} pixels, not as large as its picture."
+            reason = f"{where}: its mask is {mask['size'][1]} x {mask['size'][0]} pixels, not as large as its image."
             mask = None
         return (), mask, [] if mask else [Problem(key=key, kind="bad-mask", reason=reason)]
     outlines = value if isinstance(value, list) else []

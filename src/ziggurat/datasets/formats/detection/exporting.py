@@ -59,7 +59,7 @@ class SourceSample(Protocol):
 
     @property
     def parts(self) -> tuple[bytes | str | np.ndarray, ...]:
-        """The encoded picture, or an array (H, W, C) uint8."""
+        """The encoded image, or an array (H, W, C) uint8."""
         ...
 
     @property
@@ -90,8 +90,8 @@ class PlacedSample:
     """One sample on its way out.
 
     Args:
-        path: of its picture below the new folder.
-        size: (width, height) of the picture in pixels.
+        path: of its image below the new folder.
+        size: (width, height) of the image in pixels.
         sample: as it is stored.
     """
 
@@ -108,23 +108,23 @@ class PlacedSample:
 
 
 class DetectionExport:
-    """Writes pictures and counts what was lost.
+    """Writes images and counts what was lost.
 
     Args:
         dataset: to be written.
         folder: new or empty.
         name: of the format.
-        kind: that the data set must have.
+        kind: that the dataset must have.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
 
     def __init__(self, dataset: SampleSource, folder: Path, name: str, kind: str = "detection") -> None:
         if dataset.schema.kind != kind:
             raise DataError(
-                f"The format {name} holds data sets of the kind {kind}.",
+                f"The format {name} holds datasets of the kind {kind}.",
                 received=f"one of the kind {dataset.schema.kind}",
                 advice="Choose a format for that kind.",
             )
@@ -145,10 +145,10 @@ class DetectionExport:
     def samples(
         self, split: str, prefix: str = "", *, without: Collection[str] = (), as_png: Collection[str] = ()
     ) -> Iterator[PlacedSample]:
-        """Write the pictures of a split, and yield each sample when its picture is there.
+        """Write the images of a split, and yield each sample when its image is there.
 
         Args:
-            split: one of the data set's.
+            split: one of the dataset's.
             prefix: folder that they must be in, such as ``JPEGImages/``; keys that begin so stay as they are.
             without: names of folders, in lower case, that the paths below ``prefix`` must not have.
             as_png: suffixes of the formats that are written as PNG instead.
@@ -160,7 +160,7 @@ class DetectionExport:
             try:
                 size = encoded_size(data if isinstance(data, bytes) else b"")
             except ValueError as error:
-                reason = f"Its picture has no header that tells its size ({error})."
+                reason = f"Its image has no header that tells its size ({error})."
                 self._problems.append(Problem(key=sample.key, kind="unreadable", reason=reason, left_out=True))
                 continue
             assert isinstance(data, bytes)
@@ -187,7 +187,7 @@ class DetectionExport:
             self._problems.append(Problem(key=key, kind=kind, reason=f"{count} {what} could not be written."))
 
     def drop(self, split: str, key: str, kind: str, reason: str) -> None:
-        """List a sample that could not be written after its picture was."""
+        """List a sample that could not be written after its image was."""
         self._counts[split] -= 1
         self._problems.append(Problem(key=key, kind=kind, reason=reason, left_out=True))
 
@@ -199,7 +199,7 @@ class DetectionExport:
             target.write_bytes(text.encode("utf-8"))
 
     def write_keys(self) -> None:
-        """Write the keys of the pictures that do not lie at theirs, so that our own importer gives them back."""
+        """Write the keys of the images that do not lie at theirs, so that our own importer gives them back."""
         if self._moved:
             self.write(KEYS_NAME, "".join(f"{json.dumps(pair, ensure_ascii=False)}\n" for pair in self._moved))
 
@@ -209,7 +209,7 @@ class DetectionExport:
         return ExportReport(format=self._name, counts=self._counts, problems=self._problems, notes=[*notes, *lost])
 
     def _place(self, key: str, prefix: str, data: bytes, without: Collection[str]) -> str:
-        """Return a path for a picture: below the prefix, no other file's, and with the ending of its form."""
+        """Return a path for an image: below the prefix, no other file's, and with the ending of its form."""
         inner = key[len(prefix) :] if key.startswith(prefix) else key
         *folders, name = [_safe(part) for part in inner.split("/") if part not in ("", ".", "..")] or ["picture"]
         stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
@@ -245,12 +245,12 @@ def number_text(value: float) -> str:
 
 
 def _suffixes_of(data: bytes) -> tuple[str, ...]:
-    """Return how the name of a picture file with this content may end, the usual one first."""
+    """Return how the name of an image file with this content may end, the usual one first."""
     return next((suffixes for start, suffixes in _SUFFIXES if data.startswith(start)), (".img",))
 
 
 def _as_png(data: bytes) -> bytes:
-    """Return a picture, the first one of several, as PNG with the same pixels."""
+    """Return an image, the first one of several, as PNG with the same pixels."""
     file = BytesIO()
     with Image.open(BytesIO(data)) as image:
         image.save(file, "PNG")

@@ -118,7 +118,7 @@ class BoxRule:
             key: of the sample.
             box: (left, top, right, bottom) in pixels.
             where: what names the object, such as "line 3".
-            size: (width, height) of the picture in pixels; None where it is unknown.
+            size: (width, height) of the image in pixels; None where it is unknown.
         """
         left, top, right, bottom = box
         shown = f"{where}: box {left:g}, {top:g} to {right:g}, {bottom:g}"
@@ -129,7 +129,7 @@ class BoxRule:
         beyond = size is not None and (right > size[0] + _TOLERANCE_PX or bottom > size[1] + _TOLERANCE_PX)
         if beyond or left < -_TOLERANCE_PX or top < -_TOLERANCE_PX:
             within = "" if size is None else f" of {size[0]:g} x {size[1]:g} pixels"
-            return True, Problem(key=key, kind="box-outside", reason=f"{shown} leaves the picture{within}.")
+            return True, Problem(key=key, kind="box-outside", reason=f"{shown} leaves the image{within}.")
         return True, None
 
 

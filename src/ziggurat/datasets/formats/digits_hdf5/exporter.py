@@ -24,19 +24,19 @@ _BLOCK: Final = 100
 def export_digits_hdf5(
     dataset: Dataset, folder: Path, *, compression: str = "none", elements_per_file: int = 2**31
 ) -> ExportReport:
-    """Write ``train_db/0.h5`` and so on, ``list.txt`` in each folder, ``labels.txt`` and the mean picture.
+    """Write ``train_db/0.h5`` and so on, ``list.txt`` in each folder, ``labels.txt`` and the mean image.
 
     A file has ``data`` (N, C, H, W) float32, RGB, ``label`` (N) float32, and for our own importer ``keys``. Its name is
     the number of its first sample. ``list.txt`` has the names of the files, to be read from their folder.
 
     Args:
-        dataset: of kind image-classification, with pictures of one size; those of another size are left out.
+        dataset: of kind image-classification, with images of one size; those of another size are left out.
         folder: new or empty.
         compression: ``none`` or ``gzip``.
         elements_per_file: most values in ``data``; Caffe reads no more than 2**31.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         UnknownNameError: where there is no such compression.
         ConfigurationError: where a file is to hold nothing.
         StorageError: where the disk is full or refuses.

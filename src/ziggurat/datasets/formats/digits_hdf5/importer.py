@@ -30,7 +30,7 @@ class _File(NamedTuple):
 
 
 class DigitsHDF5Importer(Importer):
-    """Pictures with classes, or arrays with rows of numbers as labels."""
+    """Images with classes, or arrays with rows of numbers as labels."""
 
     name = "digits_hdf5"
     title = "DIGITS and Caffe (HDF5)"
@@ -42,7 +42,7 @@ class DigitsHDF5Importer(Importer):
             type=str,
             default="image-classification",
             choices=("image-classification", "generic"),
-            help="Whether the values are pictures (0 to 255) with a class, or anything else.",
+            help="Whether the values are images (0 to 255) with a class, or anything else.",
         ),
     )
 
@@ -141,7 +141,7 @@ class _ValuesReader(PartReader):
         self._files: dict[str, HDF5File] = {}
 
     def read(self, address: str) -> np.ndarray:
-        """Return a picture (H, W, C) uint8, RGB; of the kind ``generic`` the values as they are, (H, W, C)."""
+        """Return an image (H, W, C) uint8, RGB; of the kind ``generic`` the values as they are, (H, W, C)."""
         path, _, number = address.rpartition("#")
         try:
             values = self._files.setdefault(path, HDF5File(self._root / path))["data"][int(number)]
@@ -159,19 +159,19 @@ class _ValuesReader(PartReader):
 
 def _as_picture(values: np.ndarray, address: str) -> np.ndarray:
     if values.ndim != 3 or values.shape[2] not in (1, 3):
-        raise DatapointError(address, f"a picture has one channel or three, and its values have {values.shape}.")
+        raise DatapointError(address, f"an image has one channel or three, and its values have {values.shape}.")
     pixels = np.rint(values)
     if not (np.isfinite(values).all() and pixels.min() >= 0 and pixels.max() <= 255):
         raise DatapointError(
             address,
-            f"a picture has values from 0 to 255, and it has {values.min():g} to {values.max():g}.",
-            advice="Say `kind=generic` where the values are no pictures.",
+            f"an image has values from 0 to 255, and it has {values.min():g} to {values.max():g}.",
+            advice="Say `kind=generic` where the values are no images.",
         )
     return pixels.astype(np.uint8)
 
 
 def _is_picture(values: HDF5File) -> bool:
-    """Whether the first sample looks like a picture with the number of a class."""
+    """Whether the first sample looks like an image with the number of a class."""
     data, label = values["data"], values["label"]
     if data.ndim != 4 or data.shape[1] not in (1, 3) or not len(data) or label.ndim != 1:
         return False

@@ -25,17 +25,17 @@ _BATCH: Final = 100
 
 
 def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "stored") -> ExportReport:
-    """Write ``train_db``, ``val_db``, ``test_db``, ``labels.txt`` and the mean picture.
+    """Write ``train_db``, ``val_db``, ``test_db``, ``labels.txt`` and the mean image.
 
     Keys are ``%08d_<class>``, values a ``Datum``. A file ``train_keys.jsonl`` has the keys of our samples.
 
     Args:
         dataset: of kind image-classification.
         folder: new or empty.
-        encoding: ``stored``: pictures that are encoded stay so; ``none``: pixels, (C, H, W) in BGR, all of one size.
+        encoding: ``stored``: images that are encoded stay so; ``none``: pixels, (C, H, W) in BGR, all of one size.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         UnknownNameError: where there is no such encoding.
         StorageError: where the disk is full or refuses.
     """

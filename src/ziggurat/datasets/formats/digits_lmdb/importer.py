@@ -173,7 +173,7 @@ class _DatumScan(Scan):
             raise DataError(
                 "All records of a store have the same height, width and channels.",
                 received=f"{shape} at `{key}`, {self._shape} at `{self._shape_key}`",
-                advice="Say `force_same_shape=false` where that is meant, for pictures that are resized anyway.",
+                advice="Say `force_same_shape=false` where that is meant, for images that are resized anyway.",
             )
 
 
@@ -185,7 +185,7 @@ class _DatumReader(PartReader):
         self._leases: dict[str, EnvironmentLease] = {}
 
     def read(self, address: str) -> bytes | np.ndarray:
-        """Return a picture as it is encoded or as (H, W, C) uint8, RGB; or an array (H, W, C) uint8 or float32."""
+        """Return an image as it is encoded or as (H, W, C) uint8, RGB; or an array (H, W, C) uint8 or float32."""
         store, key, form = json.loads(address)
         if store not in self._leases:
             try:

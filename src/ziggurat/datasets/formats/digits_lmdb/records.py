@@ -68,7 +68,7 @@ def datum_of(lease: EnvironmentLease, key: bytes, address: str) -> Datum:
 
 
 def shape_of(datum: Datum) -> tuple[int, int, int]:
-    """Return height, width and channels of a record; of an encoded picture, from its header.
+    """Return height, width and channels of a record; of an encoded image, from its header.
 
     Raises:
         DataError: where it has none.
@@ -80,11 +80,11 @@ def shape_of(datum: Datum) -> tuple[int, int, int]:
         with Image.open(io.BytesIO(datum.data)) as image:
             return image.height, image.width, len(image.getbands())
     except (OSError, ValueError) as error:
-        raise DataError("An encoded Datum holds a picture.", received=str(error)) from error
+        raise DataError("An encoded Datum holds an image.", received=str(error)) from error
 
 
 def picture_of(datum: Datum, address: str) -> bytes | np.ndarray:
-    """Return a picture: the bytes of a file, or (H, W, C) uint8, RGB (Caffe stores BGR).
+    """Return an image: the bytes of a file, or (H, W, C) uint8, RGB (Caffe stores BGR).
 
     Raises:
         DatapointError: where it has floats, or too many or too few values.
@@ -92,7 +92,7 @@ def picture_of(datum: Datum, address: str) -> bytes | np.ndarray:
     if datum.encoded:
         return datum.data
     if not datum.data:
-        raise DatapointError(address, "it has floats, and a picture has bytes.")
+        raise DatapointError(address, "it has floats, and an image has bytes.")
     return _array(datum, address)
 
 

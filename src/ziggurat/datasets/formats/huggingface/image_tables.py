@@ -1,6 +1,6 @@
-"""CSV files beside folders of pictures, as on Kaggle: which column names the pictures, and where they are.
+"""CSV files beside folders of images, as on Kaggle: which column names the images, and where they are.
 
-A cell names a picture with or without its suffix: ``7.jpg``, ``train/7.jpg`` and ``7`` may all mean ``train/7.jpg``.
+A cell names an image with or without its suffix: ``7.jpg``, ``train/7.jpg`` and ``7`` may all mean ``train/7.jpg``.
 The label is a column, or one of several columns of 0 and 1 of which one is 1 in each row.
 """
 
@@ -39,7 +39,7 @@ _FOUND_SHARE: Final = 0.8
 
 
 def picture_tables(source: Path) -> list[MetadataFile]:
-    """Return the CSV files that name pictures of a source: one for each split, or the likeliest.
+    """Return the CSV files that name images of a source: one for each split, or the likeliest.
 
     Args:
         source: a folder, or one of its CSV files.
@@ -56,7 +56,7 @@ def picture_tables(source: Path) -> list[MetadataFile]:
 
 
 def table_rows(table: MetadataFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield (number from 1, row) of a table, with the picture's path below the table's folder as ``file_name``.
+    """Yield (number from 1, row) of a table, with the image's path below the table's folder as ``file_name``.
 
     Raises:
         DataError: where the file cannot be read at all.
@@ -99,7 +99,7 @@ def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | Non
         return None
     columns = list(rows[0])[:_MOST_COLUMNS] if rows else []
     if len(columns) < 2 or _BOX_NAMES.intersection(name.strip().lower() for name in columns):
-        return None  # boxes and masks in tables have several rows for a picture
+        return None  # boxes and masks in tables have several rows for an image
     columns.sort(key=lambda name: not _ID.fullmatch(name.strip()))
     for folder in sorted(folders, key=lambda folder: _likelihood(folder, path.stem)):
         suffixes = _suffixes(root / folder)
@@ -111,7 +111,7 @@ def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | Non
 
 
 def _likelihood(folder: str, stem: str) -> tuple[int, int, str]:
-    """Return what folders are sorted by: that of the table's own name first, then those of pictures by their names."""
+    """Return what folders are sorted by: that of the table's own name first, then those of images by their names."""
     name = folder.rpartition("/")[2].lower()
     own = name == stem.lower() or (bool(split_within(name)) and split_within(name) == split_within(stem))
     return (0 if own else 1 if name in PICTURE_FOLDERS else 2, folder.count("/"), folder)
@@ -127,7 +127,7 @@ def _suffixes(folder: Path) -> list[str]:
 
 
 def _are_there(folder: Path, names: Sequence[str]) -> bool:
-    """Tell whether most of some names are pictures below a folder; no other place is looked at."""
+    """Tell whether most of some names are images below a folder; no other place is looked at."""
     names = [name for name in names if not name.startswith("/") and ".." not in name.split("/")]
     if not names or not has_picture_name(names[0]) or not _is_file(folder / names[0]):
         return False

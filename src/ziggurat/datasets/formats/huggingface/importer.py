@@ -1,4 +1,4 @@
-"""Folders of pictures with a table beside them: metadata of Hugging Face's image folders, CSV files of Kaggle."""
+"""Folders of images with a table beside them: metadata of Hugging Face's image folders, CSV files of Kaggle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LABELLED: Final = ("image-classification", "image-regression")
 
 
 class HuggingFaceFolder(Importer):
-    """Pictures with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them, or with another CSV."""
+    """Images with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them, or with another CSV."""
 
     name: ClassVar[str] = "huggingface_folder"
     title: ClassVar[str] = "Image folder with a table (Hugging Face, Kaggle)"
@@ -60,7 +60,7 @@ class HuggingFaceFolder(Importer):
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Recognise a metadata file with the column ``file_name``, and a CSV file with a column of pictures' names."""
+        """Recognize a metadata file with the column ``file_name``, and a CSV file with a column of images' names."""
         files = _files(source)
         if not files:
             return None
@@ -74,7 +74,7 @@ class HuggingFaceFolder(Importer):
         label = "" if is_metadata else label_column(rows)
         columns = columns_of(rows[0], label or "")
         name = f"`{files[0].path.name}` with the column {files[0].column}"
-        reason = f"{name} beside pictures" if is_metadata else f"{name} for pictures in `{files[0].folder or '.'}`"
+        reason = f"{name} beside images" if is_metadata else f"{name} for images in `{files[0].folder or '.'}`"
         if label is None:
             others = ", ".join(name for name in rows[0] if name != FILE_COLUMN)
             reason += f"; the option `label` must name the column with the label: {others}"
@@ -86,7 +86,7 @@ class HuggingFaceFolder(Importer):
         )
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
-        """Read the metadata; pictures are looked for, and not opened."""
+        """Read the metadata; images are looked for, and not opened."""
         return _MetadataScan(source, options)
 
 
@@ -97,7 +97,7 @@ class _MetadataScan(Scan):
         self._files = _files(source)
         if not self._files:
             raise DataError(
-                "Beside the pictures is a metadata.csv, metadata.jsonl or metadata.parquet, or a CSV file that names "
+                "Beside the images is a metadata.csv, metadata.jsonl or metadata.parquet, or a CSV file that names "
                 "them.",
                 received=f"none in `{source}` or its train, val and test",
             )
@@ -210,7 +210,7 @@ class _MetadataScan(Scan):
             found = sum(1 for each in self._walk.pictures(folder) if isinstance(each, FoundPicture))
             self._used -= found
         if self._used < 0:
-            yield Problem(key=".", kind="not-listed", reason=f"{-self._used} pictures have no row in the metadata.")
+            yield Problem(key=".", kind="not-listed", reason=f"{-self._used} images have no row in the metadata.")
 
 
 def _files(source: Path) -> list[MetadataFile]:

@@ -31,9 +31,9 @@ class Columns:
     """What is where in a row.
 
     Args:
-        kind: of the data set.
+        kind: of the dataset.
         label: column with the label, the objects or the text; empty for none.
-        second: column with the path of the second picture; empty for none.
+        second: column with the path of the second image; empty for none.
     """
 
     kind: str

@@ -27,7 +27,7 @@ class MetadataFile(NamedTuple):
         split: of the folder that it lies in, or that its name says; empty where that is none of a split.
         folder: that its paths are relative to, below the source; empty for the source itself.
         path: of the file.
-        column: with the pictures' names.
+        column: with the images' names.
         suffix: that its names lack.
     """
 

@@ -23,16 +23,16 @@ _BYTES, _INTEGERS = 0x08, 0x0C
 def export_idx(dataset: Dataset, folder: Path, *, compress: bool = False) -> ExportReport:
     """Write ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same for ``val`` and ``t10k``, the test.
 
-    Pictures in colour make files of four dimensions, ``images-idx4-ubyte`` (N, H, W, 3). Where there are more than 256
+    Images in color make files of four dimensions, ``images-idx4-ubyte`` (N, H, W, 3). Where there are more than 256
     classes, labels are 32 bits wide. A file ``train-keys.jsonl`` has the keys.
 
     Args:
-        dataset: of kind image-classification, with pictures of one size; those of another size are left out.
+        dataset: of kind image-classification, with images of one size; those of another size are left out.
         folder: new or empty.
         compress: whether the files are in gzip.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         StorageError: where the disk is full or refuses.
     """
     export = Export(dataset, folder, "idx", ("image-classification",))
@@ -46,7 +46,7 @@ def export_idx(dataset: Dataset, folder: Path, *, compress: bool = False) -> Exp
                 pixels = pixels_of(dataset, sample)
                 shape = shape or pixels.shape
                 if pixels.shape != shape:
-                    export.leave_out(sample.key, "other-size", f"It has {pixels.shape}, the first picture {shape}.")
+                    export.leave_out(sample.key, "other-size", f"It has {pixels.shape}, the first image {shape}.")
                     continue
                 file.write(np.ascontiguousarray(pixels).data)
                 labels += struct.pack(">i" if wide else ">B", sample.label)

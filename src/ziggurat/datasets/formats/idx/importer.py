@@ -44,7 +44,7 @@ class _Files:
 
 
 class MNISTFilesImporter(Importer):
-    """Pictures and classes in idx files, possibly in gzip; other idx files become arrays.
+    """Images and classes in idx files, possibly in gzip; other idx files become arrays.
 
     A file in gzip is decompressed once, into memory, and may have 1 GiB.
     """
@@ -68,7 +68,7 @@ class MNISTFilesImporter(Importer):
             return None
         labelled = bool(found[0].labels)
         counts = ", ".join(f"{each.split or each.name}: {shape[0]}" for each, shape in zip(found, shapes) if shape)
-        what = "pictures with classes" if labelled else "values"
+        what = "images with classes" if labelled else "values"
         return Guess(
             format=self.name,
             confidence=0.97 if labelled else 0.6,
@@ -81,7 +81,7 @@ class MNISTFilesImporter(Importer):
         return _IndexedScan(source, options)
 
     def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
-        """Return what reads one picture, or one value of an array, at a time."""
+        """Return what reads one image, or one value of an array, at a time."""
         return _IndexedReader(_root(source), bool(options["transposed"]))
 
 
@@ -119,8 +119,8 @@ class _IndexedScan(Scan):
         labels = open_values(self._root / files.labels) if files.labels else None
         if labels is not None and (labels.ndim != 1 or shape[0] != len(labels) or labels.dtype.kind not in "ui"):
             raise DataError(
-                "A file of labels has a number for each picture.",
-                received=f"{shape[0]} pictures in `{files.values}`, {labels.dtype.name} of {labels.shape} in "
+                "A file of labels has a number for each image.",
+                received=f"{shape[0]} images in `{files.values}`, {labels.dtype.name} of {labels.shape} in "
                 f"`{files.labels}`",
                 advice="They belong to different sets, or one is damaged: get both anew.",
             )
@@ -149,7 +149,7 @@ class _IndexedReader(PartReader):
         self._open: dict[str, np.ndarray] = {}
 
     def read(self, address: str) -> np.ndarray:
-        """Return a picture (H, W, C) uint8, or a value of an array as it is, in the machine's byte order."""
+        """Return an image (H, W, C) uint8, or a value of an array as it is, in the machine's byte order."""
         name, _, number = address.rpartition("#")
         if name not in self._open:
             try:

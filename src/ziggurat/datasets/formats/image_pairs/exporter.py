@@ -14,16 +14,16 @@ __all__ = ["export_image_pairs"]
 
 
 def export_image_pairs(dataset: Dataset, folder: Path) -> ExportReport:
-    """Write each picture under its key, its target below ``targets``, and a list of both for each split.
+    """Write each image under its key, its target below ``targets``, and a list of both for each split.
 
-    Where a data set has no targets, because each picture is its own, the lists name each picture twice.
+    Where a dataset has no targets, because each image is its own, the lists name each image twice.
 
     Args:
         dataset: of kind image-to-image.
         folder: new or empty.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         StorageError: where the disk is full or refuses.
     """
     export = Export(dataset, folder, "image_pairs", ("image-to-image",))

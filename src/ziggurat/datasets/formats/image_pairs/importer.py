@@ -34,18 +34,18 @@ _ENDINGS: Final = ("_target", "_targets", "_clean", "_hr")
 
 
 class ImagePairsImporter(Importer):
-    """Pictures in, pictures out. A folder alone is for an auto-encoder, which gives back what it got."""
+    """Images in, images out. A folder alone is for an auto-encoder, which gives back what it got."""
 
     name = "image_pairs"
-    title = "Pictures to pictures"
+    title = "Images to images"
     kinds = ("image-to-image",)
     options = (
-        ImporterOption(name="inputs", type=str, default="", help="Folder of the pictures that go in."),
-        ImporterOption(name="targets", type=str, default="", help="Folder of the pictures that shall come out."),
+        ImporterOption(name="inputs", type=str, default="", help="Folder of the images that go in."),
+        ImporterOption(name="targets", type=str, default="", help="Folder of the images that shall come out."),
         ImporterOption(name="val_inputs", type=str, default="", help="Folder of inputs for validation."),
         ImporterOption(name="val_targets", type=str, default="", help="Folder of targets for validation."),
         ImporterOption(name="target_suffix", type=str, default="", help="What a target's name adds, such as _clean."),
-        ImporterOption(name="auto_encoder", type=bool, default=False, help="Each picture is its own target."),
+        ImporterOption(name="auto_encoder", type=bool, default=False, help="Each image is its own target."),
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -64,7 +64,7 @@ class ImagePairsImporter(Importer):
         return Guess(
             format=self.name,
             confidence=_confidence(source) if by_folder else 0.93 if marked else 0.4,
-            reason=f"pictures with other pictures of the same name, such as {_both(found)}",
+            reason=f"images with other images of the same name, such as {_both(found)}",
             kind="image-to-image",
         )
 
@@ -88,14 +88,14 @@ class _PairScan(Scan):
             yield each
         if not found:
             raise DataError(
-                "A source of pictures has two folders with the same names in them, a list of pairs, or one folder.",
+                "A source of images has two folders with the same names in them, a list of pairs, or one folder.",
                 received=f"`{self._source}` without any",
                 advice="Name the folders with the options `inputs` and `targets`.",
             )
 
     @property
     def schema(self) -> Schema:
-        """One part where each picture is its own target, else two."""
+        """One part where each image is its own target, else two."""
         return completed(Schema(kind="image-to-image", parts=self._parts), _root(self._source))
 
 
@@ -122,7 +122,7 @@ def _in_folders(source: Path, pairing: Pairing, ending: str) -> Iterator[Sample 
             yield Sample(key=each.first, parts=_parts(each), split=pairing.split, size_bytes=each.size_bytes)
         else:
             folder = pairing.second if each.first else pairing.first
-            reason = f"`{folder}` has no picture of the same name."
+            reason = f"`{folder}` has no image of the same name."
             yield Problem(key=each.first or each.second, kind="no-partner", reason=reason, left_out=True)
 
 
@@ -145,7 +145,7 @@ def _folders(source: Path, options: Mapping[str, Any]) -> list[Pairing]:
 
 
 def _known_pairings(source: Path) -> list[Pairing]:
-    """Return the pairs of folders with names that say what they are, and pictures in both."""
+    """Return the pairs of folders with names that say what they are, and images in both."""
     for first, second in _NAMES:
         found = pairings(source, (first,), (second,), _ENDINGS)
         if found and found[0].second and all(first_picture(source, folder) for folder in found[0][:2] if folder):

@@ -25,9 +25,9 @@ _FIELDS: Final = frozenset(("truncated", "occluded", "alpha", "dimensions", "loc
 
 
 def export_kitti(dataset: SampleSource, folder: Path) -> ExportReport:
-    """Write a data set of the kind detection as KITTI: ``training``, ``val`` and ``testing``, each with labels.
+    """Write a dataset of the kind detection as KITTI: ``training``, ``val`` and ``testing``, each with labels.
 
-    Columns that the data set does not have are 0; those of ``DontCare`` are KITTI's -1, -10 and -1000. A type is one
+    Columns that the dataset does not have are 0; those of ``DontCare`` are KITTI's -1, -10 and -1000. A type is one
     word: blanks in the names of classes become ``_``, and ``classes.txt`` has the names as they are.
 
     Args:
@@ -35,7 +35,7 @@ def export_kitti(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
     export = DetectionExport(dataset, folder, "kitti")

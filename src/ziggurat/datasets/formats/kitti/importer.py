@@ -60,7 +60,7 @@ class KittiImporter(Importer):
             help="Boxes of the split val with a shorter side become DontCare. DIGITS took 25.",
         ),
         ImporterOption(name="labels", type=str, default="", help="Folder of the label files. Left out: looked for."),
-        ImporterOption(name="images", type=str, default="", help="Folder of the pictures. Left out: looked for."),
+        ImporterOption(name="images", type=str, default="", help="Folder of the images. Left out: looked for."),
         ZERO_SIZE_OPTION,
     )
 
@@ -87,7 +87,7 @@ class KittiImporter(Importer):
         folders = kitti_folders(source, options["labels"], options["images"]) if source.is_dir() else []
         if not folders:
             raise DataError(
-                "A KITTI data set has label files of 15 columns in a folder beside that of the pictures.",
+                "A KITTI dataset has label files of 15 columns in a folder beside that of the images.",
                 received=f"`{source}`, down to three folders deep",
                 advice="Name the folders with the options `labels` and `images`.",
             )
@@ -103,12 +103,12 @@ def _found(
     rule = BoxRule(options["zero_size_boxes"])
     keys = read_keys(root)
     for path in unlabelled_folders(root, list(folders)):
-        reason = "Its pictures have no labels; none of them is in the data set."
+        reason = "Its images have no labels; none of them is in the dataset."
         yield Problem(key=path, kind="no-label", reason=reason, left_out=True)
     for folder in folders:
         for pair in walk_pairs(root, folder.pictures, folder.labels, ".txt"):
             if pair.picture is None or pair.size_bytes is None:
-                reason = "It has no picture of the same name." if pair.label else "It is a link that leads nowhere."
+                reason = "It has no image of the same name." if pair.label else "It is a link that leads nowhere."
                 name = pair.label or pair.picture or pair.stem
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue

@@ -20,10 +20,10 @@ _COLUMNS: Final = 15
 
 @dataclass(frozen=True, kw_only=True)
 class KittiFolder:
-    """Pictures and their labels.
+    """Images and their labels.
 
     Args:
-        pictures: folder, below the source.
+        images: folder, below the source.
         labels: folder, below the source.
         split: that its name means, or empty.
         sure: whether the folder has KITTI's own name.
@@ -57,7 +57,7 @@ def kitti_folders(root: Path, labels: str = "", images: str = "") -> list[KittiF
     Args:
         root: the source.
         labels: name of the folders with labels; empty for those that begin with ``label``.
-        images: name of the folders with pictures; empty for the usual names.
+        images: name of the folders with images; empty for the usual names.
     """
     every = folders_below(root, 3)
     found = []

@@ -26,10 +26,10 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class ColourMap:
-    """The colour of each class.
+    """The color of each class.
 
     Args:
-        colours: (R, G, B) by class number; where two classes have one colour, it means the first.
+        colors: (R, G, B) by class number; where two classes have one color, it means the first.
         names: by class number; empty where the file has none.
     """
 
@@ -44,7 +44,7 @@ class ColourMap:
             key: what names the mask in an error.
 
         Raises:
-            DatapointError: where it has a colour that the map has not.
+            DatapointError: where it has a color that the map has not.
         """
         known, classes = np.unique(_codes(np.array(self.colours, np.uint32)), return_index=True)
         codes = _codes(image.astype(np.uint32))
@@ -56,7 +56,7 @@ class ColourMap:
 
 
 def read_colour_map(path: Path) -> ColourMap:
-    """Return the colours in a file: a class a line, as ``R G B``, ``name R G B`` or ``R G B name``.
+    """Return the colors in a file: a class a line, as ``R G B``, ``name R G B`` or ``R G B name``.
 
     The first line may be a heading. Values are divided by blanks, commas or semicolons.
 
@@ -74,12 +74,12 @@ def read_colour_map(path: Path) -> ColourMap:
         colours.append((int(found[2]), int(found[3]), int(found[4])))
         names.append((found["before"] or found["behind"] or "").strip().strip("\"'"))
     if not colours:
-        raise DataError("A colour map has a line for each class.", received=f"`{path}`, which has none")
+        raise DataError("A color map has a line for each class.", received=f"`{path}`, which has none")
     return ColourMap(tuple(colours), tuple(names) if all(names) and len(set(names)) == len(names) else ())
 
 
 def colour_map(values: Sequence[Any]) -> ColourMap:
-    """Return the colours of an option: a list of [R, G, B].
+    """Return the colors of an option: a list of [R, G, B].
 
     Raises:
         ConfigurationError: where it is something else.
@@ -104,15 +104,15 @@ def _unknown_colour(image: np.ndarray, unknown: np.ndarray, key: str) -> Datapoi
     red, green, blue = image[row, column].tolist()
     return DatapointError(
         key,
-        f"its colour {red} {green} {blue} at row {row}, column {column} is in no line of the colour map "
+        f"its color {red} {green} {blue} at row {row}, column {column} is in no line of the color map "
         f"({int(unknown.sum())} such pixels).",
-        advice="Add the colour to the map, or save masks without smoothing and not as JPEG.",
+        advice="Add the color to the map, or save masks without smoothing and not as JPEG.",
     )
 
 
 def _no_colour(path: Path, line: Line) -> DataError:
     return DataError(
-        "A line of a colour map is `R G B`, `name R G B` or `R G B name`, with numbers from 0 to 255.",
+        "A line of a color map is `R G B`, `name R G B` or `R G B name`, with numbers from 0 to 255.",
         received=f"{line.text!r} in `{path}`, line {line.number}",
         advice="Correct the line; class i is line i.",
     )

@@ -14,9 +14,9 @@ __all__ = ["export_masks", "pair_line"]
 
 
 def export_masks(dataset: Dataset, folder: Path) -> ExportReport:
-    """Write each picture under its key, its mask below ``masks``, and a list of both for each split.
+    """Write each image under its key, its mask below ``masks``, and a list of both for each split.
 
-    A line of ``train.txt`` is the path of the picture, a tab, the path of the mask, and where the picture does not lie
+    A line of ``train.txt`` is the path of the image, a tab, the path of the mask, and where the image does not lie
     at its key, a tab and the key. ``classes.txt`` and ``colours.txt`` have a line for each class.
 
     Args:
@@ -24,7 +24,7 @@ def export_masks(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         StorageError: where the disk is full or refuses.
     """
     export = Export(dataset, folder, "masks", ("segmentation",))

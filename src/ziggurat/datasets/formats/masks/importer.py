@@ -28,21 +28,21 @@ _NO_CLASS: Final = range(251, 255)
 
 
 class MasksImporter(Importer):
-    """Pictures with masks: one class number a pixel."""
+    """Images with masks: one class number a pixel."""
 
     name = "masks"
-    title = "Pictures with masks"
+    title = "Images with masks"
     kinds = ("segmentation",)
     options = (
-        ImporterOption(name="images", type=str, default="", help="Folder of the pictures."),
-        ImporterOption(name="masks", type=str, default="", help="Folder of the masks, with the pictures' names."),
-        ImporterOption(name="val_images", type=str, default="", help="Folder of the pictures for validation."),
+        ImporterOption(name="images", type=str, default="", help="Folder of the images."),
+        ImporterOption(name="masks", type=str, default="", help="Folder of the masks, with the images' names."),
+        ImporterOption(name="val_images", type=str, default="", help="Folder of the images for validation."),
         ImporterOption(name="val_masks", type=str, default="", help="Folder of the masks for validation."),
         ImporterOption(name="mask_suffix", type=str, default="", help="What a mask's name adds, such as _mask."),
         ImporterOption(
             name="mode", type=str, default="auto", choices=MODES, help="What in a mask says the number of the class."
         ),
-        ImporterOption(name="colour_file", type=str, default="", help="File with the colour of class i in line i."),
+        ImporterOption(name="colour_file", type=str, default="", help="File with the color of class i in line i."),
         ImporterOption(name="colours", type=list, default=[], help="List of [R, G, B], one for each class."),
         ImporterOption(name="classes", type=str, default="", help="File with the name of class i in line i."),
         ImporterOption(
@@ -54,7 +54,7 @@ class MasksImporter(Importer):
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Claim folders of pictures and masks that match, and lists of their pairs."""
+        """Claim folders of images and masks that match, and lists of their pairs."""
         found = MaskSource(source, self.checked_options({}))
         if source.is_file() and source.suffix.lower() not in (".txt", ".lst", ".tsv"):
             return None
@@ -68,7 +68,7 @@ class MasksImporter(Importer):
         return Guess(
             format=self.name,
             confidence=0.92 if sure else 0.5 if _has_one_channel(found.root / first.second) else 0.2,
-            reason=f"pictures with {drawn} of the same name, such as `{first.first}` and `{first.second}`",
+            reason=f"images with {drawn} of the same name, such as `{first.first}` and `{first.second}`",
             kind="segmentation",
             options={"mode": "binary"} if black_and_white else {},
         )
@@ -78,19 +78,19 @@ class MasksImporter(Importer):
         return _MaskScan(MaskSource(source, options), options)
 
     def reader(self, source: Path, options: Mapping[str, Any]) -> MaskReader:
-        """Return what reads pictures as they are, and masks as PNG of class numbers."""
+        """Return what reads images as they are, and masks as PNG of class numbers."""
         found = MaskSource(source, options)
         return MaskReader(found.root, options["mode"], found.colours(), found.first_mask)
 
 
 def _has_one_channel(mask: Path) -> bool:
-    """Whether a PNG is grey or has a palette."""
+    """Whether a PNG is gray or has a palette."""
     with mask.open("rb") as file:
         return file.read(26)[24:] in (b"\x08\x00", b"\x08\x03", b"\x01\x00", b"\x10\x00")
 
 
 def _are_black_and_white(source: MaskSource) -> bool:
-    """Whether the first masks have no other grey values than 0 and 255, and both of them."""
+    """Whether the first masks have no other gray values than 0 and 255, and both of them."""
     return _first_values(source, ("L",)) == {0, _VOID}
 
 
@@ -138,14 +138,14 @@ class _MaskScan(Scan):
             yield Sample(key=pair.key, parts=parts, split=split, size_bytes=size_bytes)
         if not self._first_mask:
             raise DataError(
-                "A source of masks has pictures and masks with the same names, or a list of their paths.",
+                "A source of masks has images and masks with the same names, or a list of their paths.",
                 received=f"`{self._source.root}` without any pair",
                 advice="Name the folders with the options `images` and `masks`.",
             )
 
     @property
     def schema(self) -> Schema:
-        """Names and colours as the source has them; the colours of the first mask's palette where it has no others."""
+        """Names and colors as the source has them; the colors of the first mask's palette where it has no others."""
         colours = self._colours.colours if self._colours else self._palette()
         named = len(self._class_names)
         given = self._options["ignore_class"]

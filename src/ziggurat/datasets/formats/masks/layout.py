@@ -37,7 +37,7 @@ class PairOfPaths:
 
 
 class MaskSource:
-    """A source of pictures with masks.
+    """A source of images with masks.
 
     Args:
         source: a folder, or a list of pairs.
@@ -50,7 +50,7 @@ class MaskSource:
         self._options = options
 
     def pairs(self) -> Iterator[tuple[PairOfPaths, str, int | None] | Problem]:
-        """Yield pairs with their split and the size of the picture's file."""
+        """Yield pairs with their split and the size of the image's file."""
         lists = [] if self._options["images"] else pair_lists(self._source)
         if lists:
             for path, split in lists:
@@ -78,7 +78,7 @@ class MaskSource:
         return pairings(self.root, _IMAGES, _MASKS, _ENDINGS)
 
     def colours(self) -> ColourMap | None:
-        """Return the map of colours, None where there is none."""
+        """Return the map of colors, None where there is none."""
         if self._options["colours"]:
             return colour_map(self._options["colours"])
         path = self._file("colour_file", _COLOUR_FILES)
@@ -105,17 +105,17 @@ class MaskSource:
         self, pairing: Pairing, listed: Mapping[str, str]
     ) -> Iterator[tuple[PairOfPaths, str, int | None] | Problem]:
         if pairing.second is None:
-            reason = "The folder has no folder of masks, so its pictures are left out."
+            reason = "The folder has no folder of masks, so its images are left out."
             yield Problem(key=pairing.first, kind="no-label", reason=reason, left_out=True)
             return
         for match in matches(self.root, pairing, ending=self._options["mask_suffix"]):
             if isinstance(match, Problem):
                 yield match
             elif not match.first:
-                reason = "No picture has the name of this mask."
+                reason = "No image has the name of this mask."
                 yield Problem(key=match.second, kind="no-picture", reason=reason, left_out=True)
             elif not match.second:
-                reason = f"`{pairing.second}` has no mask of this picture's name."
+                reason = f"`{pairing.second}` has no mask of this image's name."
                 yield Problem(key=match.first, kind="no-label", reason=reason, left_out=True)
             else:
                 split = pairing.split or listed.get(Path(match.first).stem, "")

@@ -36,7 +36,7 @@ def mask_address(path: str) -> str:
 
 
 def palette_of(mask: bytes) -> tuple[tuple[int, int, int], ...]:
-    """Return the colours (R, G, B) of a PNG's palette; none where it has no palette."""
+    """Return the colors (R, G, B) of a PNG's palette; none where it has no palette."""
     place = mask.find(b"PLTE", 0, 1 << 16) if mask.startswith(_PNG) else -1
     if place < 4:
         return ()
@@ -45,12 +45,12 @@ def palette_of(mask: bytes) -> tuple[tuple[int, int, int], ...]:
 
 
 class MaskReader(PartReader):
-    """Reads pictures as they are, and masks as PNG of class numbers.
+    """Reads images as they are, and masks as PNG of class numbers.
 
     Args:
         root: folder that addresses are relative to.
         mode: one of ``MODES``.
-        colours: needed where masks have colours.
+        colors: needed where masks have colors.
         first_mask: gives the path of the mask whose palette all must have; empty for none.
     """
 
@@ -61,11 +61,11 @@ class MaskReader(PartReader):
         self._first_mask = first_mask
 
     def read(self, address: str) -> bytes:
-        """Return a picture's file, or a mask: PNG with one channel, (H, W) uint8 or uint16.
+        """Return an image's file, or a mask: PNG with one channel, (H, W) uint8 or uint16.
 
         Raises:
-            DatapointError: where it cannot be read, has a colour without a class, or another palette than the first
-                mask. (Whoever reads both sees whether a mask is as large as its picture.)
+            DatapointError: where it cannot be read, has a color without a class, or another palette than the first
+                mask. (Whoever reads both sees whether a mask is as large as its image.)
         """
         if not address.startswith(_MASK):
             return read_source_file(self._folder / address)
@@ -73,7 +73,7 @@ class MaskReader(PartReader):
         return self._class_numbers(read_source_file(self._folder / path), path)
 
     def file(self, address: str) -> Path | None:
-        """Return the file of a picture; of a mask none, because what is in it may have to be translated."""
+        """Return the file of an image; of a mask none, because what is in it may have to be translated."""
         return None if address.startswith(_MASK) else self._folder / address
 
     def _class_numbers(self, content: bytes, key: str) -> bytes:
@@ -103,7 +103,7 @@ class MaskReader(PartReader):
             raise DatapointError(
                 key,
                 f"a mask in the mode index has one channel, and it is {image.mode}.",
-                advice="Give the colours of the classes (option `colour_file`), or the mode palette.",
+                advice="Give the colors of the classes (option `colour_file`), or the mode palette.",
             )
         values = np.asarray(image.convert("L") if image.mode == "1" else image)
         few = _FEW_BITS.get(_bits(content))
@@ -116,8 +116,8 @@ class MaskReader(PartReader):
         if self._colours is None:
             raise DatapointError(
                 key,
-                "it has colours, and nobody said which class each stands for.",
-                advice="Give a file of colours (option `colour_file`) or a list (option `colours`).",
+                "it has colors, and nobody said which class each stands for.",
+                advice="Give a file of colors (option `colour_file`) or a list (option `colours`).",
             )
         return self._colours.numbers(np.asarray(image.convert("RGB")), key)
 
@@ -138,14 +138,14 @@ class MaskReader(PartReader):
 
     def _check_palette(self, content: bytes, key: str) -> None:
         mine = palette_of(content)
-        both = min(len(mine), len(self._palette))  # colours that nobody uses may be cut off
+        both = min(len(mine), len(self._palette))  # colors that nobody uses may be cut off
         for number in range(both):
             if mine[number] != self._palette[number]:
                 raise DatapointError(
                     key,
-                    f"all masks share one palette, and its colour {number} is {mine[number]} instead of "
+                    f"all masks share one palette, and its color {number} is {mine[number]} instead of "
                     f"{self._palette[number]}.",
-                    advice="Save all masks with one palette, or give a colour map and the mode rgb.",
+                    advice="Save all masks with one palette, or give a color map and the mode rgb.",
                 )
 
 
@@ -156,7 +156,7 @@ def _opened(content: bytes, key: str) -> Image.Image:
     try:
         return Image.open(io.BytesIO(content), formats=("PNG", "BMP", "TIFF", "GIF", "JPEG", "PPM", "WEBP"))
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise DatapointError(key, f"its mask is no picture ({error}).") from error
+        raise DatapointError(key, f"its mask is no image ({error}).") from error
 
 
 def _decoded(image: Image.Image, key: str) -> Image.Image:

@@ -32,15 +32,15 @@ __all__ = [
 
 PICTURE_SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
 ANNOTATION_FOLDERS: Final = ("annotations", "annotation", "annots", "annot", "xmls", "xml", "labels", "label")
-"""Names, in lower case, of folders with a label file for each picture; the usual ones first."""
+"""Names, in lower case, of folders with a label file for each image; the usual ones first."""
 
 PICTURE_FOLDERS: Final = (
     "jpegimages", "images", "image", "imgs", "img", "pngimages", "pictures", "photos", "frames",
 )  # fmt: skip
-"""Names, in lower case, of folders of pictures that lie beside those of labels."""
+"""Names, in lower case, of folders of images that lie beside those of labels."""
 
 KEYS_NAME: Final = "keys.jsonl"
-"""File of our own exports: ``["path", "key"]`` for each picture that a format cannot put at its key."""
+"""File of our own exports: ``["path", "key"]`` for each image that a format cannot put at its key."""
 _SPLITS: Final = {
     "train": "train",
     "training": "train",
@@ -65,17 +65,17 @@ def split_within(name: str) -> str:
 
 
 def is_picture(name: str) -> bool:
-    """Return whether a file name ends as those of pictures do."""
+    """Return whether a file name ends as those of images do."""
     return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES and not name.startswith(".")
 
 
 class Pair(NamedTuple):
-    """A picture and its label file, by the same name in two folders; one of them may be missing.
+    """An image and its label file, by the same name in two folders; one of them may be missing.
 
     Args:
         stem: path without the ending, below both folders.
-        picture: path below the source.
-        size_bytes: of the picture; None where it is a link that leads nowhere.
+        image: path below the source.
+        size_bytes: of the image; None where it is a link that leads nowhere.
         label: path below the source.
     """
 
@@ -86,11 +86,11 @@ class Pair(NamedTuple):
 
 
 def walk_pairs(root: Path, pictures: str, labels: str, suffix: str, inner: str = "") -> Iterator[Pair]:
-    """Yield pictures and label files by name, sorted, folder by folder; memory holds the names of one folder at a time.
+    """Yield images and label files by name, sorted, folder by folder; memory holds the names of one folder at a time.
 
     Args:
         root: that paths are relative to.
-        pictures: folder of pictures below it.
+        images: folder of images below it.
         labels: folder of label files below it; it may be the same.
         suffix: ending of label files, such as ``.xml``.
         inner: folder below both to begin with.

@@ -18,7 +18,7 @@ MEAN_QUALITY: Final = 90
 
 
 class PictureShape:
-    """Lets only pictures of one size and number of channels through: those of the first."""
+    """Lets only images of one size and number of channels through: those of the first."""
 
     def __init__(self, export: Export) -> None:
         self._export = export
@@ -34,19 +34,19 @@ class PictureShape:
         self.shape = self.shape or pixels.shape
         if pixels.shape == self.shape:
             return pixels
-        reason = f"It has height, width and channels {pixels.shape}, the first picture {self.shape}."
+        reason = f"It has height, width and channels {pixels.shape}, the first image {self.shape}."
         self._export.leave_out(sample.key, "other-size", reason)
         return None
 
 
 def write_mean(export: Export) -> None:
-    """Write ``mean.binaryproto``, (1, C, H, W) in BGR, and ``mean.jpg``, where the data set has a mean picture.
+    """Write ``mean.binaryproto``, (1, C, H, W) in BGR, and ``mean.jpg``, where the dataset has a mean image.
 
     DIGITS rounds the mean to whole numbers, and so does this.
     """
     mean = export.dataset.mean()
     if mean is None:
-        export.notes.append("The data set has no mean picture, so `mean.binaryproto` is not written.")
+        export.notes.append("The dataset has no mean image, so `mean.binaryproto` is not written.")
         return
     pixels = np.rint(mean).clip(0, 255).astype(np.uint8)
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels

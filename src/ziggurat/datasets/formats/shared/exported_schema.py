@@ -17,9 +17,9 @@ SCHEMA_NAME: Final = ".ziggurat-schema.json"
 
 
 def completed(schema: Schema, root: Path) -> Schema:
-    """Return a schema with the colours, the class to ignore and the details that an export left beside its files.
+    """Return a schema with the colors, the class to ignore and the details that an export left beside its files.
 
-    What the source itself says counts more. A file that is damaged, or of another kind of data set, counts for nothing.
+    What the source itself says counts more. A file that is damaged, or of another kind of dataset, counts for nothing.
 
     Args:
         schema: of the source.

@@ -30,7 +30,7 @@ _NOT_DATA: Final = ("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Informa
 
 
 class FoundPicture(NamedTuple):
-    """A file that has the name of a picture.
+    """A file that has the name of an image.
 
     Args:
         path: below the walk's root, with ``/``.
@@ -55,7 +55,7 @@ class PictureWalk:
         self._entered: set[str] = set()
 
     def pictures(self, below: str = "", *, nested: bool = True) -> Iterator[FoundPicture | Problem]:
-        """Yield the pictures in a folder, and what is wrong with files and folders in it.
+        """Yield the images in a folder, and what is wrong with files and folders in it.
 
         Args:
             below: the folder, relative to the root.
@@ -81,7 +81,7 @@ class PictureWalk:
                 waiting += reversed(entered)
 
     def picture(self, path: str) -> FoundPicture | Problem:
-        """Return one picture, or what is wrong with it."""
+        """Return one image, or what is wrong with it."""
         return _picture(path, os.path.join(self._root, path), None)
 
     def _files(self, folder: str, names: list[str]) -> Iterator[FoundPicture | Problem]:
@@ -97,7 +97,7 @@ class PictureWalk:
         finally:
             os.close(descriptor)
         if others:
-            reason = f"{others} of its files have no name of a picture, such as `{_shown(last)}`."
+            reason = f"{others} of its files have no name of an image, such as `{_shown(last)}`."
             yield Problem(key=_shown(folder) or ".", kind="other-files", reason=reason)
 
     def _enterable(self, folder: str, names: list[str], links: frozenset[str]) -> Generator[Problem, None, list[str]]:
@@ -134,7 +134,7 @@ def folders_in(folder: Path) -> list[str]:
 
 
 def holds_pictures(folder: Path, *, entries: int = 1000, depth: int = 4) -> bool:
-    """Tell whether a folder holds a picture, after a look at a limited number of its entries."""
+    """Tell whether a folder holds an image, after a look at a limited number of its entries."""
     try:
         with os.scandir(folder) as found:
             inner = []
@@ -149,7 +149,7 @@ def holds_pictures(folder: Path, *, entries: int = 1000, depth: int = 4) -> bool
 
 
 def has_picture_name(name: str) -> bool:
-    """Tell whether a file's name ends like that of a picture."""
+    """Tell whether a file's name ends like that of an image."""
     dot = name.rfind(".")
     return dot > 0 and name[dot:].lower() in IMAGE_SUFFIXES
 

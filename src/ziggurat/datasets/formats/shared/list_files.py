@@ -71,7 +71,7 @@ def names_in(path: Path) -> tuple[str, ...]:
 def two_paths(text: str) -> tuple[str, ...] | None:
     """Return the paths of a line, and the key where it has one as its third value; None where it has no two paths.
 
-    Values are divided by tabs, or by blanks where each path ends as a picture's does.
+    Values are divided by tabs, or by blanks where each path ends as an image's does.
     """
     values = tuple(value.strip() for value in text.split("\t"))
     if len(values) in (2, 3) and all(values):

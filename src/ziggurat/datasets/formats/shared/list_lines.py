@@ -26,7 +26,7 @@ class ListLine(NamedTuple):
     """What a line says.
 
     Args:
-        path: of the picture.
+        path: of the image.
         values: one class number, one class name, or numbers; as they are written.
     """
 
@@ -38,7 +38,7 @@ def parse_line(line: str) -> ListLine | None:
     """Return what a line says; None where it says nothing that a list may say.
 
     With a tab in it, the path ends at the first one, and one name or numbers follow. Without, numbers end the line, and
-    all before them is the path, blanks too: as many numbers as leave a path that ends like a picture's, else one.
+    all before them is the path, blanks too: as many numbers as leave a path that ends like an image's, else one.
 
     >>> parse_line("a b.jpg   4\\r\\n")
     ListLine(path='a b.jpg', values=('4',))

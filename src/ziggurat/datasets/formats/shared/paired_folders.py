@@ -32,7 +32,7 @@ class Pairing(NamedTuple):
     """Two folders whose files belong together.
 
     Args:
-        first: folder of the pictures, relative to the source, with ``/``; empty for the source itself.
+        first: folder of the images, relative to the source, with ``/``; empty for the source itself.
         second: folder of what belongs to them; None where there is none.
         split: that both are; empty where nobody said.
     """
@@ -43,12 +43,12 @@ class Pairing(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A picture and what belongs to it.
+    """An image and what belongs to it.
 
     Args:
-        first: path of the picture, relative to the source; empty where only the second was found.
-        second: path of its partner; empty where only the picture was found.
-        size_bytes: of the picture's file; None where there is none.
+        first: path of the image, relative to the source; empty where only the second was found.
+        second: path of its partner; empty where only the image was found.
+        size_bytes: of the image's file; None where there is none.
     """
 
     first: str
@@ -86,7 +86,7 @@ def pairings(
 
     Args:
         root: the source.
-        pictures: names of folders of pictures, in lower case.
+        images: names of folders of images, in lower case.
         partners: names of folders of partners, in lower case.
         endings: what a split's name ends in where the folder holds its partners, such as ``_masks``.
     """
@@ -111,13 +111,13 @@ def matches(root: Path, pairing: Pairing, *, ending: str = "") -> Iterator[Match
     Args:
         root: the source.
         pairing: which folders.
-        ending: what the partner's stem has behind the picture's, such as ``_mask``.
+        ending: what the partner's stem has behind the image's, such as ``_mask``.
     """
     yield from _walk(root, pairing.first, pairing.second, ending, ())
 
 
 def first_picture(root: Path, folder: str) -> str:
-    """Return the path of the first picture in a folder or below it, relative to ``root``; empty for none."""
+    """Return the path of the first image in a folder or below it, relative to ``root``; empty for none."""
     found = (match for match in matches(root, Pairing(folder, None)) if isinstance(match, Match))
     return next(found, Match("", "", None)).first
 
@@ -160,7 +160,7 @@ def _side_by_side(root: Path, below: str, pictures: Iterable[str], partners: Ite
 
 @dataclass
 class _Listing:
-    """What is in one folder: names of pictures in order, names of folders, and what cannot be used."""
+    """What is in one folder: names of images in order, names of folders, and what cannot be used."""
 
     pictures: list[tuple[str, int | None]] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -187,7 +187,7 @@ def _walk(
     if here in above:  # a link that leads back up
         return
     for name in sorted({*mine.folders, *theirs.folders}):
-        if _joined(first, name) == second:  # the partners stand in the folder of the pictures
+        if _joined(first, name) == second:  # the partners stand in the folder of the images
             continue
         inside = None if second is None else _joined(second, name)
         yield from _walk(root, _joined(first, name), inside, ending, (*above, *([here] if here else [])))

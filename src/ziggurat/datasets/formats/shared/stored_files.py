@@ -48,10 +48,10 @@ class Export:
         dataset: to be written.
         folder: new or empty; it is made.
         format: name of the format.
-        kinds: of data sets that the format holds.
+        kinds: of datasets that the format holds.
 
     Raises:
-        DataError: where the data set is of another kind.
+        DataError: where the dataset is of another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
 
@@ -66,7 +66,7 @@ class Export:
     def __post_init__(self) -> None:
         if self.dataset.kind not in self.kinds:
             raise DataError(
-                f"The format {self.format} holds data sets of kind {' or '.join(self.kinds)}.",
+                f"The format {self.format} holds datasets of kind {' or '.join(self.kinds)}.",
                 received=f"kind {self.dataset.kind}",
                 advice="Choose a format that holds this kind.",
             )
@@ -128,7 +128,7 @@ class FileNames:
         self._taken: set[bytes] = set()
 
     def place(self, key: str, content: bytes) -> str:
-        """Return the path for a sample's picture, relative to the folder, with the suffix of its format."""
+        """Return the path for a sample's image, relative to the folder, with the suffix of its format."""
         parts = [_UNSAFE.sub("_", part) for part in key.split("/") if part not in ("", ".", "..")] or ["picture"]
         parts = [f"_{part}" if part.startswith(".") else part.strip() or "_" for part in parts]
         if parts[0].lower() in self._reserved:
@@ -149,19 +149,19 @@ def encoded_part(part: bytes | str | np.ndarray, key: str) -> bytes:
     """Return a part as the content of a file: as it is stored, arrays (H, W[, C]) uint8 or uint16 as PNG.
 
     Raises:
-        DatapointError: where it is an array that no picture is.
+        DatapointError: where it is an array that no image is.
     """
     if isinstance(part, np.ndarray):
         channels = 1 if part.ndim == 2 else part.shape[-1]
         if part.ndim not in (2, 3) or channels not in (1, 3) or part.dtype not in (np.uint8, np.uint16):
-            raise DatapointError(key, f"an array {part.dtype} of {part.shape} is no picture.")
+            raise DatapointError(key, f"an array {part.dtype} of {part.shape} is no image.")
         _done, encoded = cv2.imencode(".png", part if channels == 1 else np.ascontiguousarray(part[:, :, ::-1]))
         return encoded.tobytes()
     return part.encode() if isinstance(part, str) else part
 
 
 def pixels_of(dataset: Dataset, sample: StoredSample) -> np.ndarray:
-    """Return the picture of a sample, (H, W, C) uint8, RGB or grey."""
+    """Return the image of a sample, (H, W, C) uint8, RGB or gray."""
     part: Any = sample.parts[0]
     if isinstance(part, np.ndarray):
         return part[:, :, None] if part.ndim == 2 else part
@@ -170,12 +170,12 @@ def pixels_of(dataset: Dataset, sample: StoredSample) -> np.ndarray:
 
 
 def suffixes_of(content: bytes) -> tuple[str, ...]:
-    """Return how the name of a picture file with this content may end, the usual one first."""
+    """Return how the name of an image file with this content may end, the usual one first."""
     return next((suffixes for start, suffixes in _SUFFIXES if content.startswith(start)), (".img",))
 
 
 def suffix_of(content: bytes) -> str:
-    """Return how the name of a picture file with this content ends."""
+    """Return how the name of an image file with this content ends."""
     return suffixes_of(content)[0]
 
 

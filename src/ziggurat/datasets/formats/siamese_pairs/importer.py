@@ -26,18 +26,18 @@ _ATTEMPTS: Final = 20
 
 
 class SiamesePairsImporter(Importer):
-    """Pairs of pictures; the label is 1 where both show the same, else 0.
+    """Pairs of images; the label is 1 where both show the same, else 0.
 
-    Of class folders, each picture gets partners of its own class and of others by turns. They are chosen from at most
-    1000 pictures of each class, so that millions of pictures cost no memory.
+    Of class folders, each image gets partners of its own class and of others by turns. They are chosen from at most
+    1000 images of each class, so that millions of images cost no memory.
     """
 
     name = "siamese_pairs"
-    title = "Pairs of pictures, same or not"
+    title = "Pairs of images, same or not"
     kinds = ("image-pairs",)
     options = (
-        ImporterOption(name="pairs_per_sample", type=int, default=2, help="Pairs for each picture of class folders."),
-        ImporterOption(name="seed", type=int, default=0, help="Decides which pictures become pairs."),
+        ImporterOption(name="pairs_per_sample", type=int, default=2, help="Pairs for each image of class folders."),
+        ImporterOption(name="seed", type=int, default=0, help="Decides which images become pairs."),
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -79,13 +79,13 @@ class _SiameseScan(Scan):
             yield each
         if not found:
             raise DataError(
-                "Pairs come from a list of `path path 0|1`, or from two or more folders of pictures, one for a class.",
+                "Pairs come from a list of `path path 0|1`, or from two or more folders of images, one for a class.",
                 received=f"`{self._source}` without any valid line or pair of classes",
             )
 
     @property
     def schema(self) -> Schema:
-        """Two pictures."""
+        """Two images."""
         return Schema(kind="image-pairs", class_names=("different", "same"))
 
     def _listed(self) -> Iterator[Sample | Problem]:
@@ -116,7 +116,7 @@ class _SiameseScan(Scan):
                     yield _sample(each.first, partner, same, split, each.size_bytes)
 
     def _remembered(self, folder: str) -> list[str]:
-        """Return the pictures of a class that may be partners: a fair choice of them (Vitter, TOMS 11, 1985: R)."""
+        """Return the images of a class that may be partners: a fair choice of them (Vitter, TOMS 11, 1985: R)."""
         rng = self._random(folder)
         kept: list[str] = []
         found = (each for each in matches(self._source, Pairing(folder, None)) if isinstance(each, Match))
@@ -134,12 +134,12 @@ class _SiameseScan(Scan):
 
 @dataclass
 class _Partners:
-    """Chooses partners for the pictures of one class.
+    """Chooses partners for the images of one class.
 
     Args:
-        chosen: pictures of each class that may be partners.
+        chosen: images of each class that may be partners.
         mine: number of the class.
-        others: numbers of the other classes with pictures.
+        others: numbers of the other classes with images.
     """
 
     chosen: Sequence[Sequence[str]]
@@ -179,7 +179,7 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
 
 
 def _is_picture(name: str) -> bool:
-    """Whether a name ends as a picture's does: one path with a blank in it is not taken for two."""
+    """Whether a name ends as an image's does: one path with a blank in it is not taken for two."""
     return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 
 

@@ -24,7 +24,7 @@ class Description:
     """What an export says of its files.
 
     Args:
-        schema: of the data set.
+        schema: of the dataset.
         key: name of the column with the keys of the samples.
         suffix: of the files, such as ``.csv``; their names before it are those of splits.
         missing: text that stands for no value; None where the files say that by themselves.
@@ -54,7 +54,7 @@ class Description:
 
     @classmethod
     def is_in(cls, source: Path, kind: str) -> bool:
-        """Say whether one stands in a folder that describes a data set of a kind, and is whole."""
+        """Say whether one stands in a folder that describes a dataset of a kind, and is whole."""
         try:
             return source.is_dir() and cls.load(source, kind) is not None
         except DataError:
@@ -66,7 +66,7 @@ class Description:
 
         Args:
             source: the folder.
-            kind: of data set that is asked for.
+            kind: of dataset that is asked for.
 
         Raises:
             DataError: where it is ours, and damaged.

@@ -22,7 +22,7 @@ LABEL_NAMES: Final = ("label", "class", "category", "target", "sentiment", "topi
 
 _HEAD_ROWS: Final = 200
 PICTURE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-"""How names of pictures end."""
+"""How names of images end."""
 
 _WORDS_OF_TEXT: Final = 2.5
 _NAMES: Final = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}
@@ -36,7 +36,7 @@ class TableSigns:
         profiles: of the columns.
         dialect: how it is written, in words.
         has_header: whether the first row names the columns.
-        has_pictures: whether a column holds names of pictures.
+        has_pictures: whether a column holds names of images.
         share_of_good_rows: from 0 to 1: those with a cell for each column.
         rows: that were looked at.
     """
@@ -90,7 +90,7 @@ def signs_of(table: TextTable | ParquetTable, missing: Sequence[str] = ("", "?",
 
 
 def text_columns(profiles: Sequence[ColumnProfile]) -> tuple[str, str] | None:
-    """Return the names of the columns with the text and with its class; None where it is no table of labelled texts.
+    """Return the names of the columns with the text and with its class; None where it is no table of labeled texts.
 
     Usual names decide; else it must be a column of few values and one of several words, besides keys and splits.
     """

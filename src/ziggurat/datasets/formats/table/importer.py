@@ -104,9 +104,9 @@ class TableImporter(Importer):
     def _judged(self, source: Path, files: list[TableFile], signs: TableSigns) -> Guess | None:
         size = f"{len(signs.profiles)} columns, {signs.dialect}"
         if signs.has_pictures or picture_tables(source):
-            return self._guess(0.1, f"a table that names pictures: {size}")
+            return self._guess(0.1, f"a table that names images: {size}")
         if signs.is_texts:
-            return self._guess(0.4, f"a table of {size}, which looks like labelled texts")
+            return self._guess(0.4, f"a table of {size}, which looks like labeled texts")
         if len(signs.profiles) < 2:
             return self._guess(0.1, "a table of one column")
         confidence = 0.8 if not source.is_dir() or any(file.split for file in files) else 0.6

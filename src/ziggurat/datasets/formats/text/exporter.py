@@ -24,7 +24,7 @@ _COLUMNS: Final = ("key", "label", "text")
 
 
 def export_text(dataset: Dataset, folder: Path, *, file_format: str = "csv") -> ExportReport:
-    """Write labelled texts: key, name of the class and text of each sample.
+    """Write labeled texts: key, name of the class and text of each sample.
 
     Args:
         dataset: of the kind text-classification.

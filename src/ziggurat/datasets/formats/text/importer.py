@@ -56,7 +56,7 @@ class TextImporter(Importer):
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Say whether a source holds labelled texts: by its files' names and first lines."""
+        """Say whether a source holds labeled texts: by its files' names and first lines."""
         if not source.is_dir():
             return self._guess_rows(source)
         if Description.is_in(source, "text-classification"):

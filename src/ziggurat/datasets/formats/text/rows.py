@@ -206,11 +206,11 @@ def json_columns(path: Path) -> tuple[str, str]:
     """Return the fields of JSON lines with the text and with the class.
 
     Raises:
-        DataError: where the first line has none of the usual names, or names a picture.
+        DataError: where the first line has none of the usual names, or names an image.
     """
     first = next((content for _, content in _objects(path) if isinstance(content, dict)), {})
     if any(isinstance(value, str) and value.lower().endswith(PICTURE_SUFFIXES) for value in first.values()):
-        raise DataError("JSON lines of texts name no pictures.", received=f"`{path}` with {', '.join(first)}")
+        raise DataError("JSON lines of texts name no images.", received=f"`{path}` with {', '.join(first)}")
     lower = {str(name).lower(): str(name) for name in reversed(first)}
     text = next((lower[name] for name in TEXT_NAMES if name in lower), "")
     label = next((lower[name] for name in LABEL_NAMES if name in lower), "")

@@ -17,10 +17,10 @@ __all__ = ["export_text_list"]
 
 
 def export_text_list(dataset: Dataset, folder: Path) -> ExportReport:
-    """Write each picture under its key, ``train.txt``, ``val.txt`` and ``test.txt``, and the names in ``labels.txt``.
+    """Write each image under its key, ``train.txt``, ``val.txt`` and ``test.txt``, and the names in ``labels.txt``.
 
     A line is a path, a blank and a class number; or a path and the values to be predicted, with tabs between them. Our
-    importer gives the same samples back, in their order: where a picture could not lie under its key, ``*.keys.jsonl``
+    importer gives the same samples back, in their order: where an image could not lie under its key, ``*.keys.jsonl``
     says the key.
 
     Args:
@@ -28,7 +28,7 @@ def export_text_list(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the data set is of another kind.
+        DataError: where the dataset is of another kind.
         StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "text_list", ("image-classification", "image-regression"))

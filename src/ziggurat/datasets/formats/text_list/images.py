@@ -23,13 +23,13 @@ _TIMEOUT_S: Final = 30.0
 
 
 class ListPictures:
-    """Finds the pictures of one list.
+    """Finds the images of one list.
 
     Args:
         path: of the list.
         source: that the addresses are relative to, or a file in that folder.
         folder: what stands before relative paths, relative to the list's own folder; empty for that folder.
-        urls: whether addresses of the web are pictures too.
+        urls: whether addresses of the web are images too.
     """
 
     def __init__(self, path: Path, source: Path, folder: str, *, urls: bool) -> None:
@@ -42,7 +42,7 @@ class ListPictures:
         self._is_confined = came_from_outside(path)
 
     def address(self, path: str) -> tuple[str, str]:
-        """Return a picture's address for the reader, and its key.
+        """Return an image's address for the reader, and its key.
 
         Raises:
             ValueError: where the list may not name such a path; the message says why.
@@ -55,11 +55,11 @@ class ListPictures:
         return address, path
 
     def is_there(self, path: str) -> bool:
-        """Tell whether a picture is there; one of the web is believed to be."""
+        """Tell whether an image is there; one of the web is believed to be."""
         return is_url(path) or self._start.joinpath(path).exists()
 
     def require_some(self, paths: Iterable[str]) -> None:
-        """Look for the first pictures.
+        """Look for the first images.
 
         Raises:
             DataError: where there are some, and not one is there.
@@ -67,7 +67,7 @@ class ListPictures:
         first = list(islice(paths, _LOOKED_FOR))
         if first and not any(map(self.is_there, first)):
             raise DataError(
-                "The pictures of a list are where it says.",
+                "The images of a list are where it says.",
                 received=f"`{self._list.name}`: the first {len(first)} are missing, such as `{first[0]}` below "
                 f"`{self._start}`",
                 advice="Set the option `folder` to what stands before the paths.",

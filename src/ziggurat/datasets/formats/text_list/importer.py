@@ -30,7 +30,7 @@ class TextList(Importer):
     """Text files with a path and a label in each line."""
 
     name: ClassVar[str] = "text_list"
-    title: ClassVar[str] = "List of pictures"
+    title: ClassVar[str] = "List of images"
     kinds: ClassVar[tuple[str, ...]] = ("image-classification", "image-regression")
     options: ClassVar[tuple[ImporterOption, ...]] = (
         ImporterOption(name="train", type=str, default="", help="List of the training split; by default train.txt."),
@@ -53,7 +53,7 @@ class TextList(Importer):
     )
 
     def guess(self, source: Path) -> Guess | None:
-        """Recognise lists by the paths in their first lines."""
+        """Recognize lists by the paths in their first lines."""
         lists = _split_lists(source, {}) if source.is_dir() else [("", source)]
         if not lists or lists[0][1].suffix.lower() not in _SUFFIXES:
             return None
@@ -68,13 +68,13 @@ class TextList(Importer):
         return Guess(
             format=self.name,
             confidence=0.88 if is_there else 0.35,
-            reason=f"`{path.name}` has paths of pictures and {'classes' if plain else 'values'}",
+            reason=f"`{path.name}` has paths of images and {'classes' if plain else 'values'}",
             kind="image-classification" if plain else "image-regression",
             options={"urls": True} if all(line.path.startswith(("http://", "https://")) for line in valid) else {},
         )
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
-        """Read the lists; pictures are not looked for, but those of the first lines, whose folder may be wrong."""
+        """Read the lists; images are not looked for, but those of the first lines, whose folder may be wrong."""
         return _ListScan(source, options)
 
     def reader(self, source: Path, options: Mapping[str, Any]) -> PartReader:
@@ -191,7 +191,7 @@ def _begins_with_a_picture(path: Path) -> bool:
 
 
 def _is_of_picture(line: ListLine) -> bool:
-    """Tell whether a line is about one picture; lists of pairs have two paths before the number."""
+    """Tell whether a line is about one image; lists of pairs have two paths before the number."""
     path = PurePosixPath(line.path.partition("?")[0])
     first_words = line.path.split()[:-1]
     return has_picture_name(f"x{path.suffix}") and not any(has_picture_name(word) for word in first_words)

@@ -42,12 +42,12 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
     ``label_map.pbtxt`` the same for detection.
 
     Args:
-        dataset: with pictures.
+        dataset: with images.
         folder: new or empty.
         records_per_shard: at most.
 
     Raises:
-        DataError: where the data set has no pictures, or the folder is not empty.
+        DataError: where the dataset has no images, or the folder is not empty.
         ConfigurationError: where a shard is to have no records.
         StorageError: where the disk is full or refuses.
     """

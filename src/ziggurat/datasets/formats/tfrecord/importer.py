@@ -39,7 +39,7 @@ class TFRecordImporter(Importer):
             name="first_class",
             type=int,
             default=None,
-            help="Number of the first class; left out, 0 for pictures and 1 for objects, as TensorFlow's tools count.",
+            help="Number of the first class; left out, 0 for images and 1 for objects, as TensorFlow's tools count.",
         ),
     )
 

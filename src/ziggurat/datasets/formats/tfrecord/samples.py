@@ -97,7 +97,7 @@ class ClassNumbers:
 
 
 def kind_of(features: Mapping[str, Feature]) -> str | None:
-    """Return the kind of data set that a record with these features belongs to; None for none that is known."""
+    """Return the kind of dataset that a record with these features belongs to; None for none that is known."""
     if not features.get("image/encoded"):
         return "text-classification" if "text" in features and LABEL in features else None
     if _BOX[0] in features or "image/object/class/label" in features:
@@ -172,7 +172,7 @@ def _flags(features: Mapping[str, Feature], name: str, count: int) -> list[bool]
 
 
 def _size(features: Mapping[str, Feature]) -> tuple[int, int]:
-    """Return width and height of a picture, from its header where the record does not say."""
+    """Return width and height of an image, from its header where the record does not say."""
     width, height = features.get("image/width", []), features.get("image/height", [])
     if width and height:
         return int(width[0]), int(height[0])
@@ -181,7 +181,7 @@ def _size(features: Mapping[str, Feature]) -> tuple[int, int]:
         with Image.open(io.BytesIO(content if isinstance(content, bytes) else b"")) as image:
             return image.size
     except (OSError, ValueError, TypeError) as error:
-        raise DataError("A picture says how large it is.", received=str(error)) from error
+        raise DataError("An image says how large it is.", received=str(error)) from error
 
 
 def _label_map(text: str) -> dict[int, str]:

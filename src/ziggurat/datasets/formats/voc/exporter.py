@@ -28,7 +28,7 @@ _UNWRITABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe
 
 
 def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) -> ExportReport:
-    """Write a data set of the kind detection or segmentation as Pascal VOC.
+    """Write a dataset of the kind detection or segmentation as Pascal VOC.
 
     Args:
         dataset: a ``ziggurat.datasets.dataset.Dataset``.
@@ -36,7 +36,7 @@ def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) 
         one_based: whether pixels are numbered from 1, with the last one inside, as in the first VOC files.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
     if dataset.schema.kind == "segmentation":

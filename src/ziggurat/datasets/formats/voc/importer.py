@@ -56,7 +56,7 @@ class VocImporter(Importer):
         ),
         ImporterOption(name="one_based", type=bool, default=False, help="Whether pixels are numbered from 1."),
         ImporterOption(name="annotations", type=str, default="", help="Folder of the XML files. Left out: looked for."),
-        ImporterOption(name="images", type=str, default="", help="Folder of the pictures. Left out: looked for."),
+        ImporterOption(name="images", type=str, default="", help="Folder of the images. Left out: looked for."),
         ZERO_SIZE_OPTION,
     )
 
@@ -79,7 +79,7 @@ class VocImporter(Importer):
         folders = voc_folders(source, options["annotations"], options["images"]) if source.is_dir() else []
         if not folders:
             raise DataError(
-                "A VOC data set is a folder with `Annotations/*.xml` and pictures.",
+                "A VOC dataset is a folder with `Annotations/*.xml` and images.",
                 received=f"`{source}`",
                 advice="Name the folders with the options `annotations` and `images`.",
             )
@@ -150,7 +150,7 @@ def _box(each: VocObject, one_based: bool) -> tuple[float, float, float, float] 
 def _no_picture(pair: Pair) -> Problem:
     if pair.picture is not None:
         return Problem(key=pair.picture, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
-    reason = f"{pair.label} has no picture of the same name."
+    reason = f"{pair.label} has no image of the same name."
     return Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
 
 

@@ -33,8 +33,8 @@ class VocFolder:
 
     Args:
         path: below the source; empty for the source itself.
-        annotations: folder of XML files, below the source; where there is none, that of the pictures.
-        pictures: folder of pictures, below the source; the same where both lie together.
+        annotations: folder of XML files, below the source; where there is none, that of the images.
+        images: folder of images, below the source; the same where both lie together.
         masks: folder of PNG masks, below the source; empty where there is none.
     """
 
@@ -55,7 +55,7 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
     Args:
         root: the source.
         annotations: folder of XML files, below the source; empty to look for it.
-        images: folder of pictures, below the source; empty to look for it.
+        images: folder of images, below the source; empty to look for it.
     """
     if annotations:
         return [VocFolder(path="", annotations=annotations, pictures=images or _beside(root, "", annotations))]
@@ -118,9 +118,9 @@ class SplitLists:
         return self._splits.get(stem, "")
 
     def missing(self) -> Iterator[Problem]:
-        """Yield the stems that nobody asked for: there is no picture of that name."""
+        """Yield the stems that nobody asked for: there is no image of that name."""
         for stem in sorted(self._waiting):
-            reason = f"{self._path} lists it, and there is no picture of that name."
+            reason = f"{self._path} lists it, and there is no image of that name."
             yield Problem(key=stem, kind="no-picture", reason=reason, left_out=True)
 
 

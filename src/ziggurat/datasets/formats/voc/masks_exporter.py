@@ -24,14 +24,14 @@ _IGNORED: Final = 255
 
 
 def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
-    """Write a data set of the kind segmentation as Pascal VOC; masks are PNG files with a palette.
+    """Write a dataset of the kind segmentation as Pascal VOC; masks are PNG files with a palette.
 
     Args:
         dataset: a ``ziggurat.datasets.dataset.Dataset``.
         folder: new or empty.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
     export = DetectionExport(dataset, folder, "voc", "segmentation")
@@ -53,7 +53,7 @@ def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
     export.write_keys()
     notes = [] if schema.class_names else ["Classes have no names; our importer will give them those of VOC."]
     if schema.ignore_class != _IGNORED:
-        notes.append(f"VOC ignores the number 255, the data set: {schema.ignore_class}.")
+        notes.append(f"VOC ignores the number 255, the dataset: {schema.ignore_class}.")
     return export.report(*notes)
 
 

@@ -25,7 +25,7 @@ _IGNORED: Final = 255
 
 
 class MaskScan(Scan):
-    """A scan of pictures with masks.
+    """A scan of images with masks.
 
     Args:
         root: the source.
@@ -59,7 +59,7 @@ class MaskScan(Scan):
             yield from lists.problems
             for pair in walk_pairs(self._root, folder.pictures, folder.masks, ".png"):
                 if pair.picture is None or pair.size_bytes is None:
-                    reason = f"{pair.label or pair.picture} has no picture."
+                    reason = f"{pair.label or pair.picture} has no image."
                     yield Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
                 elif pair.label is not None:
                     yield Sample(
@@ -77,7 +77,7 @@ class MaskScan(Scan):
 
 
 def mask_reader(root: Path, folders: Sequence[VocFolder]) -> PartReader:
-    """Return what reads pictures and masks; a mask becomes its palette's numbers."""
+    """Return what reads images and masks; a mask becomes its palette's numbers."""
 
     def first_mask() -> str:
         found = [first_file(root / folder.masks, ".png") for folder in folders if folder.masks]
@@ -87,7 +87,7 @@ def mask_reader(root: Path, folders: Sequence[VocFolder]) -> PartReader:
 
 
 def voc_colours(count: int) -> tuple[tuple[int, int, int], ...]:
-    """Return VOC's colour (R, G, B) for each of ``count`` classes.
+    """Return VOC's color (R, G, B) for each of ``count`` classes.
 
     Bit ``3 j + c`` of the class number is bit ``7 - j`` of channel ``c``.
     """

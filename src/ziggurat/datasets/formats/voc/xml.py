@@ -43,7 +43,7 @@ class VocAnnotation:
     """What an XML file says.
 
     Args:
-        size: (width, height) of the picture in pixels; None where it is not said.
+        size: (width, height) of the image in pixels; None where it is not said.
         objects: in the order of the file.
     """
 

@@ -31,16 +31,16 @@ _WITH_CLASS: Final = ("image-classification", "text-classification", "image-pair
 def export_webdataset(dataset: Dataset, folder: Path, *, samples_per_shard: int = 10_000) -> ExportReport:
     """Write shards such as ``train-000000.tar``, and ``classes.txt``.
 
-    The members of a sample are its picture (``00000042.jpg``), further pictures by the names of their parts
+    The members of a sample are its image (``00000042.jpg``), further images by the names of their parts
     (``00000042.mask.png``), the class (``.cls``), and a ``.json`` with kind, key and label.
 
     Args:
-        dataset: with pictures or texts.
+        dataset: with images or texts.
         folder: new or empty.
         samples_per_shard: at most.
 
     Raises:
-        DataError: where the data set is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind, or the folder is not empty.
         ConfigurationError: where a shard is to have no samples.
         StorageError: where the disk is full or refuses.
     """

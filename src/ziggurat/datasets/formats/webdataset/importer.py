@@ -42,7 +42,7 @@ class WebDatasetImporter(Importer):
     reads_archives = True
 
     def guess(self, source: Path) -> Guess | None:
-        """Claim tar files whose first sample has a picture and a label, or a text and a class."""
+        """Claim tar files whose first sample has an image and a label, or a text and a class."""
         path = next(_shards(source), "")
         first = _first_sample(_root(source) / path) if path else None
         kind = None if first is None else kind_of(first)
@@ -103,7 +103,7 @@ class _ShardScan(Scan):
             if kind is not None:
                 return kind
             refused = refused or DataError(
-                "A sample of a shard has a picture, or a text and a class (`cls`).",
+                "A sample of a shard has an image, or a text and a class (`cls`).",
                 received=f"`{path}`, whose first sample has {', '.join(first.members) if first else 'nothing'}",
             )
         if refused is not None:
@@ -181,7 +181,7 @@ def _files(source: Path) -> Iterator[str]:
 
 
 def _first_sample(path: Path) -> ShardSample | None:
-    """Return the first sample of a tar file; None where it has no more than a picture, as in any archive."""
+    """Return the first sample of a tar file; None where it has no more than an image, as in any archive."""
     try:
         first = next(samples_of(path), None)
         known = first is not None and ("cls" in first.members or "json" in first.members or len(first.members) > 1)

@@ -35,7 +35,7 @@ def meaning_of(sample: ShardSample) -> Meaning:
 
 
 def kind_of(sample: ShardSample) -> str | None:
-    """Return the kind of data set that a sample belongs to; None for none that is known."""
+    """Return the kind of dataset that a sample belongs to; None for none that is known."""
     parts = meaning_of(sample)
     if "image" not in parts:
         return "text-classification" if "text" in parts and "cls" in sample.members else None
@@ -72,7 +72,7 @@ def label_of(kind: str, sample: ShardSample, names: Mapping[str, int]) -> Any:
     """Return the label of a sample, in the form of its kind.
 
     Args:
-        kind: of the data set.
+        kind: of the dataset.
         sample: with its members.
         names: name of a class → its number, where the source has names.
 

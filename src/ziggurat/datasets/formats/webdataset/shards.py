@@ -51,7 +51,7 @@ class ShardSample:
 
 
 def samples_of(path: Path) -> Iterator[ShardSample]:
-    """Yield the samples of a shard; texts and labels are read, pictures are not.
+    """Yield the samples of a shard; texts and labels are read, images are not.
 
     Raises:
         DataError: where it is no tar file, compressed, or cut off; what stands before was yielded.
@@ -125,6 +125,6 @@ def _no_shard(path: Path, error: Exception) -> DataError:
         return DataError(
             "Shards are plain tar files, so that their samples can be read in any order.",
             received=f"`{path}`, which is compressed",
-            advice="Unpack it first, with `gunzip` for example: pictures gain nothing from being compressed twice.",
+            advice="Unpack it first, with `gunzip` for example: images gain nothing from being compressed twice.",
         )
     return DataError("A shard is a tar file.", received=f"`{path}`: {error}", advice="Get it anew.")

@@ -35,19 +35,19 @@ class _Counts:
 
 
 def export_yolo(dataset: SampleSource, folder: Path, *, outlines: bool | None = None) -> ExportReport:
-    """Write a data set of the kind detection as YOLO, with 12 digits: pixels come back to a millionth.
+    """Write a dataset of the kind detection as YOLO, with 12 digits: pixels come back to a millionth.
 
     Programs find the label file of an image by ``labels`` in place of the last ``images`` in its path. So the folders
-    below ``images/<split>`` never have that name; where a picture lay in the source is written to ``keys.jsonl``.
+    below ``images/<split>`` never have that name; where an image lay in the source is written to ``keys.jsonl``.
 
     Args:
         dataset: a ``ziggurat.datasets.dataset.Dataset``.
         folder: new or empty.
-        outlines: whether lines are outlines, and not boxes; programs read a data set with both wrongly. None: outlines
+        outlines: whether lines are outlines, and not boxes; programs read a dataset with both wrongly. None: outlines
             where every object has exactly one, else boxes.
 
     Raises:
-        DataError: where the data set has another kind, or the folder is not empty.
+        DataError: where the dataset has another kind, or the folder is not empty.
         StorageError: where the disk refuses.
     """
     export = DetectionExport(dataset, folder, "yolo")
@@ -133,7 +133,7 @@ def _text(export: DetectionExport, sample: PlacedSample, outlines: bool, counts:
 
 
 def _box_values(box: Sequence[float], size: tuple[int, int]) -> list[float]:
-    """Return middle, width and height of a box, relative to the picture."""
+    """Return middle, width and height of a box, relative to the image."""
     left, top, right, bottom = box
     width, height = size
     return [
@@ -145,7 +145,7 @@ def _box_values(box: Sequence[float], size: tuple[int, int]) -> list[float]:
 
 
 def _outline_values(each: ImageObject, size: tuple[int, int]) -> list[float]:
-    """Return the points of an outline relative to the picture: of the longest one, else of the box."""
+    """Return the points of an outline relative to the image: of the longest one, else of the box."""
     left, top, right, bottom = each.box
     points = max(_polygons(each), key=len, default=())
     if len(points) < 6:  # programs take 2 points for a box

@@ -50,7 +50,7 @@ class YoloImporter(Importer):
         ImporterOption(
             name="labels", type=str, default="labels", help="Name of the folders with labels, such as `labels-seg`."
         ),
-        ImporterOption(name="images", type=str, default="", help="Folder of the pictures. Left out: looked for."),
+        ImporterOption(name="images", type=str, default="", help="Folder of the images. Left out: looked for."),
         ImporterOption(
             name="classes",
             type=list,
@@ -90,7 +90,7 @@ class _YoloScan(Scan):
         self._folders = yolo_folders(source, self._description, self._labels, options["images"])
         if not self._folders:
             raise DataError(
-                "A YOLO data set has pictures and text files of the same names, side by side or in `images` and "
+                "A YOLO dataset has images and text files of the same names, side by side or in `images` and "
                 f"`{self._labels}`.",
                 received=f"`{source}`, down to two folders deep",
                 advice="Name the folders with the options `images` and `labels`.",
@@ -178,10 +178,10 @@ def _label_names(source: Path) -> list[str]:
 
 
 def _is_other_text(stem: str) -> bool:
-    """Whether a text file without a picture is one that lies in such folders for other reasons."""
+    """Whether a text file without an image is one that lies in such folders for other reasons."""
     return stem.rpartition("/")[2].lower() in _OTHER_TEXTS
 
 
 def _no_picture(pair: Pair) -> Problem:
-    reason = "It has no picture of the same name." if pair.label else "There is no such picture."
+    reason = "It has no image of the same name." if pair.label else "There is no such image."
     return Problem(key=pair.label or pair.picture or pair.stem, kind="no-picture", reason=reason, left_out=True)

@@ -36,10 +36,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class YoloFolder:
-    """Pictures of one split.
+    """Images of one split.
 
     Args:
-        pictures: folder below the source, or a text file that lists pictures.
+        images: folder below the source, or a text file that lists images.
         labels: folder of their labels below the source; the same where both lie together.
         split: of them all; empty where nobody said.
         listed: whether ``pictures`` is a text file.
@@ -52,13 +52,13 @@ class YoloFolder:
 
 
 def yolo_folders(root: Path, description: YoloDescription, labels: str, images: str = "") -> list[YoloFolder]:
-    """Return where the pictures of a source are: as its YAML file says, or by the usual names of folders.
+    """Return where the images of a source are: as its YAML file says, or by the usual names of folders.
 
     Args:
         root: the source.
         description: what its files say.
         labels: name of the folders with labels.
-        images: folder of the pictures, below the source; empty to look for it.
+        images: folder of the images, below the source; empty to look for it.
     """
     if images:
         return _split_folders(root, images.strip("/"), labels)
@@ -82,14 +82,14 @@ def lost_entries(root: Path, description: YoloDescription) -> Iterator[str]:
 
 
 def overlapping(folders: Sequence[YoloFolder]) -> bool:
-    """Return whether a picture may be in two of the folders."""
+    """Return whether an image may be in two of the folders."""
     names = [f"{each.pictures}/" for each in folders]
     nested = (a.startswith(b) or b in ("/", a) for i, a in enumerate(names) for j, b in enumerate(names) if i != j)
     return any(each.listed for each in folders) or any(nested)
 
 
 def labels_of(root: Path, pictures: str, labels: str) -> str:
-    """Return the folder of labels for a folder of pictures: the last ``images`` in its path becomes ``labels``."""
+    """Return the folder of labels for a folder of images: the last ``images`` in its path becomes ``labels``."""
     parts = pictures.split("/")
     for place in range(len(parts) - 1, -1, -1):
         if parts[place].lower() in PICTURE_FOLDERS:
@@ -101,7 +101,7 @@ def labels_of(root: Path, pictures: str, labels: str) -> str:
 
 
 def walk_folder(root: Path, folder: YoloFolder, labels: str) -> Iterator[Pair]:
-    """Yield pictures and label files of a folder or a list, in order."""
+    """Yield images and label files of a folder or a list, in order."""
     if not folder.listed:
         yield from walk_pairs(root, folder.pictures, folder.labels, ".txt")
         return
@@ -159,7 +159,7 @@ def _usual_folders(root: Path, labels: str) -> list[YoloFolder]:
 
 
 def _split_folders(root: Path, pictures: str, labels: str) -> list[YoloFolder]:
-    """Return the folders of splits inside a folder of pictures, or itself."""
+    """Return the folders of splits inside a folder of images, or itself."""
     inner = [path for path in folders_below(root / pictures, 1) if path and split_of(path)]
     if inner:
         places = [(posixpath.join(pictures, path), split_of(path)) for path in inner]

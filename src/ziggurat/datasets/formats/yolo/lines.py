@@ -14,9 +14,9 @@ def parse_line(line: str, width: int, height: int) -> ImageObject:
     """Return the object of a line: ``class x y width height``, maybe with a score, or ``class x1 y1 x2 y2 x3 y3 …``.
 
     Args:
-        line: numbers relative to the picture; (x, y) of a box is its middle.
-        width: of the picture in pixels.
-        height: of the picture in pixels.
+        line: numbers relative to the image; (x, y) of a box is its middle.
+        width: of the image in pixels.
+        height: of the image in pixels.
 
     Raises:
         ValueError: where it is something else.

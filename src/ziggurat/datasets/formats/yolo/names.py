@@ -29,7 +29,7 @@ class YoloDescription:
         file: name of the file that says it; empty where there is none.
         names: by class number.
         base: folder that ``splits`` are relative to, as it is written; empty for that of the file.
-        splits: split → folders or lists of pictures, as they are written.
+        splits: split → folders or lists of images, as they are written.
     """
 
     file: str = ""

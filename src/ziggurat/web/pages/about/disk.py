@@ -13,7 +13,7 @@ __all__ = ["DiskPart", "disk_use"]
 
 _WITHIN_S: Final = 5.0
 _PARTS: Final = {
-    "datasets": "Data sets",
+    "datasets": "Datasets",
     "jobs": "Trainings and evaluations",
     "uploads": "Uploads that wait",
     "temporary": "Graphs that somebody looked at",

@@ -25,12 +25,12 @@ _CLASSIFIER: Final = "License :: OSI Approved :: "
 
 @dataclass(frozen=True, kw_only=True)
 class Licence:
-    """The licence of a package.
+    """The license of a package.
 
     Args:
         name: of the package.
         version: of it.
-        licence: what it calls its licence; empty where it says nothing.
+        license: what it calls its license; empty where it says nothing.
     """
 
     name: str
@@ -74,7 +74,7 @@ def own_licence() -> Licence:
 
 
 def licence_text(licence: Licence) -> str:
-    """Return the text of a licence; empty where the package brings none."""
+    """Return the text of a license; empty where the package brings none."""
     if licence in page_licences():
         return next((each["text"].strip() for each in _built() if each["name"] == licence.name), "")
     return "\n\n".join(_texts(importlib.metadata.distribution(licence.name)))

@@ -73,7 +73,7 @@ def disk(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
 
 @router.get("/about/licences", include_in_schema=False)
 def licences(request: Request, _studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return the licences of everything that Ziggurat is made with."""
+    """Return the licenses of everything that Ziggurat is made with."""
     own, python, pages = own_licence(), python_licences(), page_licences()
     return page(request, "about/licences.html", own=own, python=python, pages=pages)
 
@@ -82,12 +82,12 @@ def licences(request: Request, _studio: StudioDep, _who: ViewerUser) -> Response
 def licence(
     request: Request, _studio: StudioDep, _who: ViewerUser, where: Literal["python", "pages"], name: str
 ) -> Response:
-    """Return the text of a licence."""
+    """Return the text of a license."""
     known = (own_licence(), *python_licences()) if where == "python" else page_licences()
     found = next((each for each in known if each.name == name), None)
     if found is None:
         raise NotFoundError("There is no such package.", received=name[:200], advice="Look at the list.")
-    text = licence_text(found) or "The package brings no text of its licence."
+    text = licence_text(found) or "The package brings no text of its license."
     if is_part(request):
         return part(request, "about/licence.html", text=text)
     return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"})

@@ -106,7 +106,7 @@ def found_runs(studio: Studio, text: str, without: Sequence[Job]) -> list[Job]:
 
 
 def compared(studio: Studio, runs: Sequence[Job], coloured_by: str = "") -> Comparison:
-    """Return what is shown of some runs; ``coloured_by`` is the curve that colours the parallel coordinates."""
+    """Return what is shown of some runs; ``coloured_by`` is the curve that colors the parallel coordinates."""
     found = studio.jobs.compare([job.id for job in runs])
     raw = {path: values for path, values in found["differences"].items() if path != "name"}
     results, labels = _results(runs), _labels(runs)
@@ -154,7 +154,7 @@ def _result(tag: str, runs: Sequence[Job]) -> CurveResult:
 def _chart(
     labels: Sequence[str], raw: dict[str, list[Any]], results: Sequence[CurveResult], wanted: str
 ) -> dict[str, Any]:
-    """Return the parallel coordinates as the charts island takes them; the wanted curve comes last and colours."""
+    """Return the parallel coordinates as the charts island takes them; the wanted curve comes last and colors."""
     columns = {path: axis for path, values in raw.items() if (axis := _column(values)) is not None}
     if not columns or not results:
         return {}

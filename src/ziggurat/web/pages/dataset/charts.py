@@ -59,7 +59,7 @@ class DatasetChart:
 
 
 def dataset_charts(statistics: Any, explore: str) -> list[DatasetChart]:
-    """Return the charts that fit a data set.
+    """Return the charts that fit a dataset.
 
     Args:
         statistics: as the studio's ``datasets.statistics`` returns them.
@@ -69,13 +69,13 @@ def dataset_charts(statistics: Any, explore: str) -> list[DatasetChart]:
 
 
 def single_values(statistics: Any) -> list[str]:
-    """Return a sentence for each number that is the same in all pictures; a chart of it would say nothing."""
+    """Return a sentence for each number that is the same in all images; a chart of it would say nothing."""
     pictures = statistics.pictures
     if pictures is None:
         return []
     numbers = (("wide", pictures.width_px), ("high", pictures.height_px))
     return [
-        f"Every picture is {as_number(found.minimum)} px {word}."
+        f"Every image is {as_number(found.minimum)} px {word}."
         for word, found in numbers
         if found is not None and found.minimum == found.maximum
     ]
@@ -88,9 +88,9 @@ def _charts(found: Any, explore: str) -> Iterator[DatasetChart | None]:
         title = "Values to predict" if len(found.labels) == 1 else f"Values to predict, number {number}"
         yield _numbers(title, label, "Value", "Samples")
     if found.pictures is not None:
-        yield _numbers("Widths of the pictures", found.pictures.width_px, "Width in px", "Pictures")
-        yield _numbers("Heights of the pictures", found.pictures.height_px, "Height in px", "Pictures")
-        yield _numbers("Aspect ratios", found.pictures.aspect, "Width divided by height", "Pictures")
+        yield _numbers("Widths of the images", found.pictures.width_px, "Width in px", "Images")
+        yield _numbers("Heights of the images", found.pictures.height_px, "Height in px", "Images")
+        yield _numbers("Aspect ratios", found.pictures.aspect, "Width divided by height", "Images")
         yield _sizes(found.pictures)
     if found.objects is not None:
         yield from _objects(found.objects)
@@ -152,13 +152,13 @@ def _pixels(found: Any) -> DatasetChart | None:
             "names": [name for _, name, _, _ in masks.shares],
             "series": [
                 {"name": "Of all pixels", "values": [pixels for _, _, pixels, _ in masks.shares]},
-                {"name": "Pictures with it", "values": [pictures for _, _, _, pictures in masks.shares]},
+                {"name": "Images with it", "values": [pictures for _, _, _, pictures in masks.shares]},
             ],
             "x": "Class",
             "y": "Share",
             "percent": True,
         },
-        heads=("Class", "Of all pixels", "Pictures with it"),
+        heads=("Class", "Of all pixels", "Images with it"),
         rows=[(name, as_percent(pixels, 2), as_percent(pictures)) for _, name, pixels, pictures in masks.shares],
         note=" ".join(filter(None, (_unread(masks.unreadable), _ignored(masks)))),
         wide=True,
@@ -176,13 +176,13 @@ def _ignored(masks: Any) -> str:
 
 
 def _objects(objects: Any) -> Iterator[DatasetChart | None]:
-    yield _numbers("Objects per picture", objects.per_picture, "Objects", "Pictures")
+    yield _numbers("Objects per image", objects.per_picture, "Objects", "Images")
     yield _numbers("Widths of the boxes", objects.width_px, "Width in px", "Boxes")
     yield _numbers("Heights of the boxes", objects.height_px, "Height in px", "Boxes")
     yield _numbers(
         "Areas of the boxes",
         objects.relative_area,
-        "Share of the picture",
+        "Share of the image",
         "Boxes",
         as_text=lambda value: as_percent(value, 2),
     )
@@ -193,7 +193,7 @@ def _sizes(pictures: Any) -> DatasetChart | None:
         return None
     rest = pictures.different_sizes - len(pictures.sizes)
     return _counted(
-        "Most frequent sizes", pictures.sizes, "Size", "Pictures", note=f"{rest} more sizes." if rest > 0 else ""
+        "Most frequent sizes", pictures.sizes, "Size", "Images", note=f"{rest} more sizes." if rest > 0 else ""
     )
 
 

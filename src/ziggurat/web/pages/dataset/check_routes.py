@@ -44,7 +44,7 @@ def check(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, ve
 
 @router.post("/datasets/{job_id}/check", include_in_schema=False)
 def verify(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) -> Response:
-    """Begin to read every record and file of a data set."""
+    """Begin to read every record and file of a dataset."""
     _begin(request, studio, job_id, verify=True)
     return see_other(request, f"/datasets/{job_id}/check", {"verify": "true"})
 
@@ -83,7 +83,7 @@ def problems(
     kind: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
 ) -> Response:
-    """Return what was wrong with samples and files when the data set was made."""
+    """Return what was wrong with samples and files when the dataset was made."""
     if not is_finished(studio.jobs.get(job_id)):
         return see_other(request, f"/datasets/{job_id}")
     return _problems_page(request, studio, job_id, kind, offset)

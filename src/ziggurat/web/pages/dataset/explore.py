@@ -25,8 +25,8 @@ class Explored:
     Args:
         total: samples that the filter leaves.
         samples: of the page.
-        schema: of the data set.
-        splits: of the data set.
+        schema: of the dataset.
+        splits: of the dataset.
         problem_counts: kind of problem → how many.
         has_groups: whether a sample has a group.
     """
@@ -40,7 +40,7 @@ class Explored:
 
     @property
     def has_pictures(self) -> bool:
-        """Whether samples are pictures."""
+        """Whether samples are images."""
         return any(sample.pictures for sample in self.samples)
 
 
@@ -67,8 +67,8 @@ class ShownSample:
 
     Args:
         sample: it.
-        schema: of the data set.
-        neighbours: of it.
+        schema: of the dataset.
+        neighbors: of it.
     """
 
     sample: SampleView
@@ -81,7 +81,7 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter) -> Explored:
 
     Raises:
         UnknownNameError: where there is no such split or class.
-        JobError: where there is no data set of that id.
+        JobError: where there is no dataset of that id.
     """
     page, _ = studio.datasets.explore(job_id, wanted.chosen, offset=wanted.offset, limit=wanted.limit)
     with studio.datasets.opened(job_id) as dataset:
@@ -104,11 +104,11 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter) -> Explored:
 def shown_sample(
     studio: Studio, job_id: str, split: str, row: int, wanted: DatasetFilter, at: int | None
 ) -> ShownSample:
-    """Return one sample with its neighbours.
+    """Return one sample with its neighbors.
 
     Args:
-        studio: where the data set is.
-        job_id: of the data set.
+        studio: where the dataset is.
+        job_id: of the dataset.
         split: that the sample is in.
         row: its number in the split.
         wanted: the filter within which it is looked at.
@@ -142,7 +142,7 @@ def _entry(dataset: Any, split: str, row: int) -> Any:
     if row < counts.get(split, 0):
         before = sum(counts[name] for name in dataset.splits[: dataset.splits.index(split)])
         return dataset.catalogue.entries([before + row])[0]  # numbers go split by split, row by row
-    raise MissingEntryError("There is no such sample in this data set.", received=f"{split}/{row}")
+    raise MissingEntryError("There is no such sample in this dataset.", received=f"{split}/{row}")
 
 
 def _neighbours(studio: Studio, job_id: str, entry: Any, wanted: DatasetFilter, at: int | None) -> Neighbours:

@@ -90,7 +90,7 @@ def sample(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     at: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
 ) -> Response:
-    """Return one sample with all that is known of it, and the ways to its neighbours within the filter."""
+    """Return one sample with all that is known of it, and the ways to its neighbors within the filter."""
     wanted = _within(request.query_params)
     return _sample_page(request, studio, job_id, (split, row), wanted, at=at)
 

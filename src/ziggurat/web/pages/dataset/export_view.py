@@ -37,7 +37,7 @@ class ExportOption:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportFormat:
-    """A format that can hold the data set.
+    """A format that can hold the dataset.
 
     Args:
         name: as the studio calls it.
@@ -69,7 +69,7 @@ _KNOWN: Final[Mapping[str, ExportOption]] = {
         ),
         ExportOption(
             name="encoding",
-            title="Pictures",
+            title="Images",
             hint="Caffe without OpenCV needs them not encoded.",
             choices=(("stored", "As they are stored"), ("none", "Not encoded")),
             usual="stored",
@@ -78,14 +78,14 @@ _KNOWN: Final[Mapping[str, ExportOption]] = {
         ExportOption(
             name="records_per_shard",
             title="Records per file",
-            hint="Usually 1000 to 10000.",
+            hint="Typical: 1000 to 10000.",
             usual="10000",
             is_whole=True,
         ),
         ExportOption(
             name="samples_per_shard",
             title="Samples per file",
-            hint="Usually 1000 to 10000.",
+            hint="Typical: 1000 to 10000.",
             usual="10000",
             is_whole=True,
         ),
@@ -111,7 +111,7 @@ _FILE_FORMATS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def export_formats(studio: Studio, kind: str) -> list[ExportFormat]:
-    """Return the formats that can hold data sets of a kind."""
+    """Return the formats that can hold datasets of a kind."""
     return [
         ExportFormat(
             name=each["name"],

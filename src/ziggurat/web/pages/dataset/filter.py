@@ -21,7 +21,7 @@ _LARGEST: Final = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFilter:
-    """Which samples of a data set.
+    """Which samples of a dataset.
 
     Args:
         typed: field → what was typed, of those that were filled in.

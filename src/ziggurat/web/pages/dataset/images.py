@@ -19,10 +19,10 @@ MASK_PALETTE: Final = tuple(
     tuple(int(text[place : place + 2], 16) for place in (0, 2, 4))
     for text in ("0b64a0", "e69f00", "00966f", "d05a9f", "f0e442", "6a6ad0", "d55e00", "56b4e9", "8a5a2b", "9acd32")
 )
-"""(R, G, B) of classes that no colour was given for; after the last one they begin again."""
+"""(R, G, B) of classes that no color was given for; after the last one they begin again."""
 
 _LARGEST_LOSSLESS: Final = 128
-"""Longest side of a picture that is sent as PNG after it was made smaller; larger ones are sent as JPEG."""
+"""Longest side of an image that is sent as PNG after it was made smaller; larger ones are sent as JPEG."""
 
 _JPEG_QUALITY: Final = 88
 _COLOURS: Final = 256
@@ -31,20 +31,20 @@ _COLOURS: Final = 256
 def sample_picture(
     studio: Studio, job_id: str, split: str, row: int, *, part: int, max_side_px: int, is_overlay: bool
 ) -> tuple[bytes, str]:
-    """Return a picture of a sample and its media type.
+    """Return an image of a sample and its media type.
 
     Args:
-        studio: where the data set is.
-        job_id: of the data set.
+        studio: where the dataset is.
+        job_id: of the dataset.
         split: that the sample is in.
         row: its number in the split.
         part: number of the part of its record.
-        max_side_px: longest side; larger pictures are made smaller.
-        is_overlay: whether it is a mask that is to lie on its picture: class 0 and what counts for nothing are clear.
+        max_side_px: longest side; larger images are made smaller.
+        is_overlay: whether it is a mask that is to lie on its image: class 0 and what counts for nothing are clear.
 
     Raises:
         MissingEntryError: where the sample has no such part.
-        DataError: where the part is no picture.
+        DataError: where the part is no image.
         DatapointError: where it cannot be read.
     """
     with studio.datasets.opened(job_id) as dataset:
@@ -63,7 +63,7 @@ def sample_picture(
 
 
 def mean_picture(studio: Studio, job_id: str) -> bytes:
-    """Return the mean of the training pictures as PNG.
+    """Return the mean of the training images as PNG.
 
     Raises:
         MissingEntryError: where it was not asked for.
@@ -71,18 +71,18 @@ def mean_picture(studio: Studio, job_id: str) -> bytes:
     with studio.datasets.opened(job_id) as dataset:
         mean = dataset.mean()
     if mean is None:
-        raise MissingEntryError("The data set was made without a mean picture.")
+        raise MissingEntryError("The dataset was made without a mean image.")
     return _encoded(np.clip(np.rint(mean), 0, 255).astype(np.uint8), ".png")
 
 
 def mask_png(mask: np.ndarray, colours: Sequence[Sequence[int]], ignore_class: int | None, *, is_clear: bool) -> bytes:
-    """Return a mask as PNG with a palette; numbers above 255 share the colours of the others.
+    """Return a mask as PNG with a palette; numbers above 255 share the colors of the others.
 
     Args:
         mask: (H, W) of class numbers.
-        colours: (R, G, B) by class number; empty where nobody said.
+        colors: (R, G, B) by class number; empty where nobody said.
         ignore_class: number that counts for nothing; None for none.
-        is_clear: whether it is to lie on its picture: class 0 and what counts for nothing are clear.
+        is_clear: whether it is to lie on its image: class 0 and what counts for nothing are clear.
     """
     wide = mask.astype(np.int32)
     numbers = wide % _COLOURS if ignore_class is None else np.where(wide == ignore_class, 255, wide % (_COLOURS - 1))
@@ -99,7 +99,7 @@ def mask_png(mask: np.ndarray, colours: Sequence[Sequence[int]], ignore_class: i
 def _as_pixels(picture: np.ndarray) -> np.ndarray:
     """Return (H, W) or (H, W, 3) uint8; arrays of other numbers are stretched from black to white."""
     if picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] not in (1, 3)):
-        raise DataError("Pictures are shown of arrays that look like one.", received=f"shape {picture.shape}")
+        raise DataError("Images are shown of arrays that look like one.", received=f"shape {picture.shape}")
     if picture.dtype == np.uint8:
         return picture
     values = picture.astype(np.float64)
@@ -122,7 +122,7 @@ def _encoded(pixels: np.ndarray, ending: str) -> bytes:
     options = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY] if ending == ".jpg" else []
     is_made, content = cv2.imencode(ending, np.ascontiguousarray(in_order), options)
     if not is_made:
-        raise DataError("A picture can be encoded.", received=f"shape {pixels.shape}")
+        raise DataError("An image can be encoded.", received=f"shape {pixels.shape}")
     return content.tobytes()
 
 

@@ -29,7 +29,7 @@ router = new_router()
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
 _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
-"""A data set never changes, and an id is never used again."""
+"""A dataset never changes, and an id is never used again."""
 
 
 class _Picture(BaseModel):
@@ -40,7 +40,7 @@ class _Picture(BaseModel):
 
 @router.get("/datasets/{job_id}", include_in_schema=False)
 def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the page of a data set, or the part of it that changes while it is being made."""
+    """Return the page of a dataset, or the part of it that changes while it is being made."""
     if is_part(request, "dataset-making"):
         return _making_or_over(request, studio, job_id)
     job = studio.jobs.get(job_id)
@@ -72,7 +72,7 @@ def charts(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -
 
 @router.get("/datasets/{job_id}/mean.png", include_in_schema=False)
 def mean(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the mean of the training pictures."""
+    """Return the mean of the training images."""
     content = mean_picture(studio, job_id)
     return Response(content, media_type="image/png", headers=_KEPT)
 
@@ -86,7 +86,7 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     wanted: Annotated[_Picture, Query()],
 ) -> Response:
-    """Return a picture of a sample, made smaller where it is larger; a mask in the colours of its classes."""
+    """Return an image of a sample, made smaller where it is larger; a mask in the colors of its classes."""
     content, media_type = sample_picture(
         studio,
         job_id,
@@ -101,7 +101,7 @@ def picture(
 
 @router.get("/datasets/{job_id}/delete", include_in_schema=False)
 def ask_to_delete(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) -> Response:
-    """Return the page that asks before a data set is deleted, and says what uses it."""
+    """Return the page that asks before a dataset is deleted, and says what uses it."""
     return _delete_page(request, studio, job_id)
 
 
@@ -109,7 +109,7 @@ def ask_to_delete(request: Request, studio: StudioDep, _who: TrainerUser, job_id
 def delete(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
 ) -> Response:
-    """Delete a data set that nothing uses; ``force`` ends the worker that makes it."""
+    """Delete a dataset that nothing uses; ``force`` ends the worker that makes it."""
     if studio.jobs.dependents(job_id):
         return _delete_page(request, studio, job_id, 409)
     try:
@@ -121,11 +121,11 @@ def delete(
 
 
 def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None = None) -> dict[str, Any]:
-    """Return what the head of every page of a data set shows.
+    """Return what the head of every page of a dataset shows.
 
     Args:
         studio: where it is.
-        job: of the data set, which is done.
+        job: of the dataset, which is done.
         tab: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
         problem_count: problems that were found when it was made; counted where it is not given.
     """
@@ -137,7 +137,7 @@ def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None 
 
 
 def is_finished(job: Job) -> bool:
-    """Return whether a job is a data set that can be looked at; the page of any other says what it is."""
+    """Return whether a job is a dataset that can be looked at; the page of any other says what it is."""
     return job.kind == "dataset" and job.state == "done"
 
 
@@ -153,7 +153,7 @@ def _making(studio: Studio, job_id: str) -> dict[str, Any]:
 
 
 def _making_or_over(request: Request, studio: Studio, job_id: str) -> Response:
-    """Return how it goes; the whole page is asked for again when the data set is there, or gone."""
+    """Return how it goes; the whole page is asked for again when the dataset is there, or gone."""
     try:
         if studio.jobs.get(job_id).state != "done":
             return part(request, "dataset/making.html", **_making(studio, job_id))

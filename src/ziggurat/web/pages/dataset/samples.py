@@ -28,12 +28,12 @@ _MOST_TOLERANCE_PX: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A box, or an outline, in pixels of the stored picture.
+    """A box, or an outline, in pixels of the stored image.
 
     Args:
         number: of the object, from 1.
         name: of its class; ``ignored`` for regions without one.
-        colour: number of the colour of its class, from 0; -1 for none.
+        color: number of the color of its class, from 0; -1 for none.
         box: x, y, width, height.
         outlines: points of each, as SVG writes them.
         region: path of SVG around its mask in run lengths, holes included; empty for none.
@@ -54,13 +54,13 @@ class SampleView:
     """A sample as a page shows it.
 
     Args:
-        entry: what the catalogue knows of it.
+        entry: what the catalog knows of it.
         label: in words; empty for none.
         problems: that were noted of it.
-        pictures: (number, name) of the parts that are pictures and no masks.
+        images: (number, name) of the parts that are images and no masks.
         mask: number of the part that is a mask; None for none.
-        size: width and height of the stored picture; None if unknown.
-        shapes: objects in the picture.
+        size: width and height of the stored image; None if unknown.
+        shapes: objects in the image.
         more_shapes: objects beyond those.
         text: of a text set, cut where it is long; of an array, what it is; empty for others.
         values: of a table: the value of each column, in order.
@@ -103,7 +103,7 @@ def view_sample(
 
     Args:
         dataset: as ``ziggurat.workspace.datasets.Datasets.open`` returns it.
-        entry: what its catalogue knows of the sample.
+        entry: what its catalog knows of the sample.
         problems: that were noted of it.
         most_shapes: objects that are drawn at most.
         most_regions: of the first of these, so many masks are drawn too: following their borders takes its time.
@@ -133,7 +133,7 @@ def view_sample(
 
 
 def label_in_words(label: Any, schema: Any) -> str:
-    """Return the name of a class, how often each class is in a picture, or the numbers that are to be predicted."""
+    """Return the name of a class, how often each class is in an image, or the numbers that are to be predicted."""
     names = schema.class_names
     if label is None:
         return ""
@@ -164,7 +164,7 @@ def shape_of(number: int, content: Mapping[str, Any], name: str, *, with_region:
 
     Args:
         number: of the object, from 1.
-        content: as a label writes it, in pixels of the stored picture.
+        content: as a label writes it, in pixels of the stored image.
         name: of its class.
         with_region: whether its mask is drawn.
     """

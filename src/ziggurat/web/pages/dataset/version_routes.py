@@ -36,7 +36,7 @@ _COMPARED: Final = Query(alias="with", max_length=200)
 def versions(
     request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, other: Annotated[str, _COMPARED] = ""
 ) -> Response:
-    """Return the versions that a data set came from and that came from it, and what differs from one of them."""
+    """Return the versions that a dataset came from and that came from it, and what differs from one of them."""
     job = studio.jobs.get(job_id)
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
@@ -57,7 +57,7 @@ def versions(
 
 @router.get("/datasets/{job_id}/export", include_in_schema=False)
 def export(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the formats that a data set can be taken away in."""
+    """Return the formats that a dataset can be taken away in."""
     if not is_finished(studio.jobs.get(job_id)):
         return see_other(request, f"/datasets/{job_id}")
     return _export_page(request, studio, job_id)
@@ -65,7 +65,7 @@ def export(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -
 
 @router.post("/datasets/{job_id}/export", include_in_schema=False)
 async def take_away(request: Request, studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Return a data set in a format of others, as an archive that is made while it is sent."""
+    """Return a dataset in a format of others, as an archive that is made while it is sent."""
     form = await request.form(max_fields=200)
     texts = {name: value for name, value in form.multi_items() if isinstance(value, str)}
     return await run_in_threadpool(_taken_away, request, studio, who, job_id, texts)
@@ -78,7 +78,7 @@ def _taken_away(request: Request, studio: Studio, who: Identity, job_id: str, te
         known = export_formats(studio, studio.datasets.describe(job_id)["kind"])
         chosen = next((each for each in known if each.name == name), None)
         if chosen is None:
-            raise UnknownNameError("format that holds this data set", name, [each.name for each in known])
+            raise UnknownNameError("format that holds this dataset", name, [each.name for each in known])
         parts = studio.datasets.exported(job_id, name, archive, typed_options(chosen, texts))
     except ZigguratError as error:
         return _export_page(request, studio, job_id, error, texts)

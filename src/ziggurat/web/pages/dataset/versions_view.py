@@ -41,7 +41,7 @@ class DatasetVersion:
 
 
 def versions_of(studio: Studio, job_id: str) -> list[DatasetVersion]:
-    """Return a data set and all that it came from, newest first."""
+    """Return a dataset and all that it came from, newest first."""
     notes = studio.datasets.versions(job_id)[:_MOST]
     jobs = studio.jobs.some(note.folder.name for note in notes if note.folder is not None)
     return [_version(studio, note, jobs) for note in notes]

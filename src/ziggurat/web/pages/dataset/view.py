@@ -37,16 +37,16 @@ _RESIZES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetAbout:
-    """What a data set is.
+    """What a dataset is.
 
     Args:
         described: as the studio's ``datasets.describe`` returns it.
         kind: its name for people.
         size_bytes: of its folder; records that versions share count in each.
         store: kind of file that holds the records.
-        pictures: how pictures are stored: encoding, size, channels; empty for sets without.
+        images: how images are stored: encoding, size, channels; empty for sets without.
         parents: name and changes of each version that it was made of.
-        parent: the data set that it was made of; None where there is none any more.
+        parent: the dataset that it was made of; None where there is none any more.
         children: versions that were made of it.
         users: jobs that need it.
         why_not_trainable: why no network is trained on it; empty where one can be.
@@ -76,7 +76,7 @@ class DatasetAbout:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetProblems:
-    """What was wrong with a source whose data set was not made.
+    """What was wrong with a source whose dataset was not made.
 
     Args:
         shown: the first ones.
@@ -88,7 +88,7 @@ class DatasetProblems:
 
 
 def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
-    """Return what a data set that is done is."""
+    """Return what a dataset that is done is."""
     described = studio.datasets.describe(job.id)
     children = JobFilter(kinds=("dataset",), conditions=(("parent", "=", job.id),), limit=_CHILDREN)
     return DatasetAbout(
@@ -106,7 +106,7 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
 
 
 def dataset_problems(job: Job) -> DatasetProblems:
-    """Return what was found in the source of a data set that failed."""
+    """Return what was found in the source of a dataset that failed."""
     if job.state not in ("failed", "stopped"):
         return DatasetProblems(shown=(), total=0)
     shown, total = problems_so_far(Path(job.folder), limit=_BAD_FILES)
@@ -114,12 +114,12 @@ def dataset_problems(job: Job) -> DatasetProblems:
 
 
 def dataset_spec(job: Job) -> list[tuple[str, str]]:
-    """Return what was asked for, in words, for a data set that is not there yet."""
+    """Return what was asked for, in words, for a dataset that is not there yet."""
     spec = job.spec
     size = spec.get("size")
     known = [
         ("Source", str(spec.get("source") or "")),
-        ("Format", str(spec.get("format") or "as it is recognised")),
+        ("Format", str(spec.get("format") or "as it is recognized")),
         ("Stored in", _STORES.get(str(spec.get("store")), str(spec.get("store") or ""))),
         ("Size", "" if not isinstance(size, Sequence) else " × ".join(str(side) for side in reversed(size)) + " px"),
     ]
@@ -142,12 +142,12 @@ def _pictures(image: Mapping[str, Any] | None) -> dict[str, str]:
     quality = f", quality {image['quality']}" if image["encoding"] == "jpeg" else ""
     sized = image["width_px"] and image["height_px"]
     resize = _RESIZES.get(image["resize_mode"], "")
-    channels = {1: "grey (1 channel)", 3: "colour (3 channels)"}.get(image["channels"], "as each picture has")
+    channels = {1: "gray (1 channel)", 3: "color (3 channels)"}.get(image["channels"], "as each image has")
     return {
         "Stored as": _ENCODINGS.get(image["encoding"], image["encoding"]) + quality,
         "Size": f"{image['width_px']} × {image['height_px']} px{', ' + resize if resize else ''}"
         if sized
-        else "each picture has its own",
+        else "each image has its own",
         "Channels": channels,
     }
 

@@ -16,7 +16,7 @@ _TABLE_ROWS: Final = 21
 
 @dataclass(frozen=True, kw_only=True)
 class CurvesPicture:
-    """Numbers of the two pictures.
+    """Numbers of the two images.
 
     Args:
         precision: points of an SVG polyline, precision over recall.
@@ -34,7 +34,7 @@ class CurvesPicture:
 
 
 def curves_picture(curves: Mapping[str, Any], threshold: float) -> CurvesPicture:
-    """Return the pictures of a class.
+    """Return the images of a class.
 
     Args:
         curves: as ``Evaluations.curves`` gives them.

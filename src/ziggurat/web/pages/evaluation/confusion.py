@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MOST_CELLS_ACROSS: Final = 40
-"""A matrix of more classes is shown as a picture."""
+"""A matrix of more classes is shown as an image."""
 
 _LEVELS: Final = 9
 _PAIRS: Final = 50
@@ -99,7 +99,7 @@ def confused_pairs(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> lis
 def confusion_picture(matrix: Sequence[Sequence[int]]) -> bytes:
     """Return a matrix as PNG: a square for each cell, the stronger the larger its share of the row.
 
-    What is not coloured is transparent, so that it fits light and dark pages.
+    What is not colored is transparent, so that it fits light and dark pages.
     """
     counts = np.array(matrix, np.float64)
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
@@ -110,12 +110,12 @@ def confusion_picture(matrix: Sequence[Sequence[int]]) -> bytes:
 
 
 def cell_side_px(classes: int) -> int:
-    """Return how large the square of a cell is in the picture."""
+    """Return how large the square of a cell is in the image."""
     return max(1, _PICTURE_PX // max(1, classes))
 
 
 def cell_at(text: str, classes: int) -> tuple[int, int] | None:
-    """Return truth and prediction of the cell at a place of the picture, ``x,y``; None where there is none."""
+    """Return truth and prediction of the cell at a place of the image, ``x,y``; None where there is none."""
     parts = text.split(",")
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < len("100000") for part in parts):
         return None

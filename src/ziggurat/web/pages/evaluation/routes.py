@@ -22,7 +22,7 @@ router = new_router()
 
 _KINDS: Final = ("evaluate", "infer")
 _GRID: Final = 48
-_ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Surest wrong first", "row": "By their place"}
+_ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Most confident errors first", "row": "By their place"}
 _CHANGES: Final = {"fixed": "Fixed", "broken": "Broken", "still_wrong": "Still wrong"}
 
 _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
@@ -74,7 +74,7 @@ def evaluation(
 def samples(
     request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, wanted: Annotated[_Filter, Query()]
 ) -> Response:
-    """Return the samples that a filter leaves, as pictures."""
+    """Return the samples that a filter leaves, as images."""
     job = _done(studio, job_id)
     found = studio.evaluations.samples(job_id, offset=wanted.offset, limit=_GRID, **wanted.chosen())
     summary = studio.evaluations.summary(job_id)
@@ -123,7 +123,7 @@ def differences(
 
 @router.get("/evaluations/{job_id}/matrix.png", include_in_schema=False)
 def matrix(studio: StudioDep, _who: ViewerUser, job_id: str, threshold: _Share = 0.0) -> Response:
-    """Return the confusion matrix of many classes as a picture."""
+    """Return the confusion matrix of many classes as an image."""
     content = confusion_picture(studio.evaluations.at_threshold(job_id, threshold)["confusion"])
     return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
@@ -136,7 +136,7 @@ def cell(
     job_id: str,
     threshold: Annotated[float, Path(ge=0, le=1, allow_inf_nan=False)],
 ) -> Response:
-    """Send to the samples of the cell that was clicked in the picture: a browser adds its place to the address."""
+    """Send to the samples of the cell that was clicked in the image: a browser adds its place to the address."""
     classes = len(studio.evaluations.summary(job_id)["classes"])
     place = cell_at(request.url.query.replace("%2C", ","), classes)
     if place is None:

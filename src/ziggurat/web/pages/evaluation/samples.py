@@ -21,9 +21,9 @@ class SampleSource:
 
     Args:
         job: id of the job.
-        dataset: id of the data set; empty where the studio has it not.
+        dataset: id of the dataset; empty where the studio has it not.
         kind: ``evaluate`` or ``infer``.
-        tiny: whether pictures are so small that their pixels are shown as squares.
+        tiny: whether images are so small that their pixels are shown as squares.
     """
 
     job: str
@@ -32,7 +32,7 @@ class SampleSource:
     tiny: bool
 
     def picture(self, sample: Mapping[str, Any]) -> str:
-        """Return the path of a sample's picture; empty where nobody has it."""
+        """Return the path of a sample's image; empty where nobody has it."""
         if self.kind == "infer":
             return f"/api/v1/evaluations/{self.job}/pictures/{sample['row']}"
         return f"/api/v1/datasets/{self.dataset}/pictures/{sample['split']}/{sample['row']}" if self.dataset else ""
@@ -43,7 +43,7 @@ class SampleSource:
 
     @property
     def picture_px(self) -> int:
-        """The longer side of a picture at most."""
+        """The longer side of an image at most."""
         return _PICTURE_PX
 
 

@@ -100,7 +100,7 @@ class Found:
     Args:
         summary: as ``Evaluations.summary`` gives it.
         asked: what the address asks for.
-        source: where pictures and pages of samples are.
+        source: where images and pages of samples are.
         has_labels: whether the truth of some samples is known.
         at: figures at the threshold; empty for a network that does not classify.
         per_class: rows of the table, with ``number``.

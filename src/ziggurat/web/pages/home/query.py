@@ -24,7 +24,7 @@ NO_PROJECT: Final = "-"
 
 TABS: Final = {
     "train": ("Models", ("train",)),
-    "dataset": ("Data sets", ("dataset",)),
+    "dataset": ("Datasets", ("dataset",)),
     "test": ("Tests", ("evaluate", "infer")),
     "all": ("Everything", ()),
 }

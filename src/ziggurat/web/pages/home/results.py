@@ -27,7 +27,7 @@ class Row:
         job: it.
         heading: what begins here where jobs stand in groups; None where none does.
         sources: jobs that it was made from, as far as they are still there.
-        facts: of a data set that is done.
+        facts: of a dataset that is done.
         users: how many jobs need it.
         best: that it came to; None for nothing.
         elapsed_s: that its newest attempt took, or takes; None before the first.
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def samples(self) -> int | None:
-        """How many samples a data set has; None where it is none, or not done."""
+        """How many samples a dataset has; None where it is none, or not done."""
         counts = self.facts.get("counts")  # of a version that an earlier release made, they are all that is noted
         return self.facts.get("samples", sum(counts.values()) if isinstance(counts, dict) else None)
 
@@ -196,7 +196,7 @@ def _headings(query: HomeQuery, shown: Sequence[Job]) -> list[str | None]:
 
 
 def _in_order(job: Job, sources: Mapping[str, Job]) -> list[str]:
-    """Return the ids of what a job was made from: of a test the model first, of a training the data set."""
+    """Return the ids of what a job was made from: of a test the model first, of a training the dataset."""
     first = "dataset" if job.kind == "train" else "train"
     return sorted((each for each in job.depends_on if each in sources), key=lambda each: sources[each].kind != first)
 

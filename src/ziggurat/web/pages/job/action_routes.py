@@ -151,7 +151,7 @@ def _rate(text: str) -> float:
         raise ConfigurationError(
             "A learning rate must be a number above 0.",
             received=f"`{text[:50]}`",
-            advice=comma_question(text, "number") or "Usual rates are 0.0001 to 0.1.",
+            advice=comma_question(text, "number") or "Typical rates are 0.0001 to 0.1.",
             details={"field": "learning_rate"},
         ) from None
 

@@ -205,9 +205,9 @@ def wait_advice(share: float | None) -> str:
     if share < _DATA_LATE_SHARE:
         return "The data comes in time; there is nothing to do."
     if share < _DATA_BOUND_SHARE:
-        return "The data is a little late: a data set stored at the network's size, or decoded, would help."
+        return "The data is a little late: a dataset stored at the network's size, or decoded, would help."
     return (
-        "The training waits for its data: store the data set at the network's size and decoded, "
+        "The training waits for its data: store the dataset at the network's size and decoded, "
         "use less augmentation, or put it on a faster disk."
     )
 

@@ -37,6 +37,6 @@ def take_files(studio: Studio, sent: Iterable[Any]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a file is one of a system's own, which no data set wants."""
+    """Tell whether a file is one of a system's own, which no dataset wants."""
     parts = PurePosixPath(name).parts
     return any((part.startswith(".") and part != "..") or part in _SYSTEM for part in parts)

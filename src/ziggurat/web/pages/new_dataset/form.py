@@ -58,7 +58,7 @@ class DatasetForm:
 
     @property
     def kind(self) -> str:
-        """Kind of data set that is guessed; empty while it is not known."""
+        """Kind of dataset that is guessed; empty while it is not known."""
         guess = self.guess
         if guess is not None:
             return guess.kind
@@ -156,14 +156,14 @@ def sent_texts(sent: Mapping[str, Any]) -> dict[str, str]:
 
 
 def cloned_texts(studio: Studio, job_id: str) -> dict[str, str]:
-    """Return name → text of a data set that was made, to be changed and made again.
+    """Return name → text of a dataset that was made, to be changed and made again.
 
     Raises:
         JobError: where there is none of that id.
     """
     request = clone_request(studio.jobs, job_id)
     if request.spec.get("kind") != "dataset":
-        raise JobError("A data set is made again from a data set.", received=f"{job_id}, of another kind")
+        raise JobError("A dataset is made again from a dataset.", received=f"{job_id}, of another kind")
     return {**texts_of(request), "options_of": _ALL}
 
 

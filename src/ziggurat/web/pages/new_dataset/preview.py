@@ -44,12 +44,12 @@ class Preview:
     """What was seen of a source.
 
     Args:
-        token: names it in the addresses of its pictures.
-        found: as the studio's ``datasets.preview`` returns it, without the pictures.
-        pictures: PNG of each sample; None where it has none.
+        token: names it in the addresses of its images.
+        found: as the studio's ``datasets.preview`` returns it, without the images.
+        images: PNG of each sample; None where it has none.
         made: seconds of the clock.
-        masks: PNG of each sample's mask, to lie on its picture; None where it has none.
-        shapes: of each sample: the objects in its picture.
+        masks: PNG of each sample's mask, to lie on its image; None where it has none.
+        shapes: of each sample: the objects in its image.
     """
 
     token: str
@@ -66,11 +66,11 @@ class Preview:
 
     @property
     def has_pictures(self) -> bool:
-        """Whether a sample has a picture."""
+        """Whether a sample has an image."""
         return any(picture is not None for picture in self.pictures)
 
     def leak_warning(self) -> str:
-        """Return a sentence where pictures are divided at random though their names suggest that some belong together.
+        """Return a sentence where images are divided at random though their names suggest that some belong together.
 
         Samples of tables and texts have numbers of rows for names, which say nothing.
         """
@@ -84,7 +84,7 @@ class Preview:
             return ""
         first = max(named, key=lambda place: named[place])[1]
         return (
-            f"Several names begin alike, as in “{first}…”: perhaps frames of one video or pictures of one thing. "
+            f"Several names begin alike, as in “{first}…”: perhaps frames of one video or images of one thing. "
             "The random split puts them on both sides. Choose the method “By file name”."
         )
 
@@ -137,7 +137,7 @@ class Previews:
         return found
 
     def picture(self, token: str, number: int, *, is_mask: bool = False) -> bytes:
-        """Return a picture of a preview that is still kept.
+        """Return an image of a preview that is still kept.
 
         Args:
             token: of the preview.
@@ -152,7 +152,7 @@ class Previews:
         pictures = () if found is None else found.masks if is_mask else found.pictures
         picture = pictures[number] if number < len(pictures) else None
         if picture is None:
-            raise MissingEntryError("There is no such picture any more.", advice="Look at the source again.")
+            raise MissingEntryError("There is no such image any more.", advice="Look at the source again.")
         return picture
 
     def _ticket(self, form_id: str) -> int:
@@ -193,7 +193,7 @@ class Previews:
 
 
 def _masks(found: Mapping[str, Any]) -> tuple[bytes | None, ...]:
-    """Return the masks of the samples in colours."""
+    """Return the masks of the samples in colors."""
     return tuple(
         mask_png(_decoded(each["mask_png"]), found["colours"], found["ignore_class"], is_clear=True)
         if each["mask_png"]

@@ -49,14 +49,14 @@ def new_dataset(
     clone: Annotated[str, Query(max_length=200)] = "",
     source: Annotated[str, Query(max_length=4096)] = "",
 ) -> Response:
-    """Return the form; filled in where a data set is made again."""
+    """Return the form; filled in where a dataset is made again."""
     texts = cloned_texts(studio, clone) if clone else {**start_texts(), "source": source}
     return _page(request, fill_form(studio, texts, is_sent=False))
 
 
 @router.post(_PLACE, include_in_schema=False)
 async def create(request: Request, studio: StudioDep, previews: _Shown, who: UploadUser) -> Response:
-    """Put the data set into the queue and show it; where it cannot be, show the form with what is wrong."""
+    """Put the dataset into the queue and show it; where it cannot be, show the form with what is wrong."""
     texts, refused = await _sent(request, studio)
     form = await run_in_threadpool(fill_form, studio, texts, refused=refused)
     form = await run_in_threadpool(_with_archive_seen, previews, form)
@@ -81,7 +81,7 @@ async def preview(request: Request, studio: StudioDep, previews: _Shown, _who: U
 
 @router.get(f"{_PLACE}/pictures/{{token}}/{{number}}", include_in_schema=False)
 def picture(previews: _Shown, _who: TrainerUser, token: str, number: int, *, mask: bool = False) -> Response:
-    """Return a picture of a preview, or the mask that lies on it."""
+    """Return an image of a preview, or the mask that lies on it."""
     headers = {"Cache-Control": "private, max-age=3600, immutable"}
     return Response(previews.picture(token, max(0, number), is_mask=mask), media_type="image/png", headers=headers)
 

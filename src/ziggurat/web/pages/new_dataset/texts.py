@@ -41,7 +41,7 @@ def start_texts() -> dict[str, str]:
 
 
 def texts_of(request: JobRequest) -> dict[str, str]:
-    """Return name → text of the request for a data set, its options included; it may be of an older release."""
+    """Return name → text of the request for a dataset, its options included; it may be of an older release."""
     texts = start_texts()
     spec = dict(request.spec)
     splits = spec.get("splits")

@@ -21,7 +21,7 @@ class ChosenData:
     """What is known of the data that is chosen in a form.
 
     Args:
-        kind: of the data set.
+        kind: of the dataset.
         size: (height, width) of what a network gets; None where it is not known.
         channels: of it.
     """
@@ -40,7 +40,7 @@ def chosen_data(form: ModelForm, summary: Mapping[str, Any], shape: Sequence[int
 
     Args:
         form: that it is chosen in.
-        summary: of the data set.
+        summary: of the dataset.
         shape: height, width and channels of what a network gets; None for what is not known.
     """
     what = summary["what"]

@@ -18,7 +18,7 @@ from ziggurat.workspace.studio.new_jobs import JobRequest
 __all__ = ["DIGITS", "OWN_FIELDS", "ModelForm", "clone_form", "first_form", "posted_form"]
 
 DIGITS: Final = "digits"
-"""Stands for the data that comes with the studio, among the ids of data sets."""
+"""Stands for the data that comes with the studio, among the ids of datasets."""
 
 OWN_FIELDS: Final[dict[str, str]] = {
     "name": "",

@@ -64,7 +64,7 @@ def layer_rows(described: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def graph_of(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the picture of the graph is drawn from: operations with the ones before them, weights of scopes."""
+    """Return what the image of the graph is drawn from: operations with the ones before them, weights of scopes."""
     shown = [each for each in described["operations"] if _is_shown(each)]
     places = {each["name"]: place for place, each in enumerate(shown)}
     nodes = [

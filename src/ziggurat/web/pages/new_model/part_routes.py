@@ -54,7 +54,7 @@ def frameworks(request: Request, studio: StudioDep, _who: TrainerUser, chosen: s
 
 @router.get("/models/new/pictures/{name}/{number}", include_in_schema=False)
 def picture(request: Request, _who: TrainerUser, name: str, number: int) -> Response:
-    """Return a picture of a preview, as long as it is kept."""
+    """Return an image of a preview, as long as it is kept."""
     content = image_cache(request).get(name, number)
     if content is None:
         return Response(status_code=404)

@@ -77,17 +77,17 @@ def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dic
 
 
 def preview_look(studio: Studio, form: ModelForm, asked: Asked, kept: ImageCache, another: str) -> dict[str, Any]:
-    """Return pictures exactly as the network will get them, or why there are none.
+    """Return images exactly as the network will get them, or why there are none.
 
     Args:
         studio: that is held.
         form: what stands in it; seed or row are changed where others are asked for.
         asked: what that asks for.
-        kept: keeps the pictures until they are asked for.
+        kept: keeps the images until they are asked for.
         another: ``seed``, ``row``, or empty.
     """
     if not asked.request.dataset:
-        return {"error": {"rule": "The preview needs a data set of the studio.", "advice": "Choose or make one."}}
+        return {"error": {"rule": "The preview needs a dataset of the studio.", "advice": "Choose or make one."}}
     split = form["preview_split"]
     if another == "seed":
         form.values["preview_seed"] = str(secrets.randbelow(10_000))
@@ -179,7 +179,7 @@ def _another_row(studio: Studio, dataset: str, split: str) -> str:
 
 
 def _kept(pictures: list[dict[str, Any]], kept: ImageCache) -> list[dict[str, Any]]:
-    """Put the pictures away; return what the page says of each, with their numbers in the set."""
+    """Put the images away; return what the page says of each, with their numbers in the set."""
     content: list[bytes] = []
     shown = []
     for each in pictures:

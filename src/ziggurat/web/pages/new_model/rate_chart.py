@@ -17,7 +17,7 @@ _TABLE_ROWS: Final = 11
 
 
 def rate_picture(curves: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return the numbers of the picture.
+    """Return the numbers of the image.
 
     Args:
         curves: name and what ``Training.rate_curve`` returned; one for each rate of a sweep.

@@ -198,7 +198,7 @@ def _keeps_weights(form: ModelForm) -> bool:
 
 
 def _add_data(form: ModelForm, content: dict[str, Any]) -> str:
-    """Add the source where it is none of the studio's data sets; return the id of one that is."""
+    """Add the source where it is none of the studio's datasets; return the id of one that is."""
     chosen = form["dataset"]
     if chosen == DIGITS or not chosen:
         _assign(content, "data.source", DIGITS)
@@ -251,7 +251,7 @@ def _check_dataset(studio: Studio, asked: Asked) -> None:
     except JobError:
         kind = ""
     if kind != "dataset":
-        asked.problems["dataset"] = "This data set is not there any more. Choose another one."
+        asked.problems["dataset"] = "This dataset is not there any more. Choose another one."
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from ziggurat.zoo.backends import why_not_installed
 __all__ = ["Choices", "Group", "choices_of", "data_of", "input_of", "networks_of", "summary_of"]
 
 _SHOWN: Final = 200
-"""Data sets and models that are offered; further ones are found on the first page."""
+"""Datasets and models that are offered; further ones are found on the first page."""
 
 _DATASET_STATES: Final = ("done", "running", "queued", "stopping")
 _DIGITS_SHAPE: Final = (28, 28, 1)
@@ -94,7 +94,7 @@ class Choices:
         projects: names.
         solver: the fields that everybody looks at.
         groups: the others.
-        pictures: fields of what is done to pictures.
+        images: fields of what is done to images.
     """
 
     datasets: list[tuple[str, str]]
@@ -147,7 +147,7 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
 def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
     """Return what is known of the chosen data: ``state``, ``facts`` (name → value), and the job where it is one."""
     if chosen == DIGITS:
-        facts = {"Kind": "image classification", "Pictures": "1 797, 28 x 28 px, grey", "Classes": "10"}
+        facts = {"Kind": "image classification", "Images": "1 797, 28 x 28 px, gray", "Classes": "10"}
         return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": ""}
     try:
         job = studio.jobs.get(chosen)
@@ -184,10 +184,10 @@ def _facts(what: Mapping[str, Any]) -> dict[str, str]:
         "Samples": ", ".join(f"{count:,} {split}".replace(",", "\u202f") for split, count in splits.items()),
     }
     if image.get("height_px"):
-        colour = {"1": ", grey", "3": ", colour"}.get(str(image.get("channels")), "")
-        facts["Pictures"] = f"{image['width_px']} x {image['height_px']} px{colour}"
+        colour = {"1": ", gray", "3": ", color"}.get(str(image.get("channels")), "")
+        facts["Images"] = f"{image['width_px']} x {image['height_px']} px{colour}"
     elif image:
-        facts["Pictures"] = "of different sizes"
+        facts["Images"] = "of different sizes"
     names = [each["name"] for each in what.get("classes") or ()]
     if names:
         facts["Classes"] = f"{len(names)}: {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
@@ -277,7 +277,7 @@ def _frameworks(studio: Studio) -> list[tuple[str, str, str]]:
 
 
 def _devices(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
-    found = [("cpu:0", "Processors only")]
+    found = [("cpu:0", "CPU only")]
     for each in studio.machine.strip()["devices"]:
         free = f"{each['free_bytes'] / 1e9:.1f} of {each['memory_bytes'] / 1e9:.1f} GB free"
         found.append((f"gpu:{each['index']}", f"GPU {each['index']}: {each['name']}, {free}"))

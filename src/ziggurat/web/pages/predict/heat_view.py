@@ -14,7 +14,7 @@ CHOICES: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class HeatView:
-    """Where in a picture a network found what speaks for a class.
+    """Where in an image a network found what speaks for a class.
 
     Args:
         class_name: of the class.
@@ -24,11 +24,11 @@ class HeatView:
         layer: that was looked at.
         places: of the layer, such as ``6 × 6``.
         is_empty: whether nothing speaks for the class there.
-        overlay: number of the picture with its heat among those that are kept.
-        alone: number of the picture of the heat alone.
+        overlay: number of the image with its heat among those that are kept.
+        alone: number of the image of the heat alone.
         classes: value and text of each that may be chosen.
         layers: value and text of each that may be chosen, in the order of the network.
-        stops: share of the legend, in percent, and the colour there.
+        stops: share of the legend, in percent, and the color there.
     """
 
     class_name: str
@@ -50,7 +50,7 @@ def heat_view(found: Mapping[str, Any], drawn: list[bytes]) -> HeatView:
 
     Args:
         found: as ``Training.grad_cam`` gives it, with the likeliest ``CHOICES`` classes.
-        drawn: gets its pictures.
+        drawn: gets its images.
     """
     drawn += [found["png"], found["heat_png"]]
     named = {each["number"]: each["class"] for each in found["classes"]}

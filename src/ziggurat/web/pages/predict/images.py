@@ -50,11 +50,11 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureAnswer:
-    """What was said of one picture.
+    """What was said of one image.
 
     Args:
         name: of its file.
-        number: of the picture among those that are kept.
+        number: of the image among those that are kept.
         classes: ``class``, ``number`` and ``probability``, best first; empty where the network does not classify.
         outputs: name, shape and the first values of each output of another network.
     """
@@ -67,12 +67,12 @@ class PictureAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What was said of one picture, with the way to ask again.
+    """What was said of one image, with the way to ask again.
 
     Args:
         answer: what was said.
         kept: under which name the file is kept, as it came; empty where it was too large.
-        shown: under which name the pictures of this answer are kept.
+        shown: under which name the images of this answer are kept.
         step: of the checkpoint.
         epoch: of the checkpoint.
         took: how long the answer took, in words.
@@ -98,12 +98,12 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPrediction:
-    """What was said of several pictures.
+    """What was said of several images.
 
     Args:
         answers: in the order in which they came.
         failures: name and reason of those that could not be read.
-        shown: under which name the pictures are kept.
+        shown: under which name the images are kept.
         step: of the checkpoint.
         epoch: of the checkpoint.
         took: how long the answer took, in words.
@@ -118,10 +118,10 @@ class BatchPrediction:
 
 
 def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
-    """Return what a model says of a picture.
+    """Return what a model says of an image.
 
     Raises:
-        DataError: where the picture cannot be read.
+        DataError: where the image cannot be read.
         ZigguratError: where the model cannot be asked.
     """
     shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
@@ -139,7 +139,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
 
 
 def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
-    """Return what a model says of a picture, and what each of its layers makes of it."""
+    """Return what a model says of an image, and what each of its layers makes of it."""
     plain = one_answer(studio, question, picture, kept)
     found = studio.training.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
@@ -157,13 +157,13 @@ def heat_answer(
     class_name: str = "",
     layer: str = "",
 ) -> Prediction:
-    """Return what a model says of a picture, and where in it it found what speaks for a class.
+    """Return what a model says of an image, and where in it it found what speaks for a class.
 
     Args:
         studio: where the model is.
         question: how it is asked.
-        picture: name and content of a file.
-        kept: gets the pictures.
+        image: name and content of a file.
+        kept: gets the images.
         class_name: number or name of a class; empty for the likeliest.
         layer: with maps; empty for the one of the last convolution.
     """
@@ -183,7 +183,7 @@ def heat_answer(
 def some_answer(
     studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]], kept: ImageCache
 ) -> BatchPrediction:
-    """Return what a model says of several pictures; each that cannot be read is among the failures."""
+    """Return what a model says of several images; each that cannot be read is among the failures."""
     pictures = _by_other_names(pictures)
     found, took = _predict(studio, question, pictures)
     bad = {each["file"] for each in found["failures"]}
@@ -208,7 +208,7 @@ def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, b
 
 
 def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Return pictures of which no two have the same name: what is said of each is found by it."""
+    """Return images of which no two have the same name: what is said of each is found by it."""
     counts: dict[str, int] = {}
     named: list[tuple[str, bytes]] = []
     for name, content in pictures:

@@ -10,7 +10,7 @@ from typing import Any, Final
 __all__ = ["HISTOGRAM_SIZE", "LayerView", "layer_views"]
 
 HISTOGRAM_SIZE: Final = (160, 48)
-"""Width and height of the picture of a histogram."""
+"""Width and height of the image of a histogram."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class LayerView:
         figures: ``mean``, ``deviation``, ``minimum`` and ``maximum``; None where no number is finite.
         not_finite: how many numbers are NaN or infinite.
         parameters: numbers in it, of weights.
-        picture: number of its picture among those that are kept; None where there is nothing to draw.
+        image: number of its image among those that are kept; None where there is nothing to draw.
         bars: place, height and what it says, of each bar of the histogram.
     """
 
@@ -41,7 +41,7 @@ def layer_views(layers: Sequence[Mapping[str, Any]], drawn: list[bytes]) -> list
 
     Args:
         layers: as ``Training.activations`` gives them.
-        drawn: gets their pictures.
+        drawn: gets their images.
     """
     return [_view(layer, drawn) for layer in layers]
 

@@ -52,21 +52,21 @@ def show(
 
 @router.post(f"{_PLACE}/one", include_in_schema=False)
 async def one(request: Request, studio: StudioDep, _who: ImageViewerUser, job_id: str) -> Response:
-    """Return what the model says of one picture; with ``look``, also its ``layers``, or ``grad-cam``."""
+    """Return what the model says of one image; with ``look``, also its ``layers``, or ``grad-cam``."""
     async with request.form(max_files=1, max_fields=20) as form:
         return await run_in_threadpool(_one, request, studio, job_id, form)
 
 
 @router.post(f"{_PLACE}/few", include_in_schema=False)
 async def few(request: Request, studio: StudioDep, _who: ImageViewerUser, job_id: str) -> Response:
-    """Return what the model says of several pictures, at once."""
+    """Return what the model says of several images, at once."""
     async with request.form(max_files=1000, max_fields=20) as form:
         return await run_in_threadpool(_few, request, studio, job_id, form)
 
 
 @router.post(f"{_PLACE}/many", include_in_schema=False)
 async def many(request: Request, studio: StudioDep, who: UploadUser, job_id: str) -> Response:
-    """Put predicting for many pictures into the queue and show the job."""
+    """Put predicting for many images into the queue and show the job."""
     async with request.form(max_files=10_000, max_fields=20) as form:
         return await run_in_threadpool(_many, request, studio, who, job_id, form)
 
@@ -80,7 +80,7 @@ async def evaluate(request: Request, studio: StudioDep, who: TrainerUser, job_id
 
 @router.get(f"{_PLACE}/pictures/{{name}}/{{number}}", include_in_schema=False)
 def picture(request: Request, _who: ViewerUser, name: str, number: int) -> Response:
-    """Return a picture of an answer, as long as it is kept."""
+    """Return an image of an answer, as long as it is kept."""
     content = image_cache(request).get(name, number)
     if content is None:
         return Response(status_code=404)
@@ -97,7 +97,7 @@ def seen(
     checkpoint: Annotated[str, Query(max_length=200)] = "",
     device: Annotated[str, Query(pattern="^(cpu|[0-9]{1,3})?$")] = "",
 ) -> Response:
-    """Return a picture as the network gets it."""
+    """Return an image as the network gets it."""
     kept = _kept(request, name)
     if kept is None:
         return Response(status_code=404)
@@ -129,7 +129,7 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
 def _look(
     studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache, typed: Mapping[str, str]
 ) -> Prediction:
-    """Return what is said of a picture, with what the person wants to see beside it."""
+    """Return what is said of an image, with what the person wants to see beside it."""
     if typed.get("look") == "layers":
         return layers_answer(studio, question, picture, kept)
     if typed.get("look") == "grad-cam":
@@ -195,7 +195,7 @@ def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
 
 
 def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[str, str]) -> tuple[str, bytes]:
-    """Return the picture that is meant: a file that was sent, a path, an address, or else that of the last question."""
+    """Return the image that is meant: a file that was sent, a path, an address, or else that of the last question."""
     files = sent_files(form, "picture")
     path, url = typed.get("path", "").strip(), typed.get("url", "")
     if files or path:
@@ -206,7 +206,7 @@ def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[st
     if kept is None:
         lost = bool(typed.get("kept"))
         raise UsageError(
-            "A picture is chosen, or named by its path or address.",
+            "An image is chosen, or named by its path or address.",
             received="one that is not kept any more" if lost else "none",
             advice="Choose it again." if lost else "",
         )
@@ -217,7 +217,7 @@ def _pictures(studio: Studio, form: FormData) -> list[tuple[str, bytes]]:
     files = sent_files(form, "pictures")
     if not 0 < len(files) <= _FEW:
         advice = "Take them as a job below." if files else ""
-        raise UsageError(f"1 to {_FEW} pictures are tried at once.", received=str(len(files)), advice=advice)
+        raise UsageError(f"1 to {_FEW} images are tried at once.", received=str(len(files)), advice=advice)
     return posted_pictures(studio, files, [])
 
 

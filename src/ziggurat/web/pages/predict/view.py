@@ -13,7 +13,7 @@ from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 
 __all__ = ["SPLITS", "TABS", "ModelTest", "SplitChoice", "model_test"]
 
-TABS: Final = {"one": "One picture", "many": "Many pictures", "splits": "Splits of the data"}
+TABS: Final = {"one": "One image", "many": "Many images", "splits": "Splits of the data"}
 SPLITS: Final = {"val": "Validation", "test": "Test", "train": "Training"}
 _EARLIER: Final = 50
 
@@ -47,7 +47,7 @@ class ModelTest:
         splits: of its data.
         earlier: jobs that used it, the newest first.
         earlier_left: so many more are not shown.
-        takes_address: whether a picture may be named by its address.
+        takes_address: whether an image may be named by its address.
     """
 
     job: Job
