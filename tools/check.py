@@ -50,6 +50,7 @@ STEPS = (
     Step("sizes", ("-m", "tools.size_figures"), is_shown=True),
     Step("docstrings", ("-m", "tools.check_docstrings")),
     Step("words", ("-m", "tools.check_words")),
+    Step("prose", ("-m", "tools.check_prose")),
 )
 
 

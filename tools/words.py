@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "CLASS_WORDS", "NEEDS_UNIT", "WORDS"]
+__all__ = ["ALLOWED", "CLASS_WORDS", "NEEDS_UNIT", "PROSE", "WORDS"]
 
 WORDS = {
     # one thing, one word
@@ -80,3 +80,21 @@ ALLOWED = {
     "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",
 }
 """Name → why it may stay. An entry allows the whole name, never a word."""
+
+_ISE = "normal initial serial optim summar synchron general organ visual custom final minim maxim recogn"
+
+PROSE = {
+    "data sets?": "dataset",
+    "pictures?": "image",
+    r"behaviours?|colour\w*|grey|neighbours?|catalogues?|centres?|licences?": "the American spelling",
+    rf"(?:{_ISE.replace(' ', '|')})is(?:e|es|ed|ing|ation)": "the American spelling (-ize)",
+    "owns": "a noun phrase that says what the module contains",
+    "take away|taken away": "export",
+    "tick jobs": "select jobs",
+    "processors only": "CPU only",
+    "surest": "highest confidence",
+    "what became of": "outcome",
+    "course of the learning rate": "learning-rate schedule",
+    "who did what": "audit log",
+}
+"""Pattern of wrong words in comments, docstrings, texts of pages and documentation → what is written instead."""

@@ -97,7 +97,7 @@ class MessageShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionShape:
-    """What became of each job: ``id``, ``done``, and ``error`` or null."""
+    """Outcome for each job: ``id``, ``done``, and ``error`` or null."""
 
     results: list[Json]
 

@@ -52,7 +52,7 @@ class BoardStarts:
                 advice="Ask again in some seconds.",
                 details={"retry_after_s": RETRY_AFTER_S},
             )
-        # What became of a start is kept until somebody asks: else one that fails slowly would begin again and again.
+        # The outcome of a start is kept until it is requested, or a start that fails slowly would be repeated forever.
         self._under_way.pop(job_id, None)
         try:
             return start.result()

@@ -71,7 +71,7 @@ def create(
 @click.argument("source")
 @click.pass_obj
 def guess(application: Application, source: str) -> None:
-    """Say which format SOURCE has, and why; the surest guess comes first."""
+    """Say which format SOURCE has, and why; the most confident guess comes first."""
     found = Datasets(application.settings).recognize(source)
     application.output.document([vars(each) for each in found.guesses], guess_text(found))
 

@@ -73,8 +73,8 @@ def show_text(content: Mapping[str, Any]) -> str:
     if image:
         one_size = image["height_px"] and image["width_px"]
         size = f"{image['height_px']} x {image['width_px']}" if one_size else "of their own sizes"
-        colour = {1: "grey", 3: "colour"}.get(image["channels"], "gray and color")
-        lines.append(f"  images   {size}, {colour}, {image['encoding']}")
+        color = {1: "grey", 3: "colour"}.get(image["channels"], "gray and color")
+        lines.append(f"  images   {size}, {color}, {image['encoding']}")
     lines += [f"  made of    {parent['name']}: {' '.join(parent['changes'])}" for parent in content["parents"]]
     lines += [f"  warning    {text}" for text in content["warnings"]]
     if content["test_openings"]:

@@ -51,7 +51,7 @@ class DatasetClient:
         return upload["source"]
 
     def guess(self, source: str) -> list[dict[str, Any]]:
-        """Return what every importer thinks of a source, the surest first."""
+        """Return what every importer thinks of a source, the most confident first."""
         return self._connection.ask("POST", "/dataset-guesses", json={"source": source})
 
     def create(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:

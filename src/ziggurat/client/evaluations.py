@@ -62,7 +62,7 @@ class EvaluationClient:
         return self._connection.ask("GET", f"/evaluations/{job_id}/at-threshold", params={"threshold": threshold})
 
     def top_of_class(self, job_id: str, class_index: int, limit: int = 10) -> list[dict[str, Any]]:
-        """Return the samples with the highest score of a class, the surest first."""
+        """Return the samples with the highest score of a class, the most confident first."""
         return self._connection.ask("GET", f"/evaluations/{job_id}/top/{class_index}", params={"limit": limit})
 
     def differences(self, first_job_id: str, second_job_id: str, **chosen: Any) -> dict[str, Any]:

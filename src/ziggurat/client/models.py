@@ -108,7 +108,7 @@ class ModelClient:
         body = {"format": format, **given(options)}
         return self._connection.save("POST", f"/models/{job_id}/export", target, json=body)
 
-    # ---- what is taken away
+    # ---- exports
 
     def exports(self, job_id: str) -> list[dict[str, Any]]:
         """Return the exports that the studio keeps of a model, newest first."""

@@ -49,7 +49,7 @@ class Recognition:
 
     Args:
         source: folder or file.
-        guesses: the surest first; those about a folder in the source have its path.
+        guesses: the most confident first; those about a folder in the source have its path.
         obstacles: ``format: reason`` of importers that know the kind of file and cannot read it.
     """
 
@@ -59,7 +59,7 @@ class Recognition:
 
     @property
     def chosen(self) -> Guess | None:
-        """The guess that is taken: the surest, or that of the single folder in the source that fits better.
+        """The guess that is taken: the most confident one, or that of the single folder in the source that fits better.
 
         None where it is less than 50 % sure or would drop labels: then the user chooses.
         """
@@ -150,7 +150,7 @@ def recognize(source: Path) -> Recognition:
 
 
 def guesses(source: Path) -> list[Guess]:
-    """Return what every importer thinks of a source, the surest first.
+    """Return what every importer thinks of a source, the most confident first.
 
     Raises:
         DataError: where the source is not there.
@@ -162,8 +162,8 @@ def guess_format(source: Path) -> Guess:
     """Return the guess that is taken for a source.
 
     Raises:
-        DataError: where none is: none is sure enough, the surest would drop labels, or no importer recognizes it. The
-            message lists the likely formats.
+        DataError: where none is: none is confident enough, the most confident one would drop labels, or no importer
+            recognizes it. The message lists the likely formats.
     """
     return recognize(source).required()
 

@@ -205,7 +205,7 @@ class Manifest:
             manifest = cls._from_json(content)
         except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
             raise _damaged(path, error) from None
-        # What was read, not what became of it: a list of a thousand datasets reads a thousand manifests.
+        # The text that was read, not the parsed value: a list of a thousand datasets reads a thousand manifests.
         if manifest.id != hashlib.sha256(json.dumps(content | {"id": ""}, sort_keys=True).encode()).hexdigest():
             raise _damaged(path, "its `id` does not belong to its content")
         return manifest

@@ -26,8 +26,8 @@ class Split(SpecModel):
         group=_SPLITS,
     )
     val_share: float = spec_field(
-        0.25, title="Validation share", help="Share of the samples for validation; typical: 0.1 to 0.25.", group=_SPLITS,
-        ge=0, lt=1,
+        0.25, title="Validation share", help="Share of the samples for validation; typical: 0.1 to 0.25.",
+        group=_SPLITS, ge=0, lt=1,
     )  # fmt: skip
     test_share: float = spec_field(
         0.0, title="Test share", help="Share of the samples for the test; typical: 0.1 to 0.2.", group=_SPLITS,

@@ -54,7 +54,7 @@ class AuditPage:
 
 
 class AuditRepository:
-    """The record of who did what: it only grows.
+    """The audit log: it only grows.
 
     Args:
         database: where it is.

@@ -39,7 +39,7 @@ class Store:
         datasets: what finished datasets hold.
         people: users, sessions and tokens.
         projects: names under which jobs are kept together.
-        audit: who did what.
+        audit: the audit log.
         settings: the studio's own few values.
     """
 

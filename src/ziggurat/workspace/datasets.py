@@ -116,7 +116,7 @@ class Datasets:
     # ---- before one is made
 
     def guesses(self, source: str) -> list[Guess]:
-        """Return what every importer thinks of a local source, the surest first.
+        """Return what every importer thinks of a local source, the most confident first.
 
         Raises:
             DataError: where the source is not there, or is not local.

@@ -116,5 +116,5 @@ def _all(studio: Studio, kind: str) -> list[Job]:
 def _of_kind(studio: Studio, job_id: str, kind: str) -> Job:
     found = studio.jobs.get(job_id)
     if found.kind != kind:
-        raise NotFoundError(f"There is no such {'data set' if kind == 'dataset' else 'model'}.", received=job_id)
+        raise NotFoundError(f"There is no such {'dataset' if kind == 'dataset' else 'model'}.", received=job_id)
     return found

@@ -117,7 +117,7 @@ def top_of_class(
     class_index: _ClassIndex,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Response:
-    """Return the samples with the highest score of a class, the surest first."""
+    """Return the samples with the highest score of a class, the most confident first."""
     return answer(studio.evaluations.top_of_class(job_id, class_index, limit))
 
 

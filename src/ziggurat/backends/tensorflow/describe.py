@@ -69,7 +69,7 @@ class VariableRow:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """One layer: a scope that owns variables, or that an image of the graph shows as one box.
+    """One layer: a scope that holds variables, or that an image of the graph shows as one box.
 
     Args:
         name: its scope.

@@ -27,7 +27,7 @@ class Brightness(PhotometricAugmentor):
     """Adds a random number to all values.
 
     Args:
-        delta: most that is added or taken away.
+        delta: largest value that is added or subtracted.
         clip: keep floating-point images between 0 and white.
         white_level: white in floating-point images.
     """

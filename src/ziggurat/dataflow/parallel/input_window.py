@@ -90,7 +90,7 @@ class InputWindow:
         return inputs
 
     def finish(self, number: int) -> None:
-        """Say that what became of input ``number`` is with the consumer."""
+        """Record that the result of input ``number`` reached the consumer."""
         if number != self._finished:
             self._ahead.add(number)
             return

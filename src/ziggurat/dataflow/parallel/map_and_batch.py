@@ -82,7 +82,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
             yield self._cut(kept, line)
 
     def _points(self, chunk: Chunk, team: WorkerPool) -> Iterator[tuple[int, Any]]:
-        """Yield the number of each input, and what became of it."""
+        """Yield the number and the result of each input."""
         result = chunk.result
         for place, each in enumerate(chunk.inputs):
             if place in result.faults:

@@ -38,7 +38,7 @@ class MapTask:
 
 @dataclass(frozen=True)
 class MapResult:
-    """What became of the datapoints of a task.
+    """Results of the datapoints of a task.
 
     Args:
         values: one for each datapoint; None: dropped, or failed.

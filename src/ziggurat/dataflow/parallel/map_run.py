@@ -51,12 +51,12 @@ class Pace:
 
 @dataclass
 class Chunk:
-    """Inputs that were handed out together, and what became of them.
+    """Inputs that were handed out together, and their results.
 
     Args:
         inputs: the inputs.
         report: set when they are done.
-        result: what became of them; set when it is their turn.
+        result: their results; set when it is their turn.
     """
 
     inputs: list[Input]

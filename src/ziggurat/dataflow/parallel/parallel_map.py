@@ -93,7 +93,7 @@ class ParallelMap(ProxyDataFlow):
             self._holder.rest(user, finished=finished)
 
     def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, team: WorkerPool) -> Iterator[Datapoint]:
-        """Yield what became of the inputs, and tell ``line`` what is finished before each yield."""
+        """Yield the results of the inputs, and tell ``line`` what is finished before each yield."""
         for chunk in chunks:
             faults = chunk.result.faults
             for place, (each, value) in enumerate(zip(chunk.inputs, chunk.result.values, strict=True)):

@@ -60,7 +60,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a task.
+    """Result of a task.
 
     Args:
         number: that of the task.

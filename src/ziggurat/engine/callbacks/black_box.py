@@ -38,7 +38,7 @@ class BlackBox(Callback, NeedsFolder):
 
     It writes ``step-XXXXXXXX.npz`` for each of the last steps (``batch/0``, …, ``value/cost``, …) and
     ``black_box.json``, which says what they are. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
-    batch. An array that owns its memory is held as it is; one that looks into somebody else's (the ring of a data
+    batch. An array with its own memory is held as it is; one that looks into somebody else's (the ring of a data
     pipeline) is copied, because its owner may write over it.
 
     Args:

@@ -68,7 +68,7 @@ class EarlyStopping(Callback):
 
 
 class StopAtTime(Callback):
-    """Stops the training at a given time, so that it can be resumed: before a machine is taken away.
+    """Stops the training at a given time, so that it can be resumed: before a machine is reclaimed.
 
     Args:
         at_s: the time, in seconds since 1970.

@@ -66,7 +66,7 @@ class StudioDatasets:
     # ---- making
 
     def guesses(self, source: str) -> list[Guess]:
-        """Return what every importer thinks of a source, the surest first."""
+        """Return what every importer thinks of a source, the most confident first."""
         with only_offered(self._offered()), watched_source(Path(source)):
             return self._datasets.guesses(source)
 

@@ -173,7 +173,7 @@ class Evaluations:
         return self._predictions(job_id).at_threshold(threshold)
 
     def top_of_class(self, job_id: str, class_index: int, limit: int = 10) -> list[dict[str, Any]]:
-        """Return the samples with the highest score of a class, the surest first; shaped as by ``samples``."""
+        """Return the samples with the highest score of a class, the most confident first; shaped as by ``samples``."""
         found = self._predictions(job_id)
         return found.samples(found.surest_of_class(class_index, limit))
 

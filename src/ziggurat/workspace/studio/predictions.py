@@ -38,7 +38,7 @@ class SampleFilter:
         predicted: class number that the model chose; None for all.
         only: ``wrong`` or ``right``, of those whose label is known; empty for all.
         order: ``hardest`` (lowest probability of the label first; without labels, the least sure first),
-            ``surest_wrong`` (the wrong ones first, the surest of them at the head) or ``row``.
+            ``surest_wrong`` (wrong ones first, by falling confidence) or ``row``.
         min_score: least probability of what the model chose.
         max_score: largest.
     """
@@ -188,7 +188,7 @@ class Predictions:
         return places if chosen.order == "row" else places[self._ranks(chosen.order, places)]
 
     def surest_of_class(self, class_index: int, limit: int) -> np.ndarray:
-        """Return the places of the samples with the highest score of a class, the surest first."""
+        """Return the places of the samples with the highest score of a class, in falling order."""
         self._check_class(class_index)
         scores = np.nan_to_num(self._class_scores(class_index)[0], nan=-1.0)
         if limit < len(scores):

@@ -154,7 +154,7 @@ class Published:
             raise JobError(
                 "What is published is kept: a published model cannot be deleted.",
                 received=f"{checkpoint or job_id}, published as {', '.join(used)}",
-                advice="Withdraw it first, on the page on which models are taken away.",
+                advice="Withdraw it first, on the export page.",
                 details={"job": job_id, "published": used},
             )
 

@@ -72,7 +72,7 @@ class Studio:
         exports: trained models in formats of other programs.
         published: models that others start from.
         limits: numbers that an admin chooses.
-        people: users, sessions, tokens, and the record of who did what.
+        people: users, sessions, tokens, and the audit log.
         projects: of the store.
         notices: news for pages that are open.
         paths: that people may name.

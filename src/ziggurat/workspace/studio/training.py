@@ -132,7 +132,7 @@ class Training:
         return self._previews.preflight(complete, self._obstacle(complete), describe=describe)
 
     def as_text(self, request: JobRequest, *, url: str = "http://127.0.0.1:5000") -> dict[str, str]:
-        """Return the same training in other words, to be taken away.
+        """Return the same training as command line, JSON and Python.
 
         Args:
             request: as for ``create``.
@@ -321,7 +321,7 @@ class Training:
             if not path.is_file() or path.is_symlink() or name in ("worker.lock", "heartbeat.json"):
                 continue
             if name.startswith(f"{EXPORTS_FOLDER}/"):
-                continue  # each of them is taken away by itself
+                continue  # an export is downloaded on its own
             if chosen and name.startswith("checkpoints/step-") and not name.startswith(f"checkpoints/{chosen}/"):
                 continue
             yield name, path

@@ -57,7 +57,7 @@ def versions(
 
 @router.get("/datasets/{job_id}/export", include_in_schema=False)
 def export(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the formats that a dataset can be taken away in."""
+    """Return the formats in which a dataset can be exported."""
     if not is_finished(studio.jobs.get(job_id)):
         return see_other(request, f"/datasets/{job_id}")
     return _export_page(request, studio, job_id)

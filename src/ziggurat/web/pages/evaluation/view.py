@@ -81,7 +81,7 @@ class ClassPart:
         average_precision: None where it is not defined.
         area: under the curve of the rates; None where it is not defined.
         exact: whether all probabilities were kept.
-        surest: samples with the highest score of the class.
+        highest: samples with the highest score of the class.
     """
 
     number: int
@@ -90,7 +90,7 @@ class ClassPart:
     average_precision: float | None
     area: float | None
     exact: bool
-    surest: list[dict[str, Any]]
+    highest: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +236,7 @@ def _class_part(
         average_precision=curves["average_precision"],
         area=curves["area"],
         exact=curves["exact"],
-        surest=studio.evaluations.top_of_class(job.id, number, _STRIP),
+        highest=studio.evaluations.top_of_class(job.id, number, _STRIP),
     )
 
 

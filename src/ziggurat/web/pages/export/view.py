@@ -85,7 +85,7 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
     """
     job = studio.jobs.get(job_id)
     if job.kind != "train":
-        raise JobError("Only trained models are taken away here.", received=f"{job_id}, of kind {job.kind}")
+        raise JobError("Only trained models are exported here.", received=f"{job_id}, of kind {job.kind}")
     formats = export_formats(job)
     titles = {each.name: each.title for each in formats}
     is_busy = job.is_active or job.state == "queued"

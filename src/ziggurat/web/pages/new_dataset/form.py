@@ -33,7 +33,7 @@ class DatasetForm:
         texts: name → text of each field.
         problems: name → what is wrong there.
         parent: name → text of the job that it is a clone of; empty for none.
-        guesses: what the importers think of the source, the surest first.
+        guesses: what the importers think of the source, the most confident first.
         guessed: the guess that is taken where no format is chosen; None for none.
         formats: that can be read.
         chosen: format whose options are shown; None while it is not known.

@@ -26,7 +26,7 @@ _LONGEST_LIMIT_S: Final = 600.0
 
 
 def rate_look(studio: Studio, asked: Asked) -> dict[str, Any]:
-    """Return the course of the learning rate: ``picture`` and ``sentence``, or ``sentence`` alone where it is wrong."""
+    """Return the learning-rate schedule: ``picture`` and ``sentence``, or ``sentence`` alone where it is wrong."""
     rates = asked.request.sweep.get("learning_rate", [None])[:_MOST_CURVES]
     try:
         curves = [

@@ -184,8 +184,8 @@ def _facts(what: Mapping[str, Any]) -> dict[str, str]:
         "Samples": ", ".join(f"{count:,} {split}".replace(",", "\u202f") for split, count in splits.items()),
     }
     if image.get("height_px"):
-        colour = {"1": ", gray", "3": ", color"}.get(str(image.get("channels")), "")
-        facts["Images"] = f"{image['width_px']} x {image['height_px']} px{colour}"
+        color = {"1": ", gray", "3": ", color"}.get(str(image.get("channels")), "")
+        facts["Images"] = f"{image['width_px']} x {image['height_px']} px{color}"
     elif image:
         facts["Images"] = "of different sizes"
     names = [each["name"] for each in what.get("classes") or ()]

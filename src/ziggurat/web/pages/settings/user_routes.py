@@ -88,7 +88,7 @@ def audit(
     target: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """Return the record of who did what, the newest first."""
+    """Return the audit log, the newest first."""
     wanted = {"who": who.strip(), "action": action.strip(), "target": target.strip()}
     found = studio.people.audit(offset=offset, limit=_ENTRIES, **wanted)
     return page(request, "settings/audit.html", found=found, offset=offset, limit=_ENTRIES, typed=wanted)
