@@ -69,7 +69,7 @@ def children() -> list[psutil.Process]:
     return [each for each in below if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
+def wait_until(true: Callable[[], bool], seconds: float = 180.0) -> bool:
     """Wait until something holds; tell whether it does."""
     until = time.monotonic() + seconds
     while not true():

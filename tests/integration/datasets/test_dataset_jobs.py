@@ -12,7 +12,7 @@ from ziggurat.datasets.dataset import Dataset
 RULE = ("--set", "splits.method=share")
 
 
-def wait_for(condition, at_most_s=60.0):
+def wait_for(condition, at_most_s=180.0):
     """Wait until something holds."""
     until = time.monotonic() + at_most_s
     while not condition():

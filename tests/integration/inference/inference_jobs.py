@@ -102,7 +102,7 @@ def probabilities_of(answer: dict[str, Any]) -> np.ndarray:
     return np.array([[one["probability"] for one in row] for row in rows])
 
 
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 180.0) -> Any:
     """Wait until a condition holds; return what it gave."""
     last = time.monotonic() + at_most_s
     while not (found := condition()):

@@ -153,7 +153,7 @@ def paced(each_s: float) -> list[dict[str, Any]]:
     return [{"name": "jobs_test_pace", "options": {"each_s": each_s}}]
 
 
-def wait_for(condition: Callable[[], Any], what: str, said: Callable[[], str] = str, at_most_s: float = 90.0) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, said: Callable[[], str] = str, at_most_s: float = 180.0) -> Any:
     """Wait until a condition holds; return what it gave."""
     last = time.monotonic() + at_most_s
     while not (found := condition()):

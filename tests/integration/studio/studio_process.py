@@ -91,7 +91,7 @@ def tiny_training(epochs: int) -> dict[str, Any]:
     }
 
 
-def wait_for(condition: Callable[[], Any], within_s: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], within_s: float = 180.0) -> Any:
     """Wait until a condition holds, and return what it gave."""
     last = time.monotonic() + within_s
     while time.monotonic() < last:

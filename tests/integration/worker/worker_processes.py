@@ -43,7 +43,7 @@ class Worker:
             self._code = self._poll()
         return self._code is None
 
-    def wait(self, at_most_s: float = 90.0) -> int:
+    def wait(self, at_most_s: float = 180.0) -> int:
         """Wait for its end; return the exit code, negative for a signal."""
         wait_for(lambda: not self.is_alive(), "the end of the worker", at_most_s)
         assert self._code is not None
@@ -150,7 +150,7 @@ class Workers:
         return json.loads(self._server.stdout.readline())
 
 
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 90.0) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 180.0) -> Any:
     """Wait until a condition holds; return what it gave."""
     last = time.monotonic() + at_most_s
     while not (found := condition()):

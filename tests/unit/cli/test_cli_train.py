@@ -169,7 +169,7 @@ def test_resume_goes_on_and_refuses_what_is_done(ziggurat, job):
     assert f"A job that is complete or under way is not started again. Received: {job} is done." in again.err
 
 
-def wait_until(condition, within_s=20.0):
+def wait_until(condition, within_s=120.0):
     last = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < last, "it did not happen"
