@@ -6,7 +6,7 @@ import sys
 FRAMEWORKS = ["tensorflow", "tf_keras", "torch", "datasets", "pyarrow", "sklearn", "ray"]
 SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
-    *("ziggurat.api", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
+    *("ziggurat.app", "ziggurat.api", "ziggurat.server", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
     *("ziggurat.workspace.accounts", "ziggurat.workspace.sessions", "ziggurat.workspace.binding"),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )

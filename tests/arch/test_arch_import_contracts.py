@@ -21,7 +21,7 @@ BROKEN = {
         "ziggurat.jobs -> ziggurat.worker (l.1)",
     ),
     "a page asks the jobs instead of the workspace": (
-        {"web/pages.py": "from ziggurat import jobs\n", "jobs/__init__.py": ""},
+        {"web/rendering.py": "from ziggurat import jobs\n", "jobs/__init__.py": ""},
         "ziggurat.web.rendering -> ziggurat.jobs (l.1)",
     ),
     "the shell reads the database": (

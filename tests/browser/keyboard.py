@@ -19,7 +19,7 @@ _FOCUS = """() => {
     const frame = isBox ? element.closest(".segment, .chip") : null;
     const shown = [element, frame, frame?.querySelector("label")].filter(Boolean).map((each) => getComputedStyle(each));
     const text = (nodes) => nodes.map((node) => node.textContent).join(" ");
-    const named = (element.getAttribute("aria-labeledby") ?? "").split(" ").filter(Boolean);
+    const named = (element.getAttribute("aria-labelledby") ?? "").split(" ").filter(Boolean);
     const name = element.getAttribute("aria-label")
         || text(named.map((id) => document.getElementById(id)).filter(Boolean))
         || text([...(element.labels ?? [])]) || element.textContent || element.value || "";

@@ -44,4 +44,4 @@ def test_the_commands_of_the_tutorial_run_in_their_order(tmp_path, monkeypatch, 
     assert "test       opened once" in after
     assert "the label digit 3" in relabelled
     assert len(versions.splitlines()) == 3
-    assert re.search(r"^relabeled +1 +digit_8/0003.png$", differences, re.MULTILINE)
+    assert re.search(r"^relabelled +1 +digit_8/0003.png$", differences, re.MULTILINE)

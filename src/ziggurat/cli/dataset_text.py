@@ -73,7 +73,7 @@ def show_text(content: Mapping[str, Any]) -> str:
     if image:
         one_size = image["height_px"] and image["width_px"]
         size = f"{image['height_px']} x {image['width_px']}" if one_size else "of their own sizes"
-        color = {1: "grey", 3: "colour"}.get(image["channels"], "gray and color")
+        color = {1: "gray", 3: "color"}.get(image["channels"], "gray and color")
         lines.append(f"  images   {size}, {color}, {image['encoding']}")
     lines += [f"  made of    {parent['name']}: {' '.join(parent['changes'])}" for parent in content["parents"]]
     lines += [f"  warning    {text}" for text in content["warnings"]]

@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ziggurat.datasets.catalogue": "Catalog Entry SampleFilter",
+    "ziggurat.datasets.catalogue": "Catalogue Entry SampleFilter",
     "ziggurat.datasets.checks": "check_dataset",
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",

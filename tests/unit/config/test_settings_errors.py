@@ -35,7 +35,7 @@ def test_a_wrong_value_names_its_file(tmp_path):
 
 def test_a_mistyped_key_names_the_nearest(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text('color = "never"\n')
+    file.write_text('colour = "never"\n')
     text = error_of({}, file=file)
     assert text.startswith(
         f"`colour` in {file} is not a setting of this release. Did you mean `color`? Known: workspace,"

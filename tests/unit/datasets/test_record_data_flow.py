@@ -97,7 +97,7 @@ def test_masks_of_many_classes_keep_16_bits(tmp_path):
     write_dataset(tmp_path / "a", {"train": samples}, schema)
     flow = RecordData(tmp_path / "a")
     np.testing.assert_array_equal(flow.datapoint(0)[1], mask)
-    with pytest.raises(DatapointError, match=r"'color' .* no image of one channel"):
+    with pytest.raises(DatapointError, match=r"'colour' .* no image of one channel"):
         flow.datapoint(1)
     flow.close()
 

@@ -62,7 +62,7 @@ def test_34_a_folder_with_lists_of_splits(tmp_path):
     tmp_path.joinpath("train.txt").write_text("x/a.png 0\nx/b c.png   1\n")
     tmp_path.joinpath("val.txt").write_text("y/d.png 1\n")
     tmp_path.joinpath("test.txt").write_text("y/e.png 0\n")
-    tmp_path.joinpath("labels.txt").write_text("red fox\ngrey cat\n\n")
+    tmp_path.joinpath("labels.txt").write_text("red fox\ngray cat\n\n")
     found = Scanned(TextList(), tmp_path)
     assert found.splits == {"x/a.png": "train", "x/b c.png": "train", "y/d.png": "val", "y/e.png": "test"}
     assert found.classes["x/b c.png"] == "gray cat"

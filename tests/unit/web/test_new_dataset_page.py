@@ -120,7 +120,7 @@ def test_create_makes_the_job_and_goes_to_it(visit: Any, folder: Path, studio: A
     assert (job.spec["size"], job.spec["channels"], job.spec["quality"]) == ([28, 28], 1, 85)
     assert (job.spec["resize_mode"], job.spec["encoding"], job.spec["store"]) == ("half_crop", "jpeg", "hdf5")
     assert job.spec["mean"] is False  # a box that is not ticked
-    assert (job.project, job.tags, job.priority) == ("zoo", ("small", "grey"), 3)
+    assert (job.project, job.tags, job.priority) == ("zoo", ("small", "gray"), 3)
     assert job.notes == "From the zoo.\nTwo animals."
     assert [each.action for each in studio.people.audit(limit=1).entries] == ["dataset.create"]
 
