@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+import httpx
+
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.client.errors import error_of
-from ziggurat.errors import MissingDependencyError, UsageError
-
-try:
-    import httpx
-except ModuleNotFoundError as _error:
-    raise MissingDependencyError("httpx", extra="studio", purpose="asking a studio from a program") from _error
+from ziggurat.errors import UsageError
 
 __all__ = ["Connection", "given"]
 

@@ -1,1 +1,1 @@
-"""Network access: guarded addresses."""
+"""Network access: which addresses may be asked, and the HTTP transport and client that keep to it."""

@@ -5,15 +5,16 @@ another process could import. They are pickled by value: code, closure, and the 
 never runs the user's script again, a script needs no ``if __name__ == "__main__"`` for this library, and lambdas
 work.
 
+Classes are pickled by cloudpickle. Functions are not: cloudpickle copies the module globals that a nested function
+mentions, and gives functions that share a variable of their closure a copy each (docs/explanation/decisions).
+
 The bytes pass only through private file descriptors between a process and its own workers.
 """
 
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import dis
-import enum
 import importlib
 import io
 import marshal
@@ -25,9 +26,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
-__all__ = ["dump", "fill_cell", "fill_class", "fill_function", "make_class", "make_enum", "make_function", "same_class"]
+__all__ = ["dump", "fill_cell", "fill_class", "fill_function", "make_class", "make_function", "same_class"]
 
 _Reduced = Any
 
@@ -50,7 +52,7 @@ def dump(
     return target.getvalue()
 
 
-class _Pickler(pickle.Pickler):
+class _Pickler(cloudpickle.Pickler):
     upwards = False
 
     def reducer_override(self, obj: Any) -> _Reduced:
@@ -62,11 +64,28 @@ class _Pickler(pickle.Pickler):
         if kind is types.FunctionType:
             return NotImplemented if _has_address(obj) else _function(obj)
         if isinstance(obj, type):
-            if self.upwards and obj in _received:
-                return same_class, (_tokens[obj],)
-            return NotImplemented if _has_address(obj) else _class(obj)
-        reduce = _REDUCERS.get(kind)
-        return NotImplemented if reduce is None else reduce(obj)
+            return self._class(obj)
+        if kind is types.CellType:
+            return _cell(obj)
+        if kind is io.TextIOWrapper:  # cloudpickle would read the file to its end and send the text
+            return obj.__reduce_ex__(5)
+        return NotImplemented  # and so to cloudpickle's table of types
+
+    def _class(self, cls: type) -> _Reduced:
+        if self.upwards and cls in _received:
+            return same_class, (_tokens[cls],)
+        if _has_address(cls):
+            return NotImplemented
+        home = sys.modules.get(cls.__module__)
+        if home is not None and cls.__module__ != "__main__" and not _is_module(cls.__module__):
+            cloudpickle.register_pickle_by_value(home)  # such as `__mp_main__`, which a worker could not import
+        reduced = super().reducer_override(cls)
+        if reduced is NotImplemented or len(reduced) == 2:  # it has a name elsewhere
+            return reduced
+        token = _tokens.setdefault(cls, secrets.token_hex(8))
+        _classes[token] = cls
+        make, arguments, state, *_, fill = reduced
+        return make_class, (token, make, arguments), (fill, state), None, None, fill_class
 
 
 # ---- on the side of the sender
@@ -74,8 +93,10 @@ class _Pickler(pickle.Pickler):
 
 def _function(function: types.FunctionType) -> _Reduced:
     code, home, space = function.__code__, function.__module__ or "__main__", function.__globals__
+    names = {} if _is_module(home) else {name: space[name] for name in _globals_of(code) if name in space}
     state = {
-        "globals": {} if _is_module(home) else {name: space[name] for name in _globals_of(code) if name in space},
+        "globals": names,
+        "modules": [part for value in names.values() for part in _parts_of(value, code)],
         "__defaults__": function.__defaults__,
         "__kwdefaults__": function.__kwdefaults__,
         "__annotations__": dict(function.__annotations__),
@@ -87,26 +108,6 @@ def _function(function: types.FunctionType) -> _Reduced:
     return make_function, arguments, state, None, None, fill_function
 
 
-def _class(cls: type) -> _Reduced:
-    if cls.__module__ == "builtins":  # the types of functions, cells and the like, which only `types` names
-        return next(((getattr, (types, name)) for name in types.__all__ if getattr(types, name) is cls), NotImplemented)
-    token = _tokens.setdefault(cls, secrets.token_hex(8))
-    _classes[token] = cls
-    own = {name: value for name, value in vars(cls).items() if _is_carried(name, value)}
-    address = (cls.__name__, cls.__qualname__, cls.__module__)
-    if issubclass(cls, enum.Enum):
-        members = {member.name: member.value for member in cls}
-        own = {k: v for k, v in own.items() if isinstance(v, types.FunctionType | property) and k[0] != "_"}
-        return make_enum, (token, address, cls.__bases__, members), own, None, None, fill_class
-    arguments = (token, address, cls.__bases__, type(cls), vars(cls).get("__slots__"))
-    return make_class, arguments, own, None, None, fill_class
-
-
-def _is_carried(name: str, value: Any) -> bool:
-    made_by_type = isinstance(value, types.GetSetDescriptorType | types.MemberDescriptorType)
-    return not made_by_type and name not in ("_abc_impl", "__slots__", "__module__", "__qualname__")
-
-
 def _globals_of(code: types.CodeType) -> Iterator[str]:
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -114,6 +115,21 @@ def _globals_of(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _globals_of(constant)
+
+
+def _parts_of(package: Any, code: types.CodeType) -> Iterator[types.ModuleType]:
+    """Yield the imported modules below a package that code may mean: ``import PIL.Image`` binds only ``PIL``."""
+    if not isinstance(package, types.ModuleType) or not hasattr(package, "__path__"):
+        return
+    prefix, names = f"{package.__name__}.", _names_of(code)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(prefix) and module is not None and names.issuperset(name.removeprefix(prefix).split(".")):
+            yield module
+
+
+def _names_of(code: types.CodeType) -> set[str]:
+    inner = (_names_of(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _has_address(thing: Any) -> bool:
@@ -139,20 +155,6 @@ def _cell(cell: types.CellType) -> _Reduced:
     return types.CellType, (), content, None, None, fill_cell
 
 
-_REDUCERS: dict[type, Callable[[Any], _Reduced]] = {
-    types.CellType: _cell,
-    types.ModuleType: lambda module: (importlib.import_module, (module.__name__,)),
-    types.MappingProxyType: lambda proxy: (types.MappingProxyType, (dict(proxy),)),
-    property: lambda each: (property, (each.fget, each.fset, each.fdel, each.__doc__)),
-    staticmethod: lambda each: (staticmethod, (each.__func__,)),
-    classmethod: lambda each: (classmethod, (each.__func__,)),
-    # Marks that the module `dataclasses` compares by identity.
-    type(dataclasses.MISSING): lambda _: (getattr, (dataclasses, "MISSING")),
-    type(dataclasses.KW_ONLY): lambda _: (getattr, (dataclasses, "KW_ONLY")),
-    type(getattr(dataclasses, "_FIELD", None)): lambda mark: (getattr, (dataclasses, mark.name)),
-}
-
-
 # ---- on the side of the receiver, which finds these by name
 
 _spaces: dict[str, dict[str, Any]] = {}
@@ -174,10 +176,11 @@ def make_function(code: bytes, module: str, name: str, closure: Any) -> types.Fu
 
 
 def fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
-    """Give a function its globals, defaults and attributes."""
+    """Give a function its globals, defaults and attributes; the modules that it needs are imported by now."""
     function.__globals__.update(state.pop("globals"))
     function.__dict__.update(state.pop("__dict__"))
     function.__module__ = function.__globals__["__name__"]
+    del state["modules"]
     for name, value in state.items():
         setattr(function, name, value)
 
@@ -193,37 +196,20 @@ def same_class(token: str) -> type:
     return _classes[token]
 
 
-def make_class(token: str, address: tuple[str, str, str], bases: tuple[type, ...], kind: Any, slots: Any) -> type:
+def make_class(token: str, make: Callable[..., type], arguments: tuple[Any, ...]) -> type:
     """Return a class without its attributes, which follow; always the same one for the same token."""
     if token in _classes:
         return _classes[token]
-    space = {"__qualname__": address[1], "__module__": address[2]}
-    return _remember(token, kind(address[0], bases, space if slots is None else {**space, "__slots__": slots}))
-
-
-def make_enum(token: str, address: tuple[str, str, str], bases: tuple[type, ...], members: dict[str, Any]) -> type:
-    """Return an enumeration with its members; always the same one for the same token."""
-    if token in _classes:
-        return _classes[token]
-
-    def body(space: Any) -> None:
-        space["__qualname__"], space["__module__"] = address[1:]
-        for name, value in members.items():
-            space[name] = value
-
-    return _remember(token, types.new_class(address[0], bases, {}, body))
-
-
-def fill_class(cls: type, own: dict[str, Any]) -> None:
-    """Give a class its attributes, once."""
-    if cls in _received and cls not in _filled:
-        _filled.add(cls)
-        for name, value in own.items():
-            setattr(cls, name, value)
-
-
-def _remember(token: str, cls: type) -> type:
+    cls = make(*arguments)
     _tokens[cls] = token
     _classes[token] = cls
     _received.add(cls)
     return cls
+
+
+def fill_class(cls: type, filling: tuple[Callable[[type, Any], Any], Any]) -> None:
+    """Give a class its attributes, once: a second copy of it must not undo what happened to them meanwhile."""
+    if cls in _received and cls not in _filled:
+        _filled.add(cls)
+        fill, state = filling
+        fill(cls, state)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import http.client
 import posixpath
-import urllib.error
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from ziggurat.datasets.sources.index_pages import parse_index
 from ziggurat.datasets.sources.limits import Meter, SourceLimits
 from ziggurat.datasets.sources.remote import RemoteFile, RemotePlace, TransferError
 from ziggurat.datasets.sources.secrets import Credentials, public_uri, without_user
-from ziggurat.datasets.sources.web_client import WebClient, host_of, length_of
+from ziggurat.datasets.sources.web_client import WebClient, host_of
 from ziggurat.errors import DataError
+from ziggurat.net.http_client import ConnectionBrokenError, HTTPResponse, StatusError
 from ziggurat.net.ssrf import status_in_words
 
 __all__ = ["WebPlace"]
 
 _PAGE_BYTES: Final = 256 * 1024**2
-_BLOCK_BYTES: Final = 256 * 1024
+_PAGES: Final = ("text/html", "application/xhtml+xml")
 _PASSING: Final = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -53,12 +51,12 @@ class WebPlace(RemotePlace):
         while waiting:
             above, url, depth = waiting.pop()
             with self._open(url) as response:
-                if not above and not _is_page(response):
+                if not above and response.media_type not in _PAGES:
                     self._is_file = True
                     name = unquote(posixpath.basename(urlsplit(url).path)) or "download"
-                    yield RemoteFile(name, url, length_of(response), response.headers.get("ETag", ""))
+                    yield RemoteFile(name, url, response.length, response.headers.get("ETag", ""))
                     return
-                page, base = _text(response, self.uri), response.geturl()
+                page, base = _text(response, self.uri), response.url
             folders = []
             for entry in parse_index(page, base):
                 path = f"{above}/{entry.name}" if above else entry.name
@@ -72,46 +70,40 @@ class WebPlace(RemotePlace):
     def copy(self, file: RemoteFile, target: Path, meter: Meter) -> None:
         """Copy a file; the server's word on its length is held to."""
         with self._open(file.address) as response:
-            with target.open("wb") as out:
-                while block := _read(response, _BLOCK_BYTES):
-                    meter.add_bytes(len(block))
-                    out.write(block)
-            expected = length_of(response)
+            try:
+                with target.open("wb") as out:
+                    for block in response.parts():
+                        meter.add_bytes(len(block))
+                        out.write(block)
+            except ConnectionBrokenError as error:
+                if response.length is None:
+                    raise TransferError(str(error)) from None
+            expected = response.length
         if expected is not None and target.stat().st_size != expected:
             raise TransferError(f"{target.stat().st_size} of {expected} bytes came")
 
-    def _open(self, url: str) -> Any:
+    def _open(self, url: str) -> HTTPResponse:
         try:
-            return closing(self._client.open(url))
-        except urllib.error.HTTPError as error:
-            error.close()
-            if error.code in _PASSING:
-                raise TransferError(f"the server answered {status_in_words(error.code)}") from None
-            raise _refused(error.code, public_uri(url)) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
-            raise TransferError(f"no answer ({reason or type(error).__name__})") from None
+            return self._client.open(url)
+        except StatusError as error:
+            if error.status in _PASSING:
+                raise TransferError(f"the server answered {status_in_words(error.status)}") from None
+            raise _refused(error.status, public_uri(url)) from None
+        except (OSError, ValueError) as error:
+            raise TransferError(f"no answer ({str(error) or type(error).__name__})") from None
 
 
-def _read(response: Any, most: int) -> bytes:
+def _text(response: HTTPResponse, uri: str) -> str:
     try:
-        return response.read(most)
-    except (OSError, http.client.HTTPException) as error:
-        raise TransferError(f"the connection broke ({type(error).__name__})") from None
-
-
-def _text(response: Any, uri: str) -> str:
-    content = _read(response, _PAGE_BYTES + 1)
-    if len(content) > _PAGE_BYTES:
-        raise DataError("A page that lists a folder is short.", received=f"more than {_PAGE_BYTES} bytes at `{uri}`")
+        content = response.content(_PAGE_BYTES)
+    except ConnectionBrokenError as error:
+        raise TransferError(str(error)) from None
+    except OSError as error:
+        raise DataError("A page that lists a folder is short.", received=f"{error} at `{uri}`") from None
     try:
-        return content.decode(response.headers.get_content_charset() or "utf-8", "replace")
+        return content.decode(response.charset, "replace")
     except LookupError:
         return content.decode("utf-8", "replace")
-
-
-def _is_page(response: Any) -> bool:
-    return response.headers.get_content_type() in ("text/html", "application/xhtml+xml")
 
 
 def _refused(code: int, uri: str) -> DataError:

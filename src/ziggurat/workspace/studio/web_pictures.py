@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -18,7 +17,8 @@ import httpx
 
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.errors import DataError, UsageError, ZigguratError
-from ziggurat.net.ssrf import AllowedAddresses, addresses_of, status_in_words
+from ziggurat.net.ssrf import AllowedAddresses, status_in_words
+from ziggurat.net.transport import DEFAULT_PORTS, AddressRefusedError, AsyncGuardedTransport, host_of, port_of
 
 __all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
 
@@ -30,7 +30,6 @@ _CONNECT_S: Final = 5.0
 _MOST_REDIRECTS: Final = 3
 _MOST_AT_ONCE: Final = 4
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
-_PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {
     "User-Agent": "ziggurat",
     "Accept": "image/*, */*;q=0.5",
@@ -98,7 +97,7 @@ class WebPictures:
 
     async def _fetched(self, url: httpx.URL) -> tuple[str, bytes]:
         # The bare transport: no proxy, no cookies, no redirects of its own, and no line in a log.
-        async with httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=0)) as transport:
+        async with AsyncGuardedTransport(self._allowed) as transport:
             for _ in range(_MOST_REDIRECTS + 1):
                 answer = await self._answer(transport, url)
                 try:
@@ -113,28 +112,24 @@ class WebPictures:
             advice="Name the address of the image itself.",
         )
 
-    async def _answer(self, transport: httpx.AsyncHTTPTransport, url: httpx.URL) -> httpx.Response:
-        """Return the beginning of what the first address answers that can be reached; all of them were checked."""
-        problem: Exception | None = None
-        for address in await self._addresses(url):
-            try:
-                return await transport.handle_async_request(_request(url, address))
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                problem = error
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise _unanswered(url, error) from error
-        raise _unanswered(url, problem) from problem
-
-    async def _addresses(self, url: httpx.URL) -> list[str]:
-        """Return what a name stands for; each of them may be asked, or none is."""
-        found = await _resolved(url)
-        if not self._allowed.allows(_plain_host(url), _port(url), found):
+    async def _answer(self, transport: AsyncGuardedTransport, url: httpx.URL) -> httpx.Response:
+        request = httpx.Request("GET", url, headers=_HEADERS, extensions={"timeout": {"connect": _CONNECT_S}})
+        try:
+            return await transport.handle_async_request(request)
+        except AddressRefusedError:
             raise UsageError(
                 self._allowed.rule("An image"),
                 received=f"`{_shown(url)}`, which is in a network of this machine",
                 advice=f"{_UPLOAD} {self._allowed.advice}",
-            )
-        return found
+            ) from None
+        except (OSError, UnicodeError):
+            raise DataError(
+                "The name in an address stands for a machine.",
+                received=f"`{host_of(url)[:_SHOWN]}`, which nobody knows here",
+                advice="Check how it is written, and whether the studio's machine reaches the web.",
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _unanswered(url, error) from error
 
 
 def has_secret(url: str) -> bool:
@@ -156,10 +151,10 @@ def _checked_url(text: str) -> httpx.URL:
         raise UsageError(
             "The address of an image holds no name and no password.", received="one that does", advice=_UPLOAD
         )
-    if url.scheme not in _PORTS or not url.host:
+    if url.scheme not in DEFAULT_PORTS or not url.host:
         raise UsageError(rule, received=f"`{_shown(url)}`", advice=advice)
-    if not 0 < _port(url) < 1 << 16:
-        raise UsageError("A port is a number from 1 to 65535.", received=str(_port(url)), advice=advice)
+    if not 0 < port_of(url) < 1 << 16:
+        raise UsageError("A port is a number from 1 to 65535.", received=str(port_of(url)), advice=advice)
     return url
 
 
@@ -168,39 +163,6 @@ def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
         return _checked_url(str(url.join(answer.headers.get("location", ""))))
     except (httpx.InvalidURL, ValueError):
         raise DataError("A redirect leads to an address.", received=f"another one from `{_shown(url)}`") from None
-
-
-async def _resolved(url: httpx.URL) -> list[str]:
-    """Return the addresses that a name stands for now; nobody waits for a resolver longer than for the image."""
-    found: Future[list[str]] = Future()
-    threading.Thread(target=_resolve, args=(_host(url), _port(url), found), daemon=True).start()
-    try:
-        return await asyncio.wrap_future(found)
-    except (OSError, UnicodeError):
-        raise DataError(
-            "The name in an address stands for a machine.",
-            received=f"`{_host(url)[:_SHOWN]}`, which nobody knows here",
-            advice="Check how it is written, and whether the studio's machine reaches the web.",
-        ) from None
-
-
-def _resolve(host: str, port: int, found: Future[list[str]]) -> None:
-    if not found.set_running_or_notify_cancel():
-        return
-    try:
-        found.set_result(addresses_of(host, port))
-    except (OSError, UnicodeError) as error:
-        found.set_exception(error)
-
-
-def _request(url: httpx.URL, address: str) -> httpx.Request:
-    """Return what asks an address that was checked; for the server and its certificate, its name is asked."""
-    return httpx.Request(
-        "GET",
-        url.copy_with(host=address, fragment=None),
-        headers={"Host": url.netloc.decode("ascii"), **_HEADERS},
-        extensions={"sni_hostname": _host(url), "timeout": {"connect": _CONNECT_S}},
-    )
 
 
 async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
@@ -243,25 +205,12 @@ def _check_picture(name: str, content: bytes) -> None:
         ) from error
 
 
-def _unanswered(url: httpx.URL, error: Exception | None) -> DataError:
+def _unanswered(url: httpx.URL, error: Exception) -> DataError:
     return DataError(
         "The server of an address answers.",
         received=f"{type(error).__name__} from `{_shown(url)}`: {error}",
         advice="Check the address, and whether the studio's machine reaches it.",
     )
-
-
-def _plain_host(url: httpx.URL) -> str:
-    """Return a name as it is compared: in letters of ASCII, and an address of six without its brackets."""
-    return url.host if ":" in url.host else _host(url)
-
-
-def _host(url: httpx.URL) -> str:
-    return url.raw_host.decode("ascii")
-
-
-def _port(url: httpx.URL) -> int:
-    return _PORTS[url.scheme] if url.port is None else url.port
 
 
 def _shown(url: httpx.URL) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from ziggurat.datasets.formats.shared.text_encoding import encoding_by_mark
 from ziggurat.errors import DataError
 
 __all__ = ["CocoFileError", "coco_fault", "looks_like_coco", "stream_lists"]
@@ -39,7 +39,9 @@ def stream_lists(path: Path) -> Iterator[tuple[str, str, Any]]:
         CocoFileError: where the file cannot be read, is cut off, or is no JSON object.
     """
     try:
-        with path.open(encoding=_encoding(path)) as file:
+        with path.open("rb") as file:
+            encoding = encoding_by_mark(file.read(4)) or "utf-8"
+        with path.open(encoding=encoding) as file:
             yield from _members(_Window(file, path))
     except OSError as error:
         raise CocoFileError(path, f"it cannot be read ({error.strerror})") from None
@@ -79,12 +81,6 @@ def coco_fault(path: Path) -> str:
         return str(error)
     missing = [name for name in _LISTS[:2] if name not in found]
     return f"the list of {' and that of '.join(missing)} in `{path.name}` is empty or no list" if missing else ""
-
-
-def _encoding(path: Path) -> str:
-    with path.open("rb") as file:
-        start = file.read(2)
-    return "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def _members(window: _Window) -> Iterator[tuple[str, str, Any]]:

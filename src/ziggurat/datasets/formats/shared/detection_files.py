@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ziggurat.datasets.formats.shared.text_encoding import decode_text
 from ziggurat.errors import DataError
 
 __all__ = [
@@ -148,12 +148,7 @@ def text_lines(path: Path) -> list[str]:
         data = path.read_bytes()
     except OSError as error:
         raise DataError("A label file can be read.", received=f"`{path.name}`: {error.strerror}") from None
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return re.split(r"\r\n|\r|\n", text)
+    return re.split(r"\r\n|\r|\n", decode_text(data)[0])
 
 
 def read_class_names(path: Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import io
 import posixpath
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.formats.shared.text_encoding import encoding_by_mark
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
@@ -42,7 +42,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     """
     try:
         with path.open("rb") as file:
-            encoding = _encoding(file.read(4))
+            encoding = encoding_by_mark(file.read(4))
         with path.open("rb") as file:
             if encoding:  # its lines end in more than one byte
                 with io.TextIOWrapper(file, encoding, errors="replace") as text:
@@ -99,12 +99,6 @@ def below_source(path: str) -> str | None:
     """Return a path without ``./`` and the like; None for a relative path that leads out of the source."""
     clean = posixpath.normpath(path.replace("\\", "/") if "/" not in path else path)
     return None if clean == ".." or clean.startswith("../") else clean
-
-
-def _encoding(start: bytes) -> str:
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return "utf-8-sig" if start.startswith(codecs.BOM_UTF8) else ""
 
 
 def _decoded(raw: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
-__all__ = ["LATIN_1", "decode_text", "encoding_of", "encoding_problem", "head_lines"]
+__all__ = ["LATIN_1", "decode_text", "encoding_by_mark", "encoding_of", "encoding_problem", "head_lines"]
 
 LATIN_1: Final = "latin-1"
 _UTF_8: Final = "utf-8"
@@ -35,7 +35,7 @@ def encoding_of(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            encoding = _by_mark(file.read(4)) or _UTF_8
+            encoding = encoding_by_mark(file.read(4)) or _UTF_8
             file.seek(0)
             decoder = codecs.getincrementaldecoder(encoding)()
             zeros = False
@@ -62,11 +62,16 @@ def decode_text(content: bytes) -> tuple[str, str]:
     Args:
         content: all bytes of a file.
     """
-    encoding = _by_mark(content[:4]) or _UTF_8
+    encoding = encoding_by_mark(content[:4]) or _UTF_8
     try:
         return content.decode(encoding), encoding
     except UnicodeDecodeError:
         return content.decode(LATIN_1), LATIN_1
+
+
+def encoding_by_mark(start: bytes) -> str:
+    """Return the encoding that the byte-order mark at the start of a file says; empty where there is none."""
+    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
 
 
 def encoding_problem(name: str) -> Problem:
@@ -89,7 +94,7 @@ def head_lines(path: Path) -> list[str]:
             whole = not file.read(1)
     except OSError:
         return []
-    encoding = _by_mark(content[:4]) or _UTF_8
+    encoding = encoding_by_mark(content[:4]) or _UTF_8
     if 0 in content and encoding != "utf-16":
         return []
     try:
@@ -98,10 +103,6 @@ def head_lines(path: Path) -> list[str]:
         text = content.decode(LATIN_1)
     lines = list(io.StringIO(text, newline=""))  # str.splitlines would split at signs that end no line
     return lines if whole else lines[:-1]
-
-
-def _by_mark(start: bytes) -> str:
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
 
 
 def _fed(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> codecs.IncrementalDecoder | None:

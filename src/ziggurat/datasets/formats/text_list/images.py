@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 from collections.abc import Iterable
 from itertools import islice
@@ -98,7 +97,7 @@ class UrlPartReader(FilePartReader):
             return super().read(address)
         try:
             return self._client.content(address, _MOST_BYTES)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise DatapointError(public_uri(address), f"it cannot be fetched ({error}).") from None
         except DataError as error:
             raise DatapointError(public_uri(address), f"it may not be fetched. {error.rule}") from None

@@ -1,0 +1,185 @@
+"""HTTP client for GET requests on the guarded transport, with redirects and the proxies of the environment."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Final, Self
+from urllib.parse import quote
+
+import httpx
+
+from ziggurat.net.ssrf import AllowedAddresses
+from ziggurat.net.transport import DEFAULT_PORTS, GuardedTransport, host_of, port_of
+
+__all__ = ["ConnectionBrokenError", "HTTPClient", "HTTPResponse", "StatusError"]
+
+_PLAIN: Final = "/%:@!$&'()*+,;=~?#[]-._"
+_MOST_REDIRECTS: Final = 10
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_HEADERS: Final = {"User-Agent": "ziggurat", "Accept-Encoding": "identity", "Connection": "close"}
+
+
+class StatusError(OSError):
+    """A server answered, and not with what was asked for.
+
+    Args:
+        status: the HTTP status code.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP status {status}")
+        self.status = status
+
+
+class ConnectionBrokenError(OSError):
+    """A response did not come to its end."""
+
+
+class HTTPResponse:
+    """A response with a body that was not read yet; a context manager that closes the connection.
+
+    Args:
+        response: of httpx.
+        url: that answered.
+        transport: that the connection belongs to.
+    """
+
+    def __init__(self, response: httpx.Response, url: httpx.URL, transport: httpx.BaseTransport) -> None:
+        self._response = response
+        self._transport = transport
+        self.url = str(url)
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        self.close()
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes the server says will come; None where it does not say."""
+        length = self.headers.get("Content-Length", "")
+        return int(length) if length.isdecimal() and "Content-Encoding" not in self.headers else None
+
+    @property
+    def media_type(self) -> str:
+        """The media type, in small letters; empty where the server does not say."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str:
+        """The encoding of a text, UTF-8 where the server does not say one that is known."""
+        return self._response.charset_encoding or "utf-8"
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the body as it comes; nothing is decompressed.
+
+        Raises:
+            ConnectionBrokenError: where it does not come to its end.
+        """
+        try:
+            yield from self._response.iter_raw()
+        except httpx.HTTPError as error:
+            raise ConnectionBrokenError(f"the connection broke ({type(error).__name__})") from None
+
+    def content(self, most_bytes: int) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            ConnectionBrokenError: as ``parts``.
+            OSError: where it is larger than asked for.
+        """
+        content = bytearray()
+        for part in self.parts():
+            content += part
+            if len(content) > most_bytes:
+                raise OSError(f"more than {most_bytes} bytes")
+        return bytes(content)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._response.close()
+        self._transport.close()
+
+
+class HTTPClient:
+    """Sends GET requests to HTTP and HTTPS URLs and nothing else: a redirect to a file of this machine is refused.
+
+    Args:
+        timeout_s: how long a server may be silent.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)
+
+    def get(self, url: str, *, allowed: AllowedAddresses | None = None, authorization: str = "") -> HTTPResponse:
+        """Return the response, after redirects.
+
+        Args:
+            url: ``http://…`` or ``https://…``.
+            allowed: what may be asked; None for everything.
+            authorization: header for the host of ``url`` alone; a redirect does not take it to another.
+
+        Raises:
+            StatusError: where the server answers with an error, or with redirects that cannot be followed.
+            OSError: where nobody knows the host, or it does not answer.
+            AddressRefusedError: where the host may not be asked.
+        """
+        try:
+            asked = first = httpx.URL(quote(url, safe=_PLAIN))
+            response = self._sent(first, allowed, authorization)
+            redirects = 0
+            while redirects < _MOST_REDIRECTS and (following := _following(response, asked)) is not None:
+                response.close()
+                redirects, asked = redirects + 1, following
+                is_same = asked.netloc == first.netloc and asked.scheme in (first.scheme, "https")
+                response = self._sent(asked, allowed, authorization if is_same else "")
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise OSError(str(error) or type(error).__name__) from None
+        if not 200 <= response.status < 300:
+            response.close()
+            raise StatusError(response.status)
+        return response
+
+    def _sent(self, url: httpx.URL, allowed: AllowedAddresses | None, authorization: str) -> HTTPResponse:
+        if url.scheme not in DEFAULT_PORTS or not url.host:
+            raise httpx.UnsupportedProtocol("the address begins with http:// or https://")
+        headers = {**_HEADERS, "Authorization": authorization} if authorization else _HEADERS
+        request = httpx.Request("GET", url, headers=headers, extensions={"timeout": self._timeout})
+        transport = self._transport(url, allowed)
+        try:
+            return HTTPResponse(transport.handle_request(request), url, transport)
+        except BaseException:
+            transport.close()
+            raise
+
+    def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> httpx.BaseTransport:
+        """Return a transport, through the proxy of the environment where there is one.
+
+        The proxy resolves the name then, and nobody could check it: where addresses are limited, only hosts that are
+        named go through one.
+        """
+        host, port = host_of(url), port_of(url)
+        proxy = urllib.request.getproxies().get(url.scheme, "")
+        is_named = allowed is None or allowed.names(host, port)
+        if proxy and is_named and not urllib.request.proxy_bypass(f"{host}:{port}"):
+            return httpx.HTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}", verify=self._tls)
+        return GuardedTransport(allowed, verify=self._tls)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+
+def _following(response: HTTPResponse, url: httpx.URL) -> httpx.URL | None:
+    """Return where a redirect leads; None for another response, and for a redirect that leads out of the web."""
+    location = response.headers.get("Location", "")
+    if response.status not in _REDIRECTS or not location:
+        return None
+    target = url.join(location)
+    return target if target.scheme in DEFAULT_PORTS and target.host else None
