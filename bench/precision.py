@@ -65,13 +65,12 @@ def steps(network: str, precision: str, shape: list[int], batch_size: int, newes
     if newest:
         os.environ["ONEDNN_MAX_CPU_ISA"] = newest
     from ziggurat.backends.tensorflow.backend import TensorFlowBackend
-    from ziggurat.engine.backend import ProgramRequest
+    from ziggurat.engine.backend import ProgramRequest, class_arrays
 
     program = TensorFlowBackend().build(
         ProgramRequest(
             network=network,
-            input_shape=tuple(shape),
-            classes=10,
+            **class_arrays(shape, 10),
             batch_size=batch_size,
             optimizer="momentum",
             precision=precision,

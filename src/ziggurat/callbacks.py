@@ -1,7 +1,7 @@
 """Public API of the framework-independent parts of training: trainer, callbacks, monitors, schedules."""
 
 from ziggurat.engine.callback import Callback, ProxyCallback
-from ziggurat.engine.callbacks.averages import HasMovingSummaries, MovingAverageSummary, SimpleMovingAverage
+from ziggurat.engine.callbacks.averages import MovingAverageSummary, SimpleMovingAverage
 from ziggurat.engine.callbacks.best import KeepBest, MaxSaver, MinSaver
 from ziggurat.engine.callbacks.black_box import BlackBox
 from ziggurat.engine.callbacks.defaults import (
@@ -35,11 +35,12 @@ from ziggurat.engine.callbacks.setters import (
     StatMonitorParamSetter,
 )
 from ziggurat.engine.callbacks.stopping import EarlyStopping, StopAtTime
-from ziggurat.engine.callbacks.summaries import HasSummaries, LogScalars, MergeAllSummaries, SummariseBatch
+from ziggurat.engine.callbacks.summaries import LogScalars, MergeAllSummaries, SummariseBatch
 from ziggurat.engine.callbacks.tensors import DumpTensors, ProcessTensors
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import InferenceRunner
+from ziggurat.engine.capabilities import HasMovingSummaries, HasSummaries
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
 from ziggurat.engine.monitor import Image, Monitor, Monitors, Scalar
 from ziggurat.engine.monitors.binding import bind_folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import Distribution, distributions
 from typing import Any, Final
@@ -75,8 +75,13 @@ class PluginCatalogue:
         _member_word(group)
         return [entry for entry in self._entries if entry.group == group]
 
-    def load(self, group: str, name: str) -> Any:
+    def load(self, group: str, name: str, *, target: str = "") -> Any:
         """Return the object that a name stands for.
+
+        Args:
+            group: ``backends``, ``callbacks``, …
+            name: of the plugin.
+            target: another object to load in its place, as ``module:attribute``; errors name the plugin.
 
         Raises:
             UnknownNameError: where nobody registered the name.
@@ -94,7 +99,8 @@ class PluginCatalogue:
                 received=owners,
                 advice="Uninstall one of them.",
             )
-        return _loaded((built_in or candidates)[0], word)
+        chosen = (built_in or candidates)[0]
+        return _loaded(replace(chosen, target=target) if target else chosen, word)
 
     @functools.cached_property
     def _entries(self) -> list[Plugin]:
@@ -121,9 +127,9 @@ def available(group: str) -> list[Plugin]:
     return _installed().available(group)
 
 
-def load(group: str, name: str) -> Any:
+def load(group: str, name: str, *, target: str = "") -> Any:
     """Return the object of an installed plugin; see ``PluginCatalogue.load``."""
-    return _installed().load(group, name)
+    return _installed().load(group, name, target=target)
 
 
 @functools.cache

@@ -52,10 +52,9 @@ WORKER_VARIABLES: Final = (
     *("XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "MPLBACKEND", "MPLCONFIGDIR", "OPENCV_*"),
     *("CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*", "ROCR_*", "ROCM_*", "HIP_*", "HSA_*", "MIOPEN_*"),
     *("GPU_DEVICE_ORDINAL", "ONEAPI_*", "ONEDNN_*", "DNNL_*", "OMP_*", "GOMP_*", "KMP_*", "MKL_*", "OPENBLAS_*"),
-    *("BLIS_*", "VECLIB_*", "NUMEXPR_*", "NUMBA_*", "TBB_*", "TF_*", "TF2_*", "XLA_*", "KERAS_*", "TORCH_*"),
-    *("PYTORCH_*", "TRITON_*", "GRPC_*"),
+    *("BLIS_*", "VECLIB_*", "NUMEXPR_*", "NUMBA_*", "TBB_*", "GRPC_*"),
 )
-"""Patterns of the environment variables that the workers of a studio get: what programs of this kind are set up by."""
+"""Patterns of the environment variables that the workers of a studio get, beside those of the frameworks."""
 
 _PROXIES: Final = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _LOOKS_SECRET: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|TF_VAR", re.IGNORECASE)
@@ -308,22 +307,28 @@ def load_settings(
 
 
 def child_environment(
-    settings: Settings, environment: Mapping[str, str] | None = None, *, with_secrets: bool = False
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    *,
+    with_secrets: bool = False,
+    patterns: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the environment for a child process that shall have the same settings.
 
-    Where it works for the users of a studio, it gets the variables in ``WORKER_VARIABLES`` and those that the setting
-    ``worker_environment`` names, and no others: the environment of a server may hold the credentials of other programs.
+    Where it works for the users of a studio, it gets the variables in ``WORKER_VARIABLES``, those of ``patterns``, and
+    those that the setting ``worker_environment`` names, and no others: the environment of a server may hold the
+    credentials of other programs.
 
     Args:
         settings: of this process.
         environment: the environment variables; those of the process where it is not given.
         with_secrets: whether it gets token and database too: workers run the code of networks, and do not.
+        patterns: of further variables; those that look like secrets are not passed on.
     """
     variables = dict(os.environ if environment is None else environment)
     if settings.is_for_others and not with_secrets:
         named = settings.worker_environment.split(",")
-        variables = {name: value for name, value in variables.items() if _is_for_workers(name, value, named)}
+        variables = {name: value for name, value in variables.items() if _is_for_workers(name, value, named, patterns)}
     variables.pop(OUTPUT_IS_LOG_VARIABLE, None)
     for setting in describe_settings():
         if setting.kind is Secret and not with_secrets:
@@ -343,19 +348,20 @@ def _folders(variables: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(json.loads(text)) if text else None
 
 
-def _is_for_workers(name: str, value: str, named: Sequence[str]) -> bool:
+def _is_for_workers(name: str, value: str, named: Sequence[str], patterns: Sequence[str]) -> bool:
     """Return whether the worker of a studio gets a variable.
 
     Args:
         name: of the variable.
         value: of the variable.
         named: patterns of the setting ``worker_environment``; what they name is passed on whatever it holds.
+        patterns: beside ``WORKER_VARIABLES``.
     """
     if name.startswith(_PREFIX) or any(fnmatchcase(name, pattern) for pattern in named):
         return True
     if _LOOKS_SECRET.search(name) or (name.lower() in _PROXIES and "@" in value):
         return False
-    return name.lower() in _PROXIES or any(fnmatchcase(name, pattern) for pattern in WORKER_VARIABLES)
+    return name.lower() in _PROXIES or any(fnmatchcase(name, pattern) for pattern in (*WORKER_VARIABLES, *patterns))
 
 
 def _as_variable(value: Any) -> str:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ziggurat.backends.null import NullBackend, NullOptions, NullProgram
-from ziggurat.engine.backend import Backend, ProgramRequest
+from ziggurat.engine.backend import ArraySpec, Backend, ProgramRequest, class_arrays
 from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 from ziggurat.testing import BackendConformance
@@ -105,7 +105,7 @@ def test_another_networks_state_is_named() -> None:
 
 
 def request(**changes: object) -> ProgramRequest:
-    return ProgramRequest(**{"input_shape": (8, 8, 1), "classes": 10, **changes})  # pyright: ignore[reportArgumentType]
+    return ProgramRequest(**{**class_arrays((8, 8, 1), 10), **changes})  # pyright: ignore[reportArgumentType]
 
 
 def test_the_backend_builds_what_is_asked_for() -> None:
@@ -124,7 +124,15 @@ def test_the_backend_builds_what_is_asked_for() -> None:
         ({"network": "lenet"}, "With the null backend, `network` must be `mlp` or `linear`. Received: lenet."),
         ({"optimizer": "adam"}, "With the null backend, `optimizer` must be `sgd` or `momentum`. Received: adam."),
         ({"precision": "bf16"}, "With the null backend, `precision` must be `float32`. Received: bf16."),
-        ({"classes": None}, "With the null backend, `classes` must be given. Received: None."),
+        ({"targets": {}}, "With the null backend, `targets` must be class numbers of known classes. Received: none."),
+        (
+            {"targets": {"y": ArraySpec((), "int64")}},
+            "With the null backend, `targets` must be class numbers of known classes. Received: int64 of shape ().",
+        ),
+        (
+            {"inputs": {"left": ArraySpec((8, 8, 1)), "right": ArraySpec((8, 8, 1))}},
+            "This backend trains with one input and at most one target. Received: inputs left, right; targets y.",
+        ),
         ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out. Received: 1.0."),
         ({"accumulate": 2}, "With the null backend, `accumulate` must be 1. Received: 2."),
         ({"average_weights": 0.9}, "With the null backend, `average_weights` must be left out. Received: 0.9."),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.export.trained import TrainedTower
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 
 SIDE_PX, PATCH_PX = 32, 8
 CLASSES = 4
@@ -55,8 +55,8 @@ def patches(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def request_of(network: str, **changes: Any) -> ProgramRequest:
     """Return a request for a network file."""
-    fields = {"classes": CLASSES, "batch_size": 32, "optimizer": "adam", "learning_rate": 0.002, "seed": 5}
-    fields |= {"input_shape": (SIDE_PX, SIDE_PX, 1), "network": "net.py", "network_text": network}
+    fields = {"batch_size": 32, "optimizer": "adam", "learning_rate": 0.002, "seed": 5}
+    fields |= {**class_arrays((SIDE_PX, SIDE_PX, 1), CLASSES), "network": "net.py", "network_text": network}
     return ProgramRequest(**{**fields, **changes})
 
 

@@ -22,10 +22,11 @@ from ziggurat.backends.tensorflow.export.class_scores import class_scores
 from ziggurat.backends.tensorflow.export.trained import TrainedTower
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow.images import encode_image
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
+from ziggurat.engine.capabilities import SupportsGradients
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
 from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
-from ziggurat.worker.inference.grad_cam import GivesGradients, grad_cam
+from ziggurat.worker.inference.grad_cam import grad_cam
 from ziggurat.worker.inference.heat import heat_of, resized
 from ziggurat.worker.inference.model import WarmModel
 
@@ -67,7 +68,7 @@ UNNAMED = _HEAD.format(
 @contextmanager
 def fresh(text: str, **changes: Any) -> Iterator[TrainedTower]:
     """Give a network with its first weights."""
-    fields = {"network": "net.py", "network_text": text, "input_shape": (SIDE_PX, SIDE_PX, 1), "classes": 4}
+    fields = {"network": "net.py", "network_text": text, **class_arrays((SIDE_PX, SIDE_PX, 1), 4)}
     request = ProgramRequest(**{**fields, **changes})
     program = TensorFlowBackend().build(request)
     arrays = dict(program.state())
@@ -106,7 +107,7 @@ def heats(network: TrainedTower, pictures: np.ndarray, layer: str) -> list[np.nd
 def test_the_hottest_place_lies_in_the_patch_that_decides_the_class() -> None:
     pictures, labels, corners = patches(40, seed=9_999)
     network = opened(LENET, trained_arrays(LENET))
-    assert isinstance(network, GivesGradients)
+    assert isinstance(network, SupportsGradients)
     assert network.map_layers() == (["conv1", "pool1", "conv2", "pool2"], "conv2")
     assert (network.predict(pictures)["probabilities"].argmax(axis=1) == labels).mean() > 0.95
 

@@ -10,7 +10,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.cli.main import main
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.entities import EXIT_DONE
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec, save_spec
@@ -59,7 +59,7 @@ def siamese(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program_of(text: str) -> Any:
-    request = ProgramRequest(network="net.py", network_text=text, input_shape=(28, 28, 1), classes=10, batch_size=4)
+    request = ProgramRequest(network="net.py", network_text=text, **class_arrays((28, 28, 1), 10), batch_size=4)
     return TensorFlowBackend().build(request)
 
 

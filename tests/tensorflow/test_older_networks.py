@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend, build_job_graph
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.network_file import load_network
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import NetworkCodeError
 
 READY = """
@@ -63,7 +63,7 @@ class UserModel(Tower):
 
 def request_of(text: str, shape: tuple[int, ...] = (8, 8, 1)) -> ProgramRequest:
     return ProgramRequest(
-        network="net.py", network_text=text, input_shape=shape, classes=5, batch_size=2, learning_rate=1e-4
+        network="net.py", network_text=text, **class_arrays(shape, 5), batch_size=2, learning_rate=1e-4
     )
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import TrainingError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
@@ -70,7 +70,7 @@ def test_a_step_that_needs_too_much(tmp_path: Path) -> None:
 
 def test_variables_that_need_too_much() -> None:
     text = NETWORK.replace("huge = tf.fill(", "huge = tf.get_variable('huge', [10**7, 10**6]) * 1.0 # ")
-    request = {"network": "mine.py", "network_text": text, "input_shape": (28, 28, 1), "classes": 10}
+    request = {"network": "mine.py", "network_text": text, **class_arrays((28, 28, 1), 10)}
     with pytest.raises(TrainingError) as caught:
         TensorFlowBackend().build(ProgramRequest(**request, batch_size=32, optimizer="sgd"))
     assert str(caught.value).startswith(

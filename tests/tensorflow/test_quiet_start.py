@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import build_job_graph
 from ziggurat.backends.tensorflow.native_log import native_log_held_to
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 
 SAID = (
     b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
@@ -70,7 +70,7 @@ def test_a_level_that_the_user_set_counts(tmp_path: Path) -> None:
 
 
 def test_layers_of_the_contract_warn_of_nothing() -> None:
-    request = ProgramRequest(network="net.py", network_text=LAYERS, input_shape=(28, 28, 1), classes=10, batch_size=2)
+    request = ProgramRequest(network="net.py", network_text=LAYERS, **class_arrays((28, 28, 1), 10), batch_size=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert build_job_graph(request).train_values["cost"].shape == ()

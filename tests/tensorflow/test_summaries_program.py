@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 
 NETWORK = SMALL.replace(
     "accuracy = digits",
@@ -24,7 +24,7 @@ NETWORK = SMALL.replace(
 
 
 def built(text: str, **options: Any) -> TensorFlowProgram:
-    request: dict[str, Any] = {"network": "mine.py", "network_text": text, "input_shape": (8, 8, 1), "classes": 10}
+    request: dict[str, Any] = {"network": "mine.py", "network_text": text, **class_arrays((8, 8, 1), 10)}
     return TensorFlowBackend().build(ProgramRequest(**{**request, "batch_size": 32, **options}))
 
 

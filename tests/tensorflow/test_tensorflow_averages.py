@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.engine.averages import AVERAGES, with_averages
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
@@ -39,8 +39,7 @@ def built(text: str = SMALL, **options: object) -> TensorFlowProgram:
     request = {
         "network": "network.py",
         "network_text": text,
-        "input_shape": (8, 8, 1),
-        "classes": 10,
+        **class_arrays((8, 8, 1), 10),
         "batch_size": 32,
         "learning_rate": 0.05,
         "optimizer": "momentum",

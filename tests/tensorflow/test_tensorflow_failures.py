@@ -10,12 +10,12 @@ from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError, UnknownNameError
 
 
 def built(text: str, **options: object) -> TensorFlowProgram:
-    request = {"network": "mine.py", "network_text": text, "input_shape": (8, 8, 1), "classes": 10, "batch_size": 32}
+    request = {"network": "mine.py", "network_text": text, **class_arrays((8, 8, 1), 10), "batch_size": 32}
     return TensorFlowBackend().build(ProgramRequest(**{**request, **options}))  # pyright: ignore
 
 
@@ -75,11 +75,11 @@ def test_a_sample_of_another_shape() -> None:
 
 def test_unknown_standard_networks_and_options_name_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean `lenet`"):
-        TensorFlowBackend().build(ProgramRequest(network="lennet", input_shape=(28, 28, 1), classes=10))
+        TensorFlowBackend().build(ProgramRequest(network="lennet", **class_arrays((28, 28, 1), 10)))
     with pytest.raises(UnknownNameError, match="Did you mean `intra_threads`"):
         built(SMALL, options={"intra_thread": 1})
 
 
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"Received: gone\.py \(No such file or directory\)"):
-        TensorFlowBackend().build(ProgramRequest(network="gone.py", input_shape=(28, 28, 1), classes=10))
+        TensorFlowBackend().build(ProgramRequest(network="gone.py", **class_arrays((28, 28, 1), 10)))

@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.restore import plan_restore
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import CheckpointError
 
 GUIDE = """
@@ -29,7 +29,7 @@ class UserModel(Tower):
 
 
 def built(text: str, **options: object) -> TensorFlowProgram:
-    request = {"network": "network.py", "network_text": text, "input_shape": (8, 8, 1), "classes": 10, "batch_size": 32}
+    request = {"network": "network.py", "network_text": text, **class_arrays((8, 8, 1), 10), "batch_size": 32}
     return TensorFlowBackend().build(ProgramRequest(**{**request, "seed": 5, **options}))  # pyright: ignore
 
 

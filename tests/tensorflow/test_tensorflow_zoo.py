@@ -7,7 +7,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend, build_job_graph
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.errors import UnknownNameError
 from ziggurat.zoo import STANDARD_NETWORKS, network_path
 
@@ -26,7 +26,7 @@ WEIGHTS = {
 def test_the_number_of_weights(name: str) -> None:
     network = STANDARD_NETWORKS[name]
     classes = 10 if name == "lenet" else 1000
-    graph = build_job_graph(ProgramRequest(network=name, input_shape=network.input_shape, classes=classes)).graph
+    graph = build_job_graph(ProgramRequest(network=name, **class_arrays(network.input_shape, classes))).graph
     variables = graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
     assert sum(int(np.prod(variable.shape)) for variable in variables) == WEIGHTS[name]
 
@@ -38,7 +38,7 @@ SMALL_SHAPES = {"alexnet": (96, 96, 3), "vgg16": (32, 32, 3), "googlenet": (32, 
 def test_a_step_of_every_classifier(name: str) -> None:
     shape = SMALL_SHAPES.get(name, (32, 32, 3))
     request = ProgramRequest(
-        network=name, input_shape=shape, classes=3, batch_size=4, optimizer="momentum", learning_rate=1e-4
+        network=name, **class_arrays(shape, 3), batch_size=4, optimizer="momentum", learning_rate=1e-4
     )
     program = TensorFlowBackend().build(request)
     rng = np.random.default_rng(0)
@@ -55,8 +55,7 @@ def test_the_autoencoder_learns_to_copy() -> None:
     program = TensorFlowBackend().build(
         ProgramRequest(
             network="autoencoder",
-            input_shape=(8, 8, 1),
-            labels="none",
+            inputs={"x": ArraySpec((8, 8, 1))},
             batch_size=16,
             optimizer="adam",
             learning_rate=0.003,
@@ -71,7 +70,7 @@ def test_the_autoencoder_learns_to_copy() -> None:
 def test_the_siamese_network_shares_its_weights() -> None:
     program = TensorFlowBackend().build(
         ProgramRequest(
-            network="siamese", input_shape=(28, 28, 2), batch_size=8, optimizer="momentum", learning_rate=0.01
+            network="siamese", **class_arrays((28, 28, 2), None), batch_size=8, optimizer="momentum", learning_rate=0.01
         )
     )
     pairs = np.random.default_rng(0).uniform(0, 255, (8, 28, 28, 2)).astype(np.float32)
@@ -88,8 +87,8 @@ def test_the_regression_finds_the_line() -> None:
     program = TensorFlowBackend().build(
         ProgramRequest(
             network="regression",
-            input_shape=(1, 3, 1),
-            labels="array",
+            inputs={"x": ArraySpec((1, 3, 1))},
+            targets={"y": ArraySpec()},
             batch_size=64,
             optimizer="sgd",
             learning_rate=0.1,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.program import Program
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 
@@ -308,11 +308,14 @@ class NullBackend:
             chosen["hidden"] = 0
         if request.optimizer == "sgd":
             chosen.setdefault("momentum", 0.0)
-        assert request.classes is not None
-        return NullProgram(math.prod(request.input_shape), request.classes, NullOptions(**chosen))
+        x, y = single_arrays(request)
+        assert y is not None
+        assert y.classes is not None
+        return NullProgram(math.prod(x.shape), y.classes, NullOptions(**chosen))
 
 
 def _refuse_unsupported(request: ProgramRequest) -> None:
+    target = single_arrays(request)[1]
     rules = (
         ("network", request.network in ("", "mlp", "linear"), "`mlp` or `linear`", request.network),
         ("optimizer", request.optimizer in ("sgd", "momentum"), "`sgd` or `momentum`", request.optimizer),
@@ -320,7 +323,12 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
         ("pretrained", request.pretrained is None, "left out", "one"),
         ("freeze", not request.freeze, "empty", ", ".join(request.freeze)),
         ("class_weights", not request.class_weights, "empty", list(request.class_weights)),
-        ("classes", request.classes is not None, "given", request.classes),
+        (
+            "targets",
+            target is not None and target.is_class_number and target.classes is not None,
+            "class numbers of known classes",
+            "none" if target is None else f"{target.dtype} of shape {target.shape}",
+        ),
         ("precision", request.precision == "float32", "`float32`", request.precision),
         ("gradient_clip", request.gradient_clip is None, "left out", request.gradient_clip),
         ("accumulate", request.accumulate == 1, "1", request.accumulate),

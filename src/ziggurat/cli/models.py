@@ -11,6 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import DataError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
@@ -23,7 +24,7 @@ _CHECKPOINT = click.option(
     "--checkpoint", metavar="NAME", help="Such as step-00000042, best or latest; else the best, or the latest."
 )
 _MODEL = click.argument("file", type=click.Path(path_type=Path))
-_FRAMEWORK = click.option("--framework", default="tensorflow", show_default=True, help="Backend that opens it.")
+_FRAMEWORK = click.option("--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that opens it.")
 
 
 def _time_limit(default_s: float | None) -> Any:

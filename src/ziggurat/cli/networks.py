@@ -12,13 +12,16 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.output import table
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["debug", "graph"]
 
 _NETWORK = click.argument("network", metavar="NETWORK")
-_FRAMEWORK = click.option("--framework", default="tensorflow", show_default=True, help="Backend that the file is for.")
+_FRAMEWORK = click.option(
+    "--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that the file is for."
+)
 _TIME_LIMIT = click.option(
     "--time-limit", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
     help="Seconds after which it is ended.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.client.connection import Connection, given
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import DataError, error_of_family
 
 __all__ = ["ModelClient"]
@@ -23,11 +24,11 @@ class ModelClient:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def networks(self, framework: str = "tensorflow") -> list[dict[str, Any]]:
+    def networks(self, framework: str = DEFAULT_BACKEND) -> list[dict[str, Any]]:
         """Return the standard networks of a framework."""
         return self._connection.ask("GET", "/networks", params={"framework": framework})
 
-    def network_text(self, name: str, framework: str = "tensorflow") -> str:
+    def network_text(self, name: str, framework: str = DEFAULT_BACKEND) -> str:
         """Return the source of a standard network, to be changed."""
         return self._connection.ask("GET", f"/networks/{name}", params={"framework": framework})["text"]
 

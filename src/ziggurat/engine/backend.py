@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
 from ziggurat.engine.program import Program
+from ziggurat.errors import ConfigurationError
 
-__all__ = ["Backend", "ProgramRequest"]
+__all__ = ["ArraySpec", "Backend", "ProgramRequest", "RequestArrays", "class_arrays", "single_arrays"]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One of the arrays of a batch, which has an axis of the samples before those of ``shape``.
+
+    Args:
+        shape: of one sample's array, such as (H, W, C); empty for a number.
+        dtype: name of the NumPy type that the backend computes with; a batch may hold one that converts to it.
+        classes: how many classes there are, where the array holds class numbers; None where that is not known, or it
+            holds other numbers.
+    """
+
+    shape: tuple[int, ...] = ()
+    dtype: str = "float32"
+    classes: int | None = None
+
+    @property
+    def is_class_number(self) -> bool:
+        """Whether it holds one class number for a sample."""
+        return self.shape == () and np.issubdtype(np.dtype(self.dtype), np.integer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +42,9 @@ class ProgramRequest:
     Args:
         network: name in the zoo, or path of a network file; empty for the backend's own default.
         network_text: content of the network file; None for a name in the zoo.
-        input_shape: (H, W, C) of a sample after all preprocessing, or another shape for other data.
-        classes: number of classes; None where the task has none.
-        labels: ``class`` for class numbers (N), ``array`` for arrays (N, …), ``none``.
-        label_shape: shape of one label array.
+        inputs: name → what the network gets of a sample, after all preprocessing.
+        targets: name → what it learns to give; empty where it learns from its inputs alone. A batch is a list of the
+            arrays of ``inputs``, then those of ``targets``, both in their order; it may hold more than a backend uses.
         class_weights: factor of each class in the classification loss; empty for equal ones.
         batch_size: samples in a step over all towers.
         optimizer: name of the optimizer.
@@ -44,10 +65,8 @@ class ProgramRequest:
 
     network: str = ""
     network_text: str | None = None
-    input_shape: tuple[int, ...] = ()
-    classes: int | None = None
-    labels: str = "class"
-    label_shape: tuple[int, ...] = ()
+    inputs: Mapping[str, ArraySpec] = field(default_factory=dict)
+    targets: Mapping[str, ArraySpec] = field(default_factory=dict)
     class_weights: tuple[float, ...] = ()
     batch_size: int = 1
     optimizer: str = "sgd"
@@ -85,3 +104,35 @@ class Backend(Protocol):
             MissingDependencyError: where the framework is not installed.
         """
         ...
+
+
+class RequestArrays(TypedDict):
+    """The fields of a request that describe its batches."""
+
+    inputs: Mapping[str, ArraySpec]
+    targets: Mapping[str, ArraySpec]
+
+
+def class_arrays(shape: Sequence[int], classes: int | None) -> RequestArrays:
+    """Return ``inputs`` and ``targets`` of a request for samples ``x`` with one class number ``y`` each.
+
+    Args:
+        shape: of a sample, such as (H, W, C).
+        classes: how many there are; None where that is not known.
+    """
+    return {"inputs": {"x": ArraySpec(tuple(shape))}, "targets": {"y": ArraySpec((), "int64", classes)}}
+
+
+def single_arrays(request: ProgramRequest) -> tuple[ArraySpec, ArraySpec | None]:
+    """Return the input and the target of a request, None for no target: for backends that take one of each.
+
+    Raises:
+        ConfigurationError: where there are more, or there is no input.
+    """
+    if len(request.inputs) != 1 or len(request.targets) > 1:
+        raise ConfigurationError(
+            "This backend trains with one input and at most one target.",
+            received=f"inputs {', '.join(request.inputs) or 'none'}; targets {', '.join(request.targets) or 'none'}",
+            advice="Put them into one array each, or choose another backend.",
+        )
+    return next(iter(request.inputs.values())), next(iter(request.targets.values()), None)

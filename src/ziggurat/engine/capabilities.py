@@ -1,7 +1,10 @@
-"""Optional backend capabilities: protocols for trained networks, exports, graphs and debugging.
+"""Optional capabilities of backends, programs and trained networks, each a protocol that ``isinstance`` checks.
 
-Each is optional. A backend without any of them can still evaluate and predict, through its program. Two of them,
-``HasGraph`` and ``SupportsSummaries``, are for programs.
+A backend without any of them can still train, evaluate and predict, through its program. What a backend does beside
+training is named, by the name of the protocol, in the ``capabilities`` of its
+``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
+are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
+networks ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``.
 """
 
 from __future__ import annotations
@@ -20,17 +23,49 @@ __all__ = [
     "ExportOrder",
     "ExportResult",
     "ForeignNetwork",
+    "HasEvaluationNames",
     "HasGraph",
+    "HasMovingSummaries",
+    "HasSummaries",
+    "SupportsCheckpoints",
     "SupportsDebug",
     "SupportsDescribe",
     "SupportsExport",
     "SupportsForeign",
+    "SupportsGradients",
     "SupportsGraph",
     "SupportsInference",
     "SupportsSummaries",
     "TensorDescription",
     "TrainedNetwork",
 ]
+
+
+@runtime_checkable
+class HasSummaries(Protocol):
+    """A program that says which of its values are summaries: what jobs and ``MergeAllSummaries`` log."""
+
+    def summary_names(self) -> Sequence[str]:
+        """Return a part of ``names()``: single numbers, or serialized summaries as bytes."""
+        ...
+
+
+@runtime_checkable
+class HasMovingSummaries(Protocol):
+    """A program that says of which values a moving average is to be put."""
+
+    def moving_summary_names(self) -> Mapping[str, float] | Sequence[str]:
+        """Return a part of ``names()``, with each one's decay in [0, 1) where it is a mapping."""
+        ...
+
+
+@runtime_checkable
+class HasEvaluationNames(Protocol):
+    """A program whose ``evaluate`` gives other values than its ``step``."""
+
+    def evaluation_names(self) -> Sequence[str]:
+        """Return the names that ``evaluate`` can give a value for; of other programs, these are all of ``names()``."""
+        ...
 
 
 @runtime_checkable
@@ -57,6 +92,18 @@ class SupportsSummaries(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsCheckpoints(Protocol):
+    """A backend that reads its framework's own checkpoints, for jobs that start from one.
+
+    ``BackendInfo.checkpoint_suffix`` says how one is told by its path.
+    """
+
+    def read_checkpoint(self, path: Path) -> Mapping[str, np.ndarray]:
+        """Return variable name → array."""
+        ...
+
+
 class TrainedNetwork(Protocol):
     """A network with the weights of a checkpoint, without an optimizer."""
 
@@ -79,6 +126,25 @@ class TrainedNetwork(Protocol):
 
     def close(self) -> None:
         """Free memory; closing twice does nothing."""
+        ...
+
+
+@runtime_checkable
+class SupportsGradients(Protocol):
+    """A trained network that gives the gradients of a class score by the maps of a layer, as Grad-CAM needs them."""
+
+    def map_layers(self) -> tuple[Sequence[str], str]:
+        """Return the layers with maps in the order of the network, and the default one; empty where there is none."""
+        ...
+
+    def maps_and_gradients(self, x: np.ndarray, layer: str, class_number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's maps and the gradients of the score of a class by them, both (N, H, W, C) float32.
+
+        Args:
+            x: (N, H, W, C) float32, preprocessed.
+            layer: one of ``map_layers``.
+            class_number: whose score it is: what stands before the softmax, where there is such.
+        """
         ...
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ziggurat.engine.callback import Callback
+from ziggurat.engine.capabilities import (
+    HasEvaluationNames,
+    HasGraph,
+    HasMovingSummaries,
+    HasSummaries,
+    SupportsSummaries,
+)
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
@@ -179,6 +187,30 @@ class BackendConformance(ABC):
             second.program.close()
         whole.program.close()
 
+    def test_names_of_capabilities_are_values_it_has(self) -> None:
+        """What a program names by a capability can be fetched where the capability says so."""
+        program, batches = self.program(), self.batches()
+        offered = [*program.names()]
+        for kind, verb in ((HasSummaries, "summary_names"), (HasMovingSummaries, "moving_summary_names")):
+            if isinstance(program, kind):
+                named = [*_answer(program, verb)]
+                assert set(named) <= {*offered}, f"`{verb}()` is a part of `names()`"
+        names = [*program.evaluation_names()] if isinstance(program, HasEvaluationNames) else offered
+        program.declare(names)
+        assert set(program.evaluate(batches[0], names)) == {*names}
+        program.close()
+
+    def test_capabilities_change_no_state(self) -> None:
+        """Graph and summaries are bytes, and making them trains nothing."""
+        program, batches = self._ready()
+        before = program.state()
+        if isinstance(program, HasGraph):
+            assert isinstance(program.graph_bytes(), bytes)
+        if isinstance(program, SupportsSummaries):
+            assert isinstance(program.summarise(batches[0]), bytes)
+        self._assert_equal(before, program.state())
+        program.close()
+
     def test_closing_twice_is_fine(self) -> None:
         """The second close does nothing."""
         program, _ = self._ready()
@@ -200,6 +232,10 @@ class BackendConformance(ABC):
                 np.testing.assert_allclose(array, other[name], atol=self.tolerance, err_msg=name)
             else:
                 np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def _answer(program: Program, verb: str) -> Iterable[str]:
+    return methodcaller(verb)(program)
 
 
 def _error_of(kind: type[ZigguratError], action: Callable[[], object]) -> ZigguratError:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ziggurat import __version__
+from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.web import formatting
 from ziggurat.web.last_event_id import last_event_id_of
 from ziggurat.web.status_bar import status_bar_of
@@ -109,7 +110,7 @@ def _environment() -> Environment:
         percent=formatting.as_percent,
         data=_data,
     )
-    made.globals.update(plural=formatting.plural)
+    made.globals.update(plural=formatting.plural, backend_title=backend_title, has_capability=has_capability)
     return made
 
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.augmentation import Augmentation
 from ziggurat.dataflow.preprocessing import Preprocessing
-from ziggurat.engine.backend import Backend, ProgramRequest
+from ziggurat.engine.backend import Backend, ProgramRequest, class_arrays
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.best import KeepBest
 from ziggurat.engine.callbacks.black_box import BlackBox
@@ -28,11 +30,13 @@ from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import InferenceRunner
+from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
+from ziggurat.entities.backend_info import backend_info, open_backend
 from ziggurat.errors import ConfigurationError, MissingDependencyError
 from ziggurat.layout import JobFolder
 from ziggurat.plugins import load
@@ -141,9 +145,9 @@ def load_backend(name: str) -> Backend:
     Raises:
         UnknownNameError: where there is none of that name.
         MissingDependencyError: where its framework is not installed.
+        ConfigurationError: where this version does not have it.
     """
-    found = load("backends", name)
-    backend: Backend = found() if isinstance(found, type) else found
+    backend: Backend = open_backend(name)
     reason = backend.why_not()
     if reason:
         raise MissingDependencyError(name, extra=name, purpose=f"the backend {name} ({reason})")
@@ -163,8 +167,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
     return ProgramRequest(
         network=network.path if is_file else network.name,
         network_text=network.text if is_file else None,
-        input_shape=data.preprocessing.output_shape,
-        classes=len(data.class_names),
+        **class_arrays(data.preprocessing.output_shape, len(data.class_names)),
         class_weights=tuple(spec.class_weights),
         batch_size=spec.batch_size * spec.accumulate,
         optimizer=spec.optimizer.name,
@@ -177,10 +180,16 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
-        pretrained=None if spec.pretrained is None else read_pretrained(Path(spec.pretrained), backend),
+        pretrained=_pretrained(spec, backend),
         seed=spec.seed,
         options=spec.backend_options,
     )
+
+
+def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarray] | None:
+    if spec.pretrained is None:
+        return None
+    return read_pretrained(Path(spec.pretrained), backend, backend_info(with_backend(spec).backend))
 
 
 def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: CheckpointStore, steps: int) -> list[Callback]:
@@ -210,8 +219,8 @@ def _points(steps: int) -> int:
 
 def _logged(program: Program) -> list[str]:
     """Return the single numbers of a program that every job logs: the cost and what the user summarizes."""
-    offered = getattr(program, "summary_names", None)
-    names = list(offered()) if offered is not None else [name for name in _SHOWN if name in program.names()]
+    known = program.names()
+    names = program.summary_names() if isinstance(program, HasSummaries) else [each for each in _SHOWN if each in known]
     return list(dict.fromkeys(["cost", *names]))
 
 
@@ -224,7 +233,7 @@ def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequen
     every = spec.validation.every_epochs
     if every == 0 or "val" not in data.evaluation:
         return []
-    offered = getattr(program, "evaluation_names", program.names)()
+    offered = program.evaluation_names() if isinstance(program, HasEvaluationNames) else program.names()
     names = [name for name in dict.fromkeys([*logged, "error"]) if name in offered]
     return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, every_k_epochs=every)]
 

@@ -13,6 +13,7 @@ from collections import deque
 from typing import Final
 
 from ziggurat.engine.callback import Callback
+from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write_heartbeat
 from ziggurat.errors import StorageError
 from ziggurat.events import EventFile, Message
@@ -44,11 +45,16 @@ class StepClock(Callback):
         self.step_began = time.time()
         self.phase = "starting"
         self.recent_s: deque[float] = deque(maxlen=64)
+        self.clocked: Trainer | None = None
+        """The trainer whose steps it notes; None before the set-up, which takes seconds and has a heartbeat too."""
 
     def is_waiting(self) -> bool:
         """Return whether the step under way has no batch yet."""
-        trainer = getattr(self, "trainer", None)
-        return trainer is not None and trainer.is_waiting
+        return self.clocked is not None and self.clocked.is_waiting
+
+    def setup_graph(self) -> None:
+        """Take note of the trainer."""
+        self.clocked = self.trainer
 
     def before_train(self) -> None:
         """The set-up is over."""
@@ -129,7 +135,7 @@ class HeartbeatThread:
 
     def _beat(self) -> None:
         clock, now = self._clock, time.time()
-        trainer = getattr(clock, "trainer", None)
+        trainer = clock.clocked
         recent = list(clock.recent_s)
         heartbeat = Heartbeat(
             pid=os.getpid(),

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ziggurat.engine.averages import with_averages
+from ziggurat.engine.capabilities import SupportsCheckpoints
 from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.entities.backend_info import BackendInfo, checkpoint_advice
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import CheckpointError
 from ziggurat.layout import JobFolder, checkpoint_step
 
-__all__ = ["ReadsCheckpoints", "read_pretrained"]
+__all__ = ["read_pretrained"]
 
 
-@runtime_checkable
-class ReadsCheckpoints(Protocol):
-    """A backend that reads its framework's own checkpoints."""
-
-    def read_checkpoint(self, path: Path) -> dict[str, np.ndarray]:
-        """Return variable name → array."""
-        ...
-
-
-def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
+def read_pretrained(path: Path, backend: object, info: BackendInfo) -> dict[str, np.ndarray]:
     """Return variable name → array; of weights that were averaged, the averages.
 
     Args:
         path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the
             backend's framework, such as the prefix ``model.ckpt`` of TensorFlow's.
         backend: that of the job.
+        info: what is known of it.
 
     Raises:
         CheckpointError: where there is none.
@@ -46,10 +39,10 @@ def read_pretrained(path: Path, backend: object) -> dict[str, np.ndarray]:
         newest = store.latest()
         if newest is not None:
             return with_averages(newest[1].arrays)
-    if Path(f"{path}.index").is_file() and isinstance(backend, ReadsCheckpoints):
-        return backend.read_checkpoint(path)
+    if info.has_checkpoint(path) and isinstance(backend, SupportsCheckpoints):
+        return dict(backend.read_checkpoint(path))
     raise CheckpointError(
         "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
         received=str(path),
-        advice="Check the path; TensorFlow's is the path without `.index`.",
+        advice=checkpoint_advice(),
     )

@@ -7,26 +7,23 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ziggurat.plugins import available
+from ziggurat.entities.backend_info import backend_infos, backend_title
+from ziggurat.settings import Settings, child_environment
 
-__all__ = ["FrameworkState", "Frameworks", "why_backend_does_not_work"]
+__all__ = ["FrameworkState", "Frameworks", "why_backend_does_not_work", "worker_environment"]
 
 _WITHIN_S: Final = 120.0
 
-_NAMES: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
-"""Backend → what people call the framework; other backends are no frameworks."""
-
 _ASK_BACKEND: Final = """
 import sys
+from ziggurat.entities.backend_info import open_backend
 from ziggurat.errors import ZigguratError
-from ziggurat.plugins import load
 try:
-    backend = load("backends", sys.argv[1])
-    print((backend() if isinstance(backend, type) else backend).why_not())
+    print(open_backend(sys.argv[1]).why_not())
 except ZigguratError as error:
     print(error)
 """
@@ -61,13 +58,13 @@ class Frameworks:
     """The frameworks, each asked once. Any thread may call any method.
 
     Args:
-        backends: names; those that are installed and belong to a framework where it is not given.
+        backends: names; those of all that this version can use where it is not given.
         time_limit_s: longest time for one to load.
     """
 
     def __init__(self, backends: Sequence[str] | None = None, *, time_limit_s: float = _WITHIN_S) -> None:
-        installed = [plugin.name for plugin in available("backends") if plugin.name in _NAMES]
-        self._backends = tuple(installed if backends is None else backends)
+        usable = [name for name, info in backend_infos().items() if not info.unavailable]
+        self._backends = tuple(usable if backends is None else backends)
         self._time_limit_s = time_limit_s
         self._lock = threading.Lock()
         self._known: tuple[FrameworkState, ...] | None = None
@@ -82,7 +79,7 @@ class Frameworks:
         with self._lock:
             if self._known is None:
                 self._known = tuple(
-                    FrameworkState(each, _NAMES.get(each, each), why_backend_does_not_work(each, self._time_limit_s))
+                    FrameworkState(each, backend_title(each), why_backend_does_not_work(each, self._time_limit_s))
                     for each in self._backends
                 )
             return self._known
@@ -115,3 +112,14 @@ def why_backend_does_not_work(name: str, time_limit_s: float = _WITHIN_S) -> str
         said = lines[-1] if lines else "no word"
         return f"It ended the process that loaded it (exit code {process.returncode}): {said}"
     return out.strip()
+
+
+def worker_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a worker, with the variables by which the installed frameworks are set up.
+
+    Args:
+        settings: of this process.
+        environment: the environment variables; those of the process where it is not given.
+    """
+    patterns = [pattern for info in backend_infos().values() for pattern in info.worker_variables]
+    return child_environment(settings, environment, patterns=patterns)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
-from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
+from ziggurat.settings import FOLDERS_VARIABLE, Settings
+from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_status import open_job
 
 __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
@@ -44,7 +45,7 @@ class Tasks:
         command: Sequence[str] = TASK_COMMAND,
         offered: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        self._environment = child_environment(settings)
+        self._environment = worker_environment(settings)
         self._command = tuple(command)
         self._offered = offered
 

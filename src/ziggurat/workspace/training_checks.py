@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
@@ -23,7 +24,6 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
 from ziggurat.workspace.validation import check_rotation_needs_square
-from ziggurat.zoo import STANDARD_NETWORKS
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
@@ -125,15 +125,14 @@ def why_not_trainable(kind: str) -> str:
     return f"Training for {title} is not available yet. You can explore, check, correct and export this set."
 
 
-def why_no_fit(name: str, kind: str, size: tuple[int, int] | None) -> str:
+def why_no_fit(network: StandardNetwork | None, kind: str, size: tuple[int, int] | None) -> str:
     """Return why a standard network cannot be trained on data; empty where it can, or where it is not known.
 
     Args:
-        name: of the network.
+        network: None where its backend has no such network, which is another problem.
         kind: of the dataset.
         size: (height, width) of what the network gets; None where it is not known.
     """
-    network = STANDARD_NETWORKS.get(name)
     if network is None:
         return ""
     if kind not in network.kinds:
@@ -167,7 +166,7 @@ def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[s
             CheckpointError(
                 "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
                 received=spec.pretrained,
-                advice="Check the path; TensorFlow's is the path without `.index`.",
+                advice=checkpoint_advice(),
             ),
         )
 
@@ -185,9 +184,11 @@ def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
         yield "backend" if error.details["kind"] == "backend" else "network.name", error
     except ZigguratError as error:
         yield "backend", error
-    if is_file and spec.backend == "null":
+    info = backend_infos().get(spec.backend)
+    if is_file and info is not None and not info.takes_network_files:
+        names = " or ".join(f"`{each}`" for each in info.network_names)
         error = ConfigurationError(
-            "The backend `null` trains `mlp` or `linear`.", received=network.path, advice="Use another backend."
+            f"The backend `{spec.backend}` trains {names}.", received=network.path, advice="Use another backend."
         )
         yield "backend", error
     if is_file and network.text is None and not Path(network.path).is_file():
@@ -210,7 +211,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         )
         return
     network = spec.network
-    sentence = "" if isinstance(network, FileNetwork) else why_no_fit(network.name, data.kind, _input_size(spec, data))
+    sentence = why_no_fit(_standard_network(spec), data.kind, _input_size(spec, data))
     if sentence:
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"
@@ -224,6 +225,15 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
         yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Leave them out for equal ones.")
+
+
+def _standard_network(spec: TrainSpec) -> StandardNetwork | None:
+    """Return the standard network of a spec; of ``auto``, that of the first backend that knows it."""
+    if isinstance(spec.network, FileNetwork):
+        return None
+    infos = backend_infos()
+    chosen = infos.values() if spec.backend == AUTO else [infos[spec.backend]] if spec.backend in infos else []
+    return next((found for info in chosen if (found := info.network(spec.network.name)) is not None), None)
 
 
 def _input_size(spec: TrainSpec, data: KnownData) -> tuple[int, int] | None:
@@ -296,7 +306,8 @@ def _has_weights(path: Path) -> bool:
     if checkpoint_step(path.name) is not None:
         return path.is_dir()
     folder = JobFolder(path).checkpoints
-    return (folder.is_dir() and any(folder.iterdir())) or Path(f"{path}.index").is_file()
+    found = folder.is_dir() and any(folder.iterdir())
+    return found or any(info.has_checkpoint(path) for info in backend_infos().values())
 
 
 def _error_of(problems: Sequence[tuple[str, ZigguratError]]) -> ZigguratError:

@@ -12,7 +12,7 @@ from ziggurat.entities.worker_shim import start_worker
 from ziggurat.errors import JobError
 from ziggurat.events import Event, read_events
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
-from ziggurat.settings import Settings, child_environment
+from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, Spec, TrainSpec
 from ziggurat.workspace.checkpoint_arrays import ArrayDifference
 from ziggurat.workspace.checkpoint_files import (
@@ -23,6 +23,7 @@ from ziggurat.workspace.checkpoint_files import (
     list_checkpoints,
     remove_checkpoint,
 )
+from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_history import iterate_events
 from ziggurat.workspace.job_status import JobStatus, job_status, open_job
 from ziggurat.workspace.kill_worker import kill_worker
@@ -101,7 +102,7 @@ class Workspace:
             JobError: where a worker is at it already, or the job is complete.
         """
         self._make_ready(folder)
-        return start_attended(self._worker_command, folder, child_environment(self.settings), output=output, say=say)
+        return start_attended(self._worker_command, folder, worker_environment(self.settings), output=output, say=say)
 
     def detach(self, folder: Path) -> int:
         """Execute a job, or go on with it, in a worker that outlives this process; return its process number.
@@ -111,7 +112,7 @@ class Workspace:
         """
         job = self._make_ready(folder)
         command, limit_bytes = [*self._worker_command, str(folder)], self.settings.log_limit_mib << 20
-        return start_worker(command, job.log, child_environment(self.settings), log_limit_bytes=limit_bytes)[0]
+        return start_worker(command, job.log, worker_environment(self.settings), log_limit_bytes=limit_bytes)[0]
 
     def stop(self, folder: Path, reason: str = "asked to stop", *, now: bool = False) -> JobStatus:
         """Ask the worker of a job to save and end; return the job's state from now on.

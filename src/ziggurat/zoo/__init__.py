@@ -5,50 +5,17 @@ They are data, executed in a worker like any user's file, and never imported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ziggurat.entities.backend_info import StandardNetwork, backend_info
 from ziggurat.errors import UnknownNameError
 
-__all__ = ["STANDARD_NETWORKS", "TASK_KINDS", "StandardNetwork", "network_path"]
+__all__ = ["STANDARD_NETWORKS", "ZOO", "network_path", "networks_in"]
 
+ZOO: Final = Path(__file__).parent
+"""Folder with a folder of network files for each framework."""
 
-@dataclass(frozen=True)
-class StandardNetwork:
-    """One standard network.
-
-    Args:
-        name: name under which a spec asks for it.
-        title: its name for people, with the year of its paper.
-        task: ``classification``, ``image`` (an image out), ``pairs`` (siamese) or ``regression``.
-        input_shape: (H, W, C) it was made for; others work where the layers leave something over.
-        learning_rate: a rate to start from, with momentum 0.9.
-        source: the paper.
-        smallest_px: shortest side of an image that its layers leave something of.
-    """
-
-    name: str
-    title: str
-    task: str
-    input_shape: tuple[int, int, int]
-    learning_rate: float
-    source: str
-    smallest_px: int = 1
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of datasets that it learns from."""
-        return TASK_KINDS[self.task]
-
-
-TASK_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "classification": ("image-classification",),
-    "image": ("image-classification", "image-to-image"),
-    "pairs": ("image-pairs",),
-    "regression": ("image-regression", "table"),
-}
-"""Task → kinds of datasets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
 
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
@@ -89,18 +56,24 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
 """name → standard network."""
 
 
-def network_path(name: str, framework: str) -> Path:
+def networks_in(folder: Path) -> tuple[StandardNetwork, ...]:
+    """Return the standard networks that have a file in a folder."""
+    return tuple(network for name, network in STANDARD_NETWORKS.items() if (folder / f"{name}.py").is_file())
+
+
+def network_path(name: str, backend: str) -> Path:
     """Return the file of a standard network.
 
     Args:
-        name: one of ``STANDARD_NETWORKS``.
-        framework: ``tensorflow``.
+        name: of the network.
+        backend: whose network it is.
 
     Raises:
-        UnknownNameError: where there is none of that name for the framework; lists the nearest.
+        UnknownNameError: where the backend is not installed, or has no file of that name; lists the nearest.
     """
-    path = Path(__file__).parent / framework / f"{name}.py"
-    if name not in STANDARD_NETWORKS or not path.is_file():
-        there = [known for known in STANDARD_NETWORKS if (path.parent / f"{known}.py").is_file()]
-        raise UnknownNameError(f"standard network for {framework}", name, there)
-    return path
+    info = backend_info(backend)
+    files = {} if info.zoo is None else {known: info.zoo / f"{known}.py" for known in info.network_names}
+    there = {known: path for known, path in files.items() if path.is_file()}
+    if name not in there:
+        raise UnknownNameError(f"standard network for {backend}", name, there)
+    return there[name]

@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.null import NullBackend
+from ziggurat.backends.null_info import INFO as NULL
 from ziggurat.callbacks import Callback
 from ziggurat.engine.monitors.binding import NeedsFolder
+from ziggurat.entities.backend_info import BackendInfo
 from ziggurat.errors import DataError, TrainingError
 from ziggurat.layout import JobFolder
 
 ENTRY_POINTS = """
 [ziggurat.backends]
-test_missing = worker_plugins:MissingBackend
-test_broken = worker_plugins:BrokenBackend
-test_hangs_at_step_4 = worker_plugins:Hanging
-test_slow_to_build = worker_plugins:SlowToBuild
-test_stuck_in_c = worker_plugins:StuckInC
+test_missing = worker_plugins:MISSING
+test_broken = worker_plugins:BROKEN
+test_hangs_at_step_4 = worker_plugins:HANGING
+test_slow_to_build = worker_plugins:SLOW_TO_BUILD
+test_stuck_in_c = worker_plugins:STUCK_IN_C
 [ziggurat.callbacks]
 test_strike = worker_plugins:Strike
 test_draws = worker_plugins:Draws
@@ -197,3 +199,11 @@ class _HangingProgram:
         if self._steps == 4:
             time.sleep(600)
         return self._program.step(batch, names)
+
+
+def _info(name: str) -> BackendInfo:
+    return BackendInfo(title=name, backend=f"worker_plugins:{name}", networks=NULL.networks)
+
+
+MISSING, BROKEN, HANGING = _info("MissingBackend"), _info("BrokenBackend"), _info("Hanging")
+SLOW_TO_BUILD, STUCK_IN_C = _info("SlowToBuild"), _info("StuckInC")

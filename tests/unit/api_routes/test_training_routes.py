@@ -112,6 +112,14 @@ def test_a_network_file_is_sent_with_its_text(ask):
     assert ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "network": _NETWORK}}).status_code == 201
 
 
+def test_networks_of_a_backend_are_listed_by_its_name(ask):
+    found = ask("GET", "/api/v1/networks", params={"framework": "null"}).json()
+    assert [each["name"] for each in found] == ["mlp", "linear"]
+    wrong = ask("GET", "/api/v1/networks", params={"framework": "nul"})
+    assert wrong.status_code == 422
+    assert "tensorflow, torch, null" in wrong.json()["details"]["fields"][0]["message"]
+
+
 def test_digits_64_standard_networks_and_their_source(ask):
     names = [each["name"] for each in ask("GET", "/api/v1/networks").json()]
 

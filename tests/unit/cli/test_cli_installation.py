@@ -97,6 +97,12 @@ class Lacks:
 class Crashes:
     def why_not(self):
         os._exit(7)
+
+from ziggurat.entities.backend_info import BackendInfo
+
+WORKS, LACKS, CRASHES, MISSING = (
+    BackendInfo(title=name, backend=f"zig_three:{name}") for name in ("Works", "Lacks", "Crashes", "Missing")
+)
 """
 
 
@@ -104,7 +110,8 @@ def test_doctor_asks_each_backend_in_a_process_of_its_own(tmp_path):
     information = tmp_path / "zig_three-2.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: zig-three\nVersion: 2.0\n")
-    lines = [f"{name.lower()} = zig_three:{name}" for name in ("Works", "Lacks", "Crashes", "Missing")]
+    lines = [f"{name} = zig_three:{name.upper()}" for name in ("works", "lacks", "crashes", "missing")]
+    lines.append("undescribed = zig_three:Works")
     (information / "entry_points.txt").write_text("[ziggurat.backends]\n" + "\n".join(lines) + "\n")
     (tmp_path / "zig_three.py").write_text(BACKENDS)
     done = subprocess.run(
@@ -120,6 +127,9 @@ def test_doctor_asks_each_backend_in_a_process_of_its_own(tmp_path):
     assert found["lacks"]["advice"] == "Its framework is not installed. Install it."
     assert "ended the process that loaded it (exit code 7)" in found["crashes"]["advice"]
     assert "module 'zig_three' has no attribute 'Missing'" in found["missing"]["advice"]
+    rule = "The entry point `undescribed` of `ziggurat.backends` must stand for a `BackendInfo`."
+    assert found["undescribed"]["advice"].startswith(rule)
+    assert found["torch"]["advice"].startswith("The backend `torch` is not available.")
 
 
 def test_people_read_what_doctor_finds_line_by_line_and_a_workspace_need_not_be_there(ziggurat, monkeypatch):

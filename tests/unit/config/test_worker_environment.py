@@ -6,6 +6,7 @@ import pytest
 
 from ziggurat.errors import SettingsError
 from ziggurat.settings import child_environment, load_settings
+from ziggurat.workspace.frameworks import worker_environment
 
 SERVER = {
     "PATH": "/usr/bin",
@@ -34,7 +35,7 @@ SECRETS = {
 
 def for_workers(environment):
     settings = replace(load_settings(environment), is_for_others=True)
-    return child_environment(settings, environment)
+    return worker_environment(settings, environment)
 
 
 def test_workers_get_what_they_need_and_no_secret():

@@ -137,11 +137,13 @@ def test_a_missing_framework_says_what_to_install(monkeypatch):
 
 def test_networks_say_what_they_learn_from():
     assert (
-        why_no_fit("lenet", "image-pairs", None)
+        why_no_fit(STANDARD_NETWORKS["lenet"], "image-pairs", None)
         == "It learns from images with one class each, which this data does not have."
     )
-    assert why_no_fit("lenet", "image-classification", (15, 40)).startswith("It needs images of at least 16 x 16 px")
-    assert why_no_fit("mine", "table", None) == ""
+    assert why_no_fit(STANDARD_NETWORKS["lenet"], "image-classification", (15, 40)).startswith(
+        "It needs images of at least 16 x 16 px"
+    )
+    assert why_no_fit(None, "table", None) == ""
     assert all(network.kinds for network in STANDARD_NETWORKS.values())
 
 

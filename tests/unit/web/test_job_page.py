@@ -78,7 +78,7 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
     assert page.status_code == 200
     assert '<h1 id="job-name">&lt;b&gt;lenet&lt;/b&gt;</h1>' in page.text
     text = _text(page)
-    for part in ("queued", "It waits for its turn.", "mlp with the null backend on digits", "Look again", "try"):
+    for part in ("queued", "It waits for its turn.", "mlp with NumPy on digits", "Look again", "try"):
         assert part in text
     assert "It can be set once the training has begun." in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the usual"

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from ziggurat.api.digits.fields import Fields
 from ziggurat.entities import Job
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_infos
 from ziggurat.errors import JobError, MissingJobError
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = ["checkpoint_of_epoch", "model_request"]
 
-_FRAMEWORKS: Final = ("tensorflow", "torch", "null")
 _OPTIMIZERS: Final[Mapping[str, Any]] = {
     "SGD": "sgd",
     "MOMENTUM": "momentum",
@@ -38,7 +38,7 @@ def model_request(fields: Fields, studio: Studio) -> JobRequest:
         studio: which knows datasets and earlier models.
     """
     dataset = _job(fields, studio, "dataset", "dataset")
-    framework = fields.choice("framework", "tensorflow", _FRAMEWORKS)
+    framework = fields.choice("framework", DEFAULT_BACKEND, tuple(backend_infos()))
     network, model, checkpoint = _network(fields, studio)
     rates, sizes = fields.reals("learning_rate", 0.01), fields.wholes("batch_size") or [_USUAL_BATCH]
     spec = {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Request, Response
 from pydantic import Field
 
+from ziggurat.api.backend_names import BackendName
 from ziggurat.api.requests import NewJobBody, RequestBody
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobsShape, Json, TextShape
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 
@@ -18,13 +20,11 @@ __all__ = ["router"]
 
 router = new_router(prefix="/api/v1", tags=["training"])
 
-_Framework = Literal["tensorflow", "torch", "null"]
-
 
 class _Network(RequestBody):
     network: str = Field("", max_length=200, description="Name of a standard network; empty where there is a text.")
     text: str = Field("", max_length=2_000_000, description="Of a network file.")
-    backend: _Framework = "tensorflow"
+    backend: BackendName = DEFAULT_BACKEND
 
 
 class _Describe(_Network):
@@ -49,13 +49,13 @@ def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
 
 
 @router.get("/networks", response_model=list[Json])
-def networks(studio: StudioDep, _who: ViewerUser, framework: _Framework = "tensorflow") -> Response:
+def networks(studio: StudioDep, _who: ViewerUser, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the standard networks of a framework."""
     return answer(studio.training.standard(framework))
 
 
 @router.get("/networks/{name}", response_model=TextShape)
-def network_text(studio: StudioDep, _who: ViewerUser, name: str, framework: _Framework = "tensorflow") -> Response:
+def network_text(studio: StudioDep, _who: ViewerUser, name: str, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the source of a standard network, to be changed."""
     return answer({"text": studio.training.network_text(name, framework)})
 

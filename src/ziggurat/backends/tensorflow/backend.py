@@ -14,7 +14,7 @@ from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.restore import RestorePlan, freezes, plan_restore
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import TowerInput
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.zoo import network_path
 
@@ -77,13 +77,13 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
         tf.set_random_seed(request.seed)
         if request.class_weights:
             graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
-        shared = TowerInput(
-            load_network(text, path), path, request.input_shape, request.classes, request.pretrained is not None
-        )
+        x, y = single_arrays(request)
+        classes = None if y is None else y.classes
+        shared = TowerInput(load_network(text, path), path, x.shape, classes, request.pretrained is not None)
         options = GraphOptions(
             batch_size=request.batch_size,
-            labels=request.labels,
-            label_shape=request.label_shape,
+            labels="none" if y is None else "class" if y.is_class_number else "array",
+            label_shape=() if y is None else y.shape,
             devices=request.devices,
             optimizer=request.optimizer,
             optimizer_options=request.optimizer_options,

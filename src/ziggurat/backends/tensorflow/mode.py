@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["choose_eager", "is_eager"]
+from importlib import import_module
+from typing import Any
+
+__all__ = ["choose_eager", "eager_debugging", "is_eager"]
 
 _eager = False
 
@@ -16,3 +19,9 @@ def choose_eager() -> None:
 def is_eager() -> bool:
     """Return whether TensorFlow starts eagerly in this process."""
     return _eager
+
+
+def eager_debugging() -> Any:
+    """Return what runs networks eagerly, in a process in which TensorFlow has not started yet."""
+    choose_eager()
+    return import_module("ziggurat.backends.tensorflow.export.eager").TensorFlowDebugging()

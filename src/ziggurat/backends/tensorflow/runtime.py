@@ -9,37 +9,33 @@ import ctypes
 import importlib
 import logging
 import os
-from typing import Any, Final
+from typing import Any
 
+from ziggurat.backends.tensorflow.info import INFO, LOG_LEVEL
 from ziggurat.backends.tensorflow.mode import is_eager
 from ziggurat.backends.tensorflow.native_log import native_log_held_to
 from ziggurat.errors import MissingDependencyError, StateError
 
 __all__ = ["tf", "tf2"]
 
-# tf.layers, recurrent cells and slim's batch_norm need the Keras that knows graphs; Keras 3 is silently wrong in one.
-_LOG_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
-_SWITCHES: Final = {"TF_USE_LEGACY_KERAS": "1", _LOG_LEVEL: "2"}
-
 
 def _start() -> tuple[Any, Any]:
-    for name, value in _SWITCHES.items():
-        os.environ.setdefault(name, value)
+    INFO.set_environment(os.environ)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
-        with native_log_held_to(os.environ[_LOG_LEVEL]):
+        with native_log_held_to(os.environ[LOG_LEVEL]):
             whole = importlib.import_module("tensorflow")
             importlib.import_module("tf_keras")
             importlib.import_module("tf_slim")
     except ModuleNotFoundError as error:
-        package = {"tf_slim": "tf-slim"}.get(error.name or "", error.name or "tensorflow")
+        package = INFO.requires.get(error.name or "", error.name or "tensorflow")
         raise MissingDependencyError(package, extra="tensorflow", purpose="TensorFlow networks") from error
     graph_mode = whole.compat.v1
     graph_mode.logging.set_verbosity(graph_mode.logging.ERROR)
     if not is_eager():
         _choose_graph_mode(graph_mode)
-    level = os.environ[_LOG_LEVEL]
-    if level == _SWITCHES[_LOG_LEVEL] and _lacks_driver(whole):
+    level = os.environ[LOG_LEVEL]
+    if level == INFO.environment[LOG_LEVEL] and _lacks_driver(whole):
         with native_log_held_to("3"):  # that there is no GPU is no error on such a machine; it is said once a process
             whole.config.list_physical_devices()
     return graph_mode, whole

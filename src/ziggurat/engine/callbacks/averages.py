@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ziggurat.engine.callback import Callback
+from ziggurat.engine.capabilities import HasMovingSummaries
 from ziggurat.errors import ConfigurationError
 
-__all__ = ["HasMovingSummaries", "MovingAverageSummary", "SimpleMovingAverage"]
-
-
-@runtime_checkable
-class HasMovingSummaries(Protocol):
-    """A program that says of which values a moving average is to be put."""
-
-    def moving_summary_names(self) -> Mapping[str, float] | Sequence[str]:
-        """Return a part of ``names()``, with each one's decay in [0, 1) where it is a mapping."""
-        ...
+__all__ = ["MovingAverageSummary", "SimpleMovingAverage"]
 
 
 class MovingAverageSummary(Callback):

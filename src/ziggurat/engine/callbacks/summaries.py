@@ -14,27 +14,18 @@ Non-scalar summaries (images, histograms) are made once per epoch, from one batc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.recurring import Period, Recurring
-from ziggurat.engine.capabilities import SupportsSummaries
+from ziggurat.engine.capabilities import HasSummaries, SupportsSummaries
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.messages import say
 from ziggurat.errors import NetworkCodeError, TrainingError
 
-__all__ = ["HasSummaries", "LogScalars", "MergeAllSummaries", "SummariseBatch"]
-
-
-@runtime_checkable
-class HasSummaries(Protocol):
-    """A program that says which of its values are summaries: what MergeAllSummaries logs."""
-
-    def summary_names(self) -> Sequence[str]:
-        """Return a part of ``names()``: single numbers, or serialized summaries as bytes."""
-        ...
+__all__ = ["LogScalars", "MergeAllSummaries", "SummariseBatch"]
 
 
 class LogScalars(Callback):

@@ -15,6 +15,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.images import read_file
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import ForeignNetwork, SupportsForeign, TensorDescription
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 from ziggurat.worker.commands.capabilities import provider_of
 
@@ -124,7 +125,7 @@ def _scaled(data: bytes, height: int | None, width: int | None, channels: Any, k
 @contextmanager
 def _opened(request: Mapping[str, Any]) -> Iterator[ForeignNetwork]:
     path = Path(request["model"])
-    provider = provider_of(request.get("backend") or "tensorflow", SupportsForeign, "open models of others")
+    provider = provider_of(request.get("backend") or DEFAULT_BACKEND, SupportsForeign, "open models of others")
     model = provider.open_foreign(path)
     try:
         yield model

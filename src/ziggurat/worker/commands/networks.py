@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, SupportsGraph
 from ziggurat.engine.monitors.tensorboard import write_graph
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 from ziggurat.worker.commands.capabilities import provider_of
 from ziggurat.worker.data import DataOptions, prepare_data
 from ziggurat.worker.sources import open_source
-from ziggurat.zoo import STANDARD_NETWORKS, network_path
+from ziggurat.zoo import network_path
 
 __all__ = ["debug", "describe"]
 
 _USUAL_SHAPE: Final = (28, 28, 1)
 _USUAL_CLASSES: Final = 10
-_LABELS: Final = {"classification": "class", "pairs": "class", "image": "none", "regression": "array"}
+_TARGETS: Final[Mapping[str, Mapping[str, ArraySpec]]] = {
+    "pairs": {"y": ArraySpec((), "int64")},
+    "image": {},
+    "regression": {"y": ArraySpec()},
+}
+"""Task → what a network of it learns to give; one that classifies has a class number, of as many classes as asked."""
 
 
 def describe(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +42,7 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
         ``network``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With ``tensorboard``,
         that too: ``file`` (None where none was written) and ``problem`` (why).
     """
-    backend = request.get("backend") or "tensorflow"
+    backend = request.get("backend") or DEFAULT_BACKEND
     asked = _network(request["network"], backend, request)
     provider = provider_of(backend, SupportsDescribe, "describe networks")
     if folder := request.get("tensorboard"):
@@ -44,8 +51,8 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
         found = provider.describe(asked)
     return {
         "network": request["network"],
-        "input_shape": list(asked.input_shape),
-        "classes": asked.classes,
+        "input_shape": list(asked.inputs["x"].shape),
+        "classes": next((target.classes for target in asked.targets.values()), None),
         **found,
     }
 
@@ -77,7 +84,7 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``network``, ``batch`` (shapes of x and y), and what ``SupportsDebug.debug`` returns.
     """
-    backend = request.get("backend") or "tensorflow"
+    backend = request.get("backend") or DEFAULT_BACKEND
     source = open_source(request.get("data") or "digits", request.get("data_options") or {}, request.get("seed") or 0)
     options = DataOptions(batch_size=request.get("batch_size") or 16, seed=request.get("seed") or 0)
     data = prepare_data(source, options)
@@ -95,13 +102,11 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
     """Return a request for a network that a person named: a file where it ends in .py or holds a slash."""
     shape, classes = given.get("input_shape"), given.get("classes")
     if not (name.endswith(".py") or "/" in name):
-        known = STANDARD_NETWORKS.get(name)
+        known = backend_info(backend).network(name)
         file = network_path(name, backend)
-        labels = _LABELS[known.task] if known else "class"
         shape = shape or (known.input_shape if known else None)
-        counted = known is None or known.task == "classification"
-        classes = (classes or _USUAL_CLASSES) if counted else None
-        return _request(str(file), file.read_text(encoding="utf-8"), shape, classes, labels)
+        asked = _request(str(file), file.read_text(encoding="utf-8"), shape, classes)
+        return asked if known is None else replace(asked, targets=_TARGETS.get(known.task, asked.targets))
     path = Path(name)
     try:
         text = path.read_text(encoding="utf-8")
@@ -112,10 +117,10 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
             advice="Check the path; a relative one starts at the current folder.",
             details={"file": str(path)},
         ) from None
-    return _request(name, text, shape, classes or _USUAL_CLASSES, "class")
+    return _request(name, text, shape, classes)
 
 
-def _request(path: str, text: str, shape: Any, classes: int | None, labels: str) -> ProgramRequest:
+def _request(path: str, text: str, shape: Any, classes: int | None) -> ProgramRequest:
     height_width_channels = tuple(shape or _USUAL_SHAPE)
     if len(height_width_channels) != 3 or not all(isinstance(n, int) and n > 0 for n in height_width_channels):
         raise ConfigurationError(
@@ -123,6 +128,5 @@ def _request(path: str, text: str, shape: Any, classes: int | None, labels: str)
             received=height_width_channels,
             advice="Write it as in 28x28x1.",
         )
-    return ProgramRequest(
-        network=path, network_text=text, input_shape=height_width_channels, classes=classes, labels=labels
-    )
+    arrays = class_arrays(height_width_channels, classes or _USUAL_CLASSES)
+    return ProgramRequest(network=path, network_text=text, **arrays)

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
+from ziggurat.engine.capabilities import SupportsGradients
+from ziggurat.entities.backend_info import backend_infos
 from ziggurat.errors import NonFiniteError, UnknownNameError, UsageError
 from ziggurat.worker.commands.prediction import described
 from ziggurat.worker.inference.handlers import decoded_picture, top_of
 from ziggurat.worker.inference.heat import HEAT_COLOURS, draw_heat, draw_overlay, heat_of
 from ziggurat.worker.inference.model import WarmModel
 
-__all__ = ["GivesGradients", "class_number_of", "grad_cam"]
-
-
-@runtime_checkable
-class GivesGradients(Protocol):
-    """A trained network that tells how the score of a class changes with the maps of its layers."""
-
-    def map_layers(self) -> tuple[Sequence[str], str]:
-        """Return the layers with maps in the order of the network, and the usual one; empty where there is none."""
-        ...
-
-    def maps_and_gradients(self, x: np.ndarray, layer: str, class_number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a layer's maps and the gradients of the score of a class by them, both (N, H, W, C) float32.
-
-        Args:
-            x: (N, H, W, C) float32, preprocessed.
-            layer: one of ``map_layers``.
-            class_number: whose score it is: what stands before the softmax, where there is such.
-        """
-        ...
+__all__ = ["class_number_of", "grad_cam"]
 
 
 def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,9 +39,10 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         NonFiniteError: where it computes with NaN or infinities.
     """
     network, picture = model.network, decoded_picture(model, request)
-    if not isinstance(network, GivesGradients):
+    if not isinstance(network, SupportsGradients):
+        titles = [info.title for info in backend_infos().values() if SupportsGradients.__name__ in info.capabilities]
         raise UsageError(
-            "Grad-CAM needs a network that gives gradients: one of the TensorFlow backend.",
+            f"Grad-CAM needs a network that gives gradients: one of the {' or '.join(titles)} backend.",
             received=f"a network of the backend {model.job.spec.backend}",
         )
     outputs = {key: np.asarray(value)[0] for key, value in network.predict(picture.x).items()}
@@ -105,7 +89,7 @@ def class_number_of(asked: Any, class_names: Sequence[str], probabilities: np.nd
     raise UnknownNameError("class of this network", text, class_names)
 
 
-def _layer(network: GivesGradients, outputs: Mapping[str, np.ndarray], asked: str) -> str:
+def _layer(network: SupportsGradients, outputs: Mapping[str, np.ndarray], asked: str) -> str:
     """Return the layer that is looked at."""
     if "probabilities" not in outputs:
         raise UsageError(

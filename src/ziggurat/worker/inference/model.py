@@ -91,7 +91,7 @@ class WarmModel:
                 "channels": job.preprocessing.channels,
                 "resize_mode": job.preprocessing.resize_mode,
             },
-            "input_shape": list(job.request.input_shape),
+            "input_shape": list(job.preprocessing.output_shape),
         }
 
     def close(self) -> None:

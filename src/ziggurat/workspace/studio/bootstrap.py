@@ -17,9 +17,10 @@ from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard.processes import TensorBoards
-from ziggurat.settings import FOLDERS_VARIABLE, Settings, child_environment
+from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
+from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
 from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
@@ -64,7 +65,7 @@ def open_studio(
         StorageError: where workspace or database cannot be read or written, or the schema is newer.
     """
     settings = replace(settings, is_for_others=True)
-    root, environment = settings.workspace, child_environment(settings)
+    root, environment = settings.workspace, worker_environment(settings)
     with ExitStack() as made:
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))

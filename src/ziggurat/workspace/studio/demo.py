@@ -9,8 +9,10 @@ from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.entities import Job, JobFilter
+from ziggurat.entities.backend_info import backend_info
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
+from ziggurat.zoo.backends import AUTO
 
 __all__ = ["DATASET_NAME", "MODEL_NAME", "demo_pictures", "start_demo"]
 
@@ -22,8 +24,8 @@ _SIDE_PX: Final = 28
 def start_demo(studio: Studio, *, epochs: int) -> Job:
     """Make the dataset and put the training into the queue, as a person does; the training waits for its data.
 
-    A dataset that an earlier demo made is taken again. Where TensorFlow does not work, a small network of the NumPy
-    backend is trained instead, on the same digits.
+    A dataset that an earlier demo made is taken again. Where no framework with LeNet works, a small network of the
+    NumPy backend is trained instead, on the same digits.
 
     Args:
         studio: it must bring jobs forward.
@@ -32,11 +34,12 @@ def start_demo(studio: Studio, *, epochs: int) -> Job:
     Raises:
         MissingDependencyError: where scikit-learn is not installed.
     """
-    if _works(studio, "tensorflow"):
-        spec = {"backend": "tensorflow", "network": "lenet", "batch_size": 32, "learning_rate": 0.01}
+    backend = _backend_with(studio, "lenet")
+    if backend:
+        spec = {"backend": backend, "network": "lenet", "batch_size": 32, "learning_rate": 0.01}
         request = JobRequest(spec=_spec(MODEL_NAME, epochs, spec), dataset=_dataset(studio).id, tags=("demo",))
     else:
-        spec = {"backend": "null", "network": "mlp", "data": "digits", "batch_size": 32, "learning_rate": 0.1}
+        spec = {"backend": AUTO, "network": "mlp", "data": "digits", "batch_size": 32, "learning_rate": 0.1}
         request = JobRequest(spec=_spec("Small network on handwritten digits", epochs, spec), tags=("demo",))
     (job,) = studio.training.create(request)
     return job
@@ -75,5 +78,7 @@ def _spec(name: str, epochs: int, further: dict[str, object]) -> dict[str, objec
     return {"kind": "train", "version": 1, "name": name, "epochs": epochs, "schedule": "cosine", **further}
 
 
-def _works(studio: Studio, backend: str) -> bool:
-    return any(each.backend == backend and each.works for each in studio.machine.frameworks.find())
+def _backend_with(studio: Studio, network: str) -> str:
+    """Return the first backend that has a network and works here; empty where none does."""
+    working = [each.backend for each in studio.machine.frameworks.find() if each.works]
+    return next((name for name in working if backend_info(name).network(network) is not None), "")

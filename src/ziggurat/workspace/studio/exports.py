@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from ziggurat.atomic import atomic_write_text, storage_errors
 from ziggurat.entities import Job
+from ziggurat.entities.backend_info import ExportFormat, backend_infos
 from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.studio.archives import archive, files_below
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
 
-__all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "ExportFormat", "Exports", "export_formats"]
+__all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "Exports", "export_formats"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -34,33 +35,6 @@ PREPROCESSING: Final = ("inside", "beside")
 _LIMIT_S: Final = 1800.0
 _NAME: Final = re.compile(r"[a-z0-9]+-step-[0-9]{8,}-(inside|beside)")
 _TEXT_FILES: Final = ("MODEL_CARD.md", "predict.py")
-
-
-@dataclass(frozen=True)
-class ExportFormat:
-    """A format that a framework's models are written in.
-
-    Args:
-        name: by which it is asked for.
-        title: what people call it.
-        use: what it is good for, one sentence.
-    """
-
-    name: str
-    title: str
-    use: str
-
-
-_FORMATS: Final[Mapping[str, tuple[ExportFormat, ...]]] = {
-    "tensorflow": (
-        ExportFormat("savedmodel", "SavedModel", "For TensorFlow, TensorFlow Serving and conversion tools."),
-        ExportFormat("onnx", "ONNX", "For ONNX Runtime and most other inference engines."),
-        ExportFormat("tflite", "LiteRT (TensorFlow Lite)", "For phones and small devices."),
-        ExportFormat("pb", "Frozen graph (.pb)", "One file with the weights in it, as DIGITS users know it."),
-        ExportFormat("checkpoint", "TensorFlow checkpoint", "To go on with in TensorFlow programs of your own."),
-    ),
-}
-"""Backend → what it writes; a test holds it against the backend itself, which is not loaded here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +71,8 @@ class Export:
 
 def export_formats(job: Job) -> tuple[ExportFormat, ...]:
     """Return the formats that a training's framework writes; none where it writes none."""
-    return _FORMATS.get(job.framework, ())
+    info = backend_infos().get(job.framework)
+    return () if info is None else info.export_formats
 
 
 class Exports:

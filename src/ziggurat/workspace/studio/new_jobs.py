@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, NewJob, ResourceRequest
+from ziggurat.entities.backend_info import backend_infos
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import SpecError, UsageError
 from ziggurat.layout import JobFolder, other_folders
@@ -40,9 +41,6 @@ __all__ = [
     "train_needs",
     "train_spec",
 ]
-
-_USE_ACCELERATORS: Final = ("tensorflow", "torch")
-"""Backends that go faster on an accelerator."""
 
 _MOST_JOBS: Final = 200
 """A sweep of more jobs is taken for a mistake."""
@@ -167,7 +165,8 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     """
     if not isinstance(spec, TrainSpec):
         raise SpecError("A training has a spec of kind train.", received=spec.kind)
-    if accelerators and not spec.devices and spec.backend in _USE_ACCELERATORS:
+    info = backend_infos().get(spec.backend)
+    if accelerators and not spec.devices and info is not None and info.accelerators:
         return ResourceRequest(devices=1, slot="device")
     indices = [device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()]
     if not indices:

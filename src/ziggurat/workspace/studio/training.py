@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoint_files import checkpoint_details
@@ -213,11 +214,11 @@ class Training:
 
     # ---- networks
 
-    def standard(self, framework: str = "tensorflow") -> list[dict[str, Any]]:
+    def standard(self, framework: str = DEFAULT_BACKEND) -> list[dict[str, Any]]:
         """Return the standard networks of a framework."""
         return standard_networks(framework)
 
-    def network_text(self, name: str, framework: str = "tensorflow") -> str:
+    def network_text(self, name: str, framework: str = DEFAULT_BACKEND) -> str:
         """Return the source of a standard network, to be changed.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.debug import debug_network
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.zoo import network_path
 
 __all__ = ["TensorFlowDebugging"]
@@ -25,5 +25,7 @@ class TensorFlowDebugging:
         if text is None:
             file: Path = network_path(request.network, "tensorflow")
             text, path = file.read_text(encoding="utf-8"), str(file)
-        found = debug_network(text, path, batch=batch, input_shape=request.input_shape, classes=request.classes)
+        x, y = single_arrays(request)
+        classes = None if y is None else y.classes
+        found = debug_network(text, path, batch=batch, input_shape=x.shape, classes=classes)
         return asdict(found)

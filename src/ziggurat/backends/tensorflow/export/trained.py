@@ -17,7 +17,7 @@ from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import TowerInput, build_tower
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.zoo import network_path
 
 __all__ = ["TrainedTower", "tower_input"]
@@ -46,16 +46,17 @@ class TrainedTower:
             if request.class_weights:
                 graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
             shared = tower_input(request)
-            self._x = tf.placeholder(tf.float32, (None, *request.input_shape), name="x")
-            self._y = _labels(request)
+            x, y = single_arrays(request)
+            self._x = tf.placeholder(tf.float32, (None, *x.shape), name="x")
+            self._y = _labels(y)
             validation = build_tower(shared, self._x, self._y, stage="val")
             inference = build_tower(shared, self._x, None, stage="inf")
             self._layers = layers_behind(inference.outputs, "inf/model/")
-            self.gives_class_scores = request.labels == "class" and gives_class_scores(validation)
-            self._outputs = named_outputs(inference, request.classes, scores=self.gives_class_scores)
+            self.gives_class_scores = y is not None and y.is_class_number and gives_class_scores(validation)
+            self._outputs = named_outputs(inference, shared.classes, scores=self.gives_class_scores)
             self._gradients = ClassGradients(self._layers, self._outputs)
             cost = tf.add_n([loss.value for loss in validation.losses])
-            outputs = named_outputs(validation, request.classes, scores=self.gives_class_scores)
+            outputs = named_outputs(validation, shared.classes, scores=self.gives_class_scores)
             self._values = {**outputs, **validation.scalars, "cost": cost}
             variables = {variable.op.name: variable for variable in tf.global_variables()}
         self._session = tf.Session(graph=graph, config=session_config(request))
@@ -107,12 +108,13 @@ def tower_input(request: ProgramRequest) -> TowerInput:
         file = network_path(request.network, "tensorflow")
         text, path = file.read_text(encoding="utf-8"), str(file)
     network = load_network(text, path)
-    return TowerInput(network, path, request.input_shape, request.classes, request.pretrained is not None)
+    x, y = single_arrays(request)
+    return TowerInput(network, path, x.shape, None if y is None else y.classes, request.pretrained is not None)
 
 
-def _labels(request: ProgramRequest) -> Any:
-    if request.labels == "none":
+def _labels(target: ArraySpec | None) -> Any:
+    if target is None:
         return None
-    if request.labels == "class":
+    if target.is_class_number:
         return tf.placeholder(tf.int64, (None,), name="y")
-    return tf.placeholder(tf.float32, (None, *request.label_shape), name="y")
+    return tf.placeholder(tf.float32, (None, *target.shape), name="y")

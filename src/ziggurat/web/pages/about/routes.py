@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fastapi import Request, Response
 from fastapi.responses import PlainTextResponse
 
+from ziggurat.entities.backend_info import backend_infos
 from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
 from ziggurat.server.http_errors import NotFoundError
 from ziggurat.server.permissions import new_router
@@ -20,8 +21,6 @@ from ziggurat.workspace.studio import Studio
 __all__ = ["router"]
 
 router = new_router()
-
-_FRAMEWORK_TEXTS = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
 @router.get("/about", include_in_schema=False)
@@ -115,5 +114,7 @@ def _frameworks(studio: Studio) -> list[dict[str, str]] | None:
     if known is None:
         return None
     found = {each.backend: each.sentence for each in known}
-    missing = "This version has no backend for it yet."
-    return [{"name": name, "sentence": found.get(backend, missing)} for backend, name in _FRAMEWORK_TEXTS.items()]
+    return [
+        {"name": info.title, "sentence": found.get(name, info.unavailable), "summary": info.summary}
+        for name, info in backend_infos().items()
+    ]

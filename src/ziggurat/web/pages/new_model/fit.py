@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ziggurat.entities.backend_info import StandardNetwork
 from ziggurat.web.pages.new_model.fields import model_fields
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
 from ziggurat.workspace.standard_networks import usual_network
@@ -30,7 +31,7 @@ class ChosenData:
     size: tuple[int, int] | None
     channels: int | None
 
-    def why_no_fit(self, network: str) -> str:
+    def why_no_fit(self, network: StandardNetwork) -> str:
         """Return why a standard network cannot be trained on it; empty where it can, or where the set is no use."""
         return "" if why_not_trainable(self.kind) else why_no_fit(network, self.kind, self.size)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.datastructures import FormData
 
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.pages.new_model.fields import FormField, model_fields, text_of, value_below
@@ -24,14 +25,14 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "name": "",
     "dataset": DIGITS,
     "method": "standard",
-    "standard_network": "tensorflow/lenet",
+    "standard_network": f"{DEFAULT_BACKEND}/lenet",
     "picked_network": "",
     "picked_rate": "",
     "previous_model": "",
     "previous_checkpoint": "",
     "previous_use": "weights",
     "published_model": "",
-    "custom_framework": "tensorflow",
+    "custom_framework": DEFAULT_BACKEND,
     "network_text": "",
     "network_file": "network.py",
     "pretrained": "",
@@ -46,24 +47,6 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "look_limit_s": "60",
 }
 """Fields that are not simply fields of the spec, with what stands in them at first."""
-
-_BEGINNING: Final = '''"""My network."""
-
-
-class UserModel(Tower):
-    @model_property
-    def inference(self):
-        net = slim.conv2d(self.x / 255.0, 32, [3, 3], scope="conv1")
-        net = slim.max_pool2d(net, [2, 2], scope="pool1")
-        net = slim.flatten(net)
-        return slim.fully_connected(net, self.nclasses, activation_fn=None, scope="fc1")
-
-    @model_property
-    def loss(self):
-        accuracy = digits.classification_accuracy(self.inference, self.y)
-        self.summaries.append(tf.summary.scalar(accuracy.op.name, accuracy))
-        return digits.classification_loss(self.inference, self.y)
-'''
 
 
 @dataclass
@@ -106,7 +89,7 @@ class ModelForm:
 def first_form() -> ModelForm:
     """Return the form as it is shown at first."""
     defaults = {each.id: each.default for each in model_fields().values()}
-    return ModelForm({**OWN_FIELDS, "network_text": _BEGINNING, **defaults})
+    return ModelForm({**OWN_FIELDS, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults})
 
 
 def clone_form(studio: Studio, job_id: str) -> ModelForm:

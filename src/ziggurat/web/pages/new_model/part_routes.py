@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from fastapi import Request, Response
 
+from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
@@ -44,7 +45,7 @@ _RESULTS = {
 
 
 @router.get("/models/new/frameworks", include_in_schema=False)
-def frameworks(request: Request, studio: StudioDep, _who: TrainerUser, chosen: str = "tensorflow") -> Response:
+def frameworks(request: Request, studio: StudioDep, _who: TrainerUser, chosen: str = DEFAULT_BACKEND) -> Response:
     """Return the choice of frameworks once each was tried, which takes seconds the first time."""
     studio.machine.frameworks.find()
     form = first_form()

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
+from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import ZigguratError
 from ziggurat.web.pages.new_model.fields import FormField, model_fields
 from ziggurat.web.pages.new_model.fit import ChosenData, chosen_data
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
+from ziggurat.workspace.frameworks import FrameworkState
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.published import PublishedModel
 from ziggurat.workspace.training_checks import why_not_trainable
-from ziggurat.zoo.backends import why_not_installed
+from ziggurat.zoo.backends import why_not_usable
 
 __all__ = ["Choices", "Group", "choices_of", "data_of", "input_of", "networks_of", "summary_of"]
 
@@ -25,12 +27,6 @@ _SHOWN: Final = 200
 _DATASET_STATES: Final = ("done", "running", "queued", "stopping")
 _DIGITS_SHAPE: Final = (28, 28, 1)
 _DIGITS_CLASSES: Final = 10
-_ALWAYS: Final = (
-    ("mlp", "Small network with one hidden layer", "any size"),
-    ("linear", "Linear classifier", "any size"),
-)
-"""Networks of the NumPy backend, which needs no framework."""
-
 _SOLVER: Final = ("epochs", "batch_size", "learning_rate")
 _GROUPS: Final = (
     ("update", "More on the updates", ("weight_decay", "gradient_clip", "accumulate", "average_weights", "precision")),
@@ -225,32 +221,31 @@ def data_of(studio: Studio, form: ModelForm) -> ChosenData | None:
 def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
     """Return the standard networks; ``why_not`` says why one cannot be chosen for the data of the form."""
     chosen, data = form["standard_network"], data_of(studio, form)
-    why_not = {name: why for name, _, why in _frameworks(studio)}
+    why_not = _why_not(studio)
     found = []
-    for backend, framework in (("tensorflow", "TensorFlow"), ("torch", "PyTorch")):
-        for each in studio.training.standard(backend):
-            shape = " x ".join(str(side) for side in each["input_shape"])
-            found.append(_network(f"{backend}/{each['name']}", each["title"], framework, shape, each))
-            fit = "" if data is None else data.why_no_fit(each["name"])
-            found[-1]["why_not"] = why_not.get(backend, "") or fit
-    found += [_network(f"null/{name}", title, "NumPy", size, {}) for name, title, size in _ALWAYS]
+    for backend, info in backend_infos().items():
+        for network in info.networks:
+            fit = "" if data is None else data.why_no_fit(network)
+            has_text = info.zoo is not None
+            found.append(_network(f"{backend}/{network.name}", info.title, network, has_text, why_not[backend] or fit))
     if chosen and all(each["value"] != chosen for each in found):
         backend, _, name = chosen.rpartition("/")
-        found.append(_network(chosen, name, backend, "", {}))
+        found.append(_network(chosen, backend_title(backend), StandardNetwork(name, name), has_text=False))
     return found
 
 
-def _network(value: str, title: str, framework: str, size: str, known: Mapping[str, Any]) -> dict[str, Any]:
+def _network(value: str, framework: str, network: StandardNetwork, has_text: bool, why_not: str = "") -> dict[str, Any]:
+    shape = network.input_shape
     return {
         "value": value,
-        "title": title,
+        "title": network.title,
         "framework": framework,
-        "size": size,
-        "task": known.get("task", "classification"),
-        "rate": known.get("learning_rate"),
-        "source": known.get("source", ""),
-        "has_text": bool(known),
-        "why_not": "",
+        "size": "any size" if shape is None else " x ".join(str(side) for side in shape),
+        "task": network.task,
+        "rate": network.learning_rate,
+        "source": network.source,
+        "has_text": has_text,
+        "why_not": why_not,
     }
 
 
@@ -264,16 +259,19 @@ def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]
 
 
 def _frameworks(studio: Studio) -> list[tuple[str, str, str]]:
-    """Return how each framework is, as far as somebody has looked: a page does not wait for frameworks to load."""
-    states = {each.backend: each.sentence for each in studio.machine.frameworks.known or ()}
-    absent = why_not_installed("tensorflow")
-    if absent is not None:
-        states.setdefault("tensorflow", f"TensorFlow support is disabled. {absent}")
-    missing = "PyTorch support is disabled. This version has no backend for it yet."
-    return [
-        ("tensorflow", "TensorFlow", states.get("tensorflow", "")),
-        ("torch", "PyTorch", states.get("torch", "") if "torch" in states else missing),
-    ]
+    """Return those that take a network file, each with why it does not work."""
+    why_not = _why_not(studio)
+    return [(name, info.title, why_not[name]) for name, info in backend_infos().items() if info.takes_network_files]
+
+
+def _why_not(studio: Studio) -> dict[str, str]:
+    """Return backend → why it does not work, as far as that is known: a page does not wait for frameworks to load."""
+    found = {}
+    for name, info in backend_infos().items():
+        problem = why_not_usable(name)
+        reason = info.unavailable or (str(problem) if problem is not None else "")
+        found[name] = FrameworkState(name, info.title, reason).sentence
+    return found | {each.backend: each.sentence for each in studio.machine.frameworks.known or ()}
 
 
 def _devices(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""PyTorch backend: so far only what is known of it, in ``info``."""
