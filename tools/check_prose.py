@@ -56,9 +56,14 @@ def _findings(path: Path, line: int, text: str) -> Iterator[Finding]:
 def _python_prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of comments and of strings of several words."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        is_prose = token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string.strip())
-        if is_prose:
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and _is_sentence(token.string)):
             yield token.start[0], token.string
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a string is more than one word, or than a list of names of classes."""
+    words = text.strip("rbfu\"'").split()
+    return len(words) > 1 and not all(word[0].isupper() for word in words)
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
