@@ -12,7 +12,8 @@ from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, Suppor
 from ziggurat.engine.monitors.tensorboard import write_graph
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 from ziggurat.worker.commands.capabilities import provider_of
-from ziggurat.worker.data import DataOptions, prepare_data
+from ziggurat.worker.data import prepare_data
+from ziggurat.worker.pipeline import DataOptions
 from ziggurat.worker.sources import open_source
 from ziggurat.zoo import STANDARD_NETWORKS, network_path
 
