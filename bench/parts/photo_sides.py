@@ -38,6 +38,16 @@ def ziggurat(folder: str, engine: str = "auto") -> Iterator[Any]:
     return endless(_ours(JpegCropBatches, flow, engine))
 
 
+def scaled_crops(folder: str, size: int, crop: int) -> Iterator[Any]:
+    """Ours, with the crops that a job makes: at a random place of the scaled image."""
+    from ziggurat.dataflow.fast import JpegCropBatches, ScaledRandomCrop
+    from ziggurat.dataflow.images import ImageFolder
+
+    flow = ImageFolder(folder, shuffle=True, content="path")
+    policy = ScaledRandomCrop((size, size), (crop, crop), flip=True)
+    return endless(JpegCropBatches(flow, BATCH, policy, num_thread=WORKERS))
+
+
 def ziggurat_store(path: str, engine: str = "auto") -> Iterator[Any]:
     """Ours, from an LMDB store of JPEG files, tiled or not."""
     from ziggurat.dataflow.fast import JpegCropBatches

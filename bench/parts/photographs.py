@@ -15,13 +15,15 @@ import numpy as np
 
 from ziggurat.dataflow.fast.header import read_jpeg_header
 
-__all__ = ["DETAILS", "describe", "photograph", "photographs"]
+__all__ = ["DETAILS", "describe", "equal_photographs", "photograph", "photographs"]
 
 DETAILS = {"smooth": (0.30, 0.42), "usual": (0.48, 0.68), "rich": (0.65, 0.85)}
 """How strong an octave of noise is, as a share of the last one: about 0.6, 1.2 and 2.4 bits a pixel."""
 
 _COUNT = 512
 _CLASSES = 8
+_EQUAL_COUNT = 5120
+_EQUAL_SIDE_PX = 500
 _VERSION = 1
 
 
@@ -36,6 +38,37 @@ def photographs(detail: str) -> Path:
             (place / f"{number:04d}.jpg").write_bytes(photograph(number, detail))
         done.touch()
     return folder / "files"
+
+
+def equal_photographs(detail: str) -> tuple[Path, int]:
+    """Return a folder with 5,120 JPEG files of 500 x 500 px in 8 class folders, and their number; made once and kept.
+
+    They are parts of the 512 photographs, each of which gives ten.
+    """
+    source = sorted(photographs(detail).rglob("*.jpg"))
+    folder = Path(tempfile.gettempdir(), f"ziggurat-bench-{_VERSION}-{detail}-{_EQUAL_SIDE_PX}")
+    done = folder / "done"
+    if not done.exists():
+        for number in range(_EQUAL_COUNT):
+            place = folder / "files" / f"class{number % _CLASSES}"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{number:04d}.jpg").write_bytes(_part(source[number % len(source)], number))
+        done.touch()
+    return folder / "files", _EQUAL_COUNT
+
+
+def _part(path: Path, number: int) -> bytes:
+    """Return a part of a photograph, mirrored at its borders where it is too small, with its quality."""
+    rng = np.random.default_rng(number)
+    picture = cv2.imread(str(path))
+    assert picture is not None
+    height, width = (max(0, _EQUAL_SIDE_PX - side) for side in picture.shape[:2])
+    picture = cv2.copyMakeBorder(picture, 0, height, 0, width, cv2.BORDER_REFLECT_101)
+    top, left = (int(rng.integers(side - _EQUAL_SIDE_PX + 1)) for side in picture.shape[:2])
+    part = np.ascontiguousarray(picture[top : top + _EQUAL_SIDE_PX, left : left + _EQUAL_SIDE_PX])
+    done, data = cv2.imencode(".jpg", part, [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(85, 96))])
+    assert done
+    return data.tobytes()
 
 
 def photograph(number: int, detail: str = "usual") -> bytes:

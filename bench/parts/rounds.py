@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.parts.report import Options, Report, Row
 
-__all__ = ["Side", "measure"]
+__all__ = ["Side", "SideProcess", "measure"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ def measure(report: Report, sides: list[Side], options: Options, *, batches: int
         batches: batches a side and round.
         batch_size: items in a batch.
     """
-    running: list[_Process] = []
+    running: list[SideProcess] = []
     try:
         for side in sides:
-            process = _Process(side)
+            process = SideProcess(side)
             reason = process.wait_until_ready()
             if reason:
                 report.left_out[side.name] = reason
@@ -71,8 +71,12 @@ def measure(report: Report, sides: list[Side], options: Options, *, batches: int
     return report
 
 
-class _Process:
-    """The process of one side; it works only during its rounds."""
+class SideProcess:
+    """The process of one side, which works only during its rounds.
+
+    Args:
+        side: what it measures.
+    """
 
     def __init__(self, side: Side) -> None:
         self.side = side

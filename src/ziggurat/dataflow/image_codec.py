@@ -98,16 +98,27 @@ def read_image(path: str | os.PathLike[str], **options: Any) -> np.ndarray:
     return decode_image(read_file(path), **{"key": os.fspath(path), **options})
 
 
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file.
+def read_file(path: str | os.PathLike[str], *, key: Any = None) -> bytes:
+    """Return the content of a file, read with as few system calls as can be.
+
+    Args:
+        path: the file.
+        key: names it in an error; None for the path.
 
     Raises:
         DatapointError: where it cannot be read.
     """
     try:
-        return Path(path).read_bytes()
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            size = os.fstat(handle).st_size
+            data = os.read(handle, size)
+        finally:
+            os.close(handle)
+        return data if len(data) == size else Path(path).read_bytes()
     except OSError as error:
-        raise DatapointError(os.fspath(path), f"it cannot be read ({error.strerror}).") from error
+        name = os.fspath(path) if key is None else key
+        raise DatapointError(name, f"it cannot be read ({error.strerror}).") from error
 
 
 def encode_image(image: np.ndarray, file_format: str = "jpeg", *, quality: int = 95) -> bytes:

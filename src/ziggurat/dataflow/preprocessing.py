@@ -105,27 +105,30 @@ class Preprocessing:
         """
         return self.fit(data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key))
 
-    def finish(self, images: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+    def finish(
+        self, images: np.ndarray, offsets: np.ndarray | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return a batch as the network gets it: cropped, less the mean, whitened.
 
         Args:
-            images: (N, height, width, C) uint8 or float, fitted.
+            images: (N, height, width, C) uint8 or float, fitted; or (N, H, W, C), cropped already.
             offsets: (N, 2) top and left of each crop; None for the middle.
+            out: (N, H, W, C) float32 that gets the result without whitening; None for new memory.
 
         Returns:
             (N, H, W, C) float32.
         """
-        mean = np.float32(0) if self.mean_values is None else self.mean_values.astype(np.float32)
+        mean = None if self.mean_values is None else self.mean_values.astype(np.float32)
         height, width, _ = self.output_shape
+        finished = np.empty((len(images), height, width, self.channels), np.float32) if out is None else out
         if (height, width) == tuple(images.shape[1:3]):
-            finished = images.astype(np.float32) - mean
+            _less(images, mean, finished)
         else:
             middle = ((self.size[0] - height) // 2, (self.size[1] - width) // 2)
             places = np.tile(middle, (len(images), 1)) if offsets is None else offsets
-            finished = np.empty((len(images), height, width, self.channels), np.float32)
-            for number, (top, left) in enumerate(places):
+            for image, (top, left), target in zip(images, places, finished, strict=True):
                 part = np.s_[top : top + height, left : left + width]
-                finished[number] = images[number][part] - (mean[part] if mean.ndim == 3 else mean)
+                _less(image[part], mean[part] if mean is not None and mean.ndim == 3 else mean, target)
         return whitened(finished) if self.whitening else finished
 
     def save(self, folder: Path) -> None:
@@ -159,6 +162,14 @@ class Preprocessing:
                 received=str(error),
                 advice="Use the folder of a job that has begun to train.",
             ) from error
+
+
+def _less(images: np.ndarray, mean: np.ndarray | None, out: np.ndarray) -> None:
+    """Write float32 numbers less the mean, in one pass over the memory."""
+    if mean is None:
+        np.copyto(out, images, casting="same_kind")
+    else:
+        np.subtract(images, mean, out=out, dtype=np.float32, casting="same_kind")
 
 
 def whitened(images: np.ndarray) -> np.ndarray:

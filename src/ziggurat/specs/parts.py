@@ -14,6 +14,7 @@ __all__ = [
     "Data",
     "EarlyStopping",
     "FileNetwork",
+    "Loading",
     "Network",
     "PluginUse",
     "PluginUses",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 Mode = Literal["auto", "min", "max"]
+_LOADING: Final = "Data loading"
 
 
 class ZooNetwork(SpecModel):
@@ -76,6 +78,40 @@ class _Data(SpecModel):
 
 Data = Annotated[_Data, bare_text("source")]
 """What it trains on; a bare text is the source."""
+
+
+class Loading(SpecModel):
+    """How the images of a training are read and decoded: it decides the speed, and `decode` the pixels of crops."""
+
+    workers: int | None = spec_field(
+        None,
+        title="Workers",
+        help="Threads or processes that decode and vary images; left out, one for each CPU, at most 16.",
+        group=_LOADING,
+        ge=1,
+        le=256,
+    )
+    worker_kind: Literal["threads", "processes"] = spec_field(
+        "threads",
+        title="Kind of workers",
+        help="`threads` for most jobs; `processes` where much is varied on many CPUs. Crops are decoded by threads.",
+        group=_LOADING,
+    )
+    prefetch: int = spec_field(
+        2,
+        title="Prefetch",
+        help="Batches that are made ready while a step runs; typical: 2 to 8.",
+        unit="batches",
+        group=_LOADING,
+        ge=1,
+        le=64,
+    )
+    decode: Literal["crop", "picture"] = spec_field(
+        "crop",
+        title="Decode",
+        help="`crop` decodes of a JPEG file only what a random crop needs; `picture` all of it, as release 0.1 did.",
+        group=_LOADING,
+    )
 
 
 class Validation(SpecModel):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
 from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
-from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Network, PluginUse, PluginUses, Validation
+from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Loading, Network, PluginUse, PluginUses, Validation
 from ziggurat.specs.pictures import Augmentation, Preprocessing
 from ziggurat.specs.policies import StepSchedule
 from ziggurat.specs.schedule import Schedule
 
 __all__ = ["TrainSpec"]
+
+_WRITTEN = {"preprocessing", "augmentation", "schedule", "checkpoints", "monitors"}
+"""Fields that stand in every spec that a release wrote; a person writes few of them."""
 
 _MONITORS = ("events", "tensorboard", "stats", "printer", "progress")
 
@@ -127,6 +130,13 @@ class TrainSpec(SpecModel):
         ge=1,
     )
 
+    loading: Loading = spec_field(
+        factory=Loading,
+        title="Data loading",
+        help="How the images are read and decoded in training.",
+        group="Data loading",
+    )
+
     epochs: int = spec_field(
         30,
         title="Epochs",
@@ -236,6 +246,14 @@ class TrainSpec(SpecModel):
         help="One tower on each, such as `cpu:0`; empty, the backend chooses.",
         group="Devices",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _loads_as_it_began(cls, content: Any, info: ValidationInfo) -> Any:
+        # A job of 0.1, which wrote every field that it knew, goes on with the pixels that it had.
+        if is_stored(info) and isinstance(content, dict) and "loading" not in content and content.keys() >= _WRITTEN:
+            return {**content, "loading": {"decode": "picture"}}
+        return content
 
     @field_validator("learning_rate")
     @classmethod

@@ -43,7 +43,8 @@ from ziggurat.plugins import load
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
-from ziggurat.worker.data import DataOptions, JobData, prepare_data
+from ziggurat.worker.data import JobData, prepare_data
+from ziggurat.worker.pipeline import DataOptions
 from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.sources import open_source
 from ziggurat.worker.visible_devices import visible_devices
@@ -124,7 +125,7 @@ def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobD
 
 def data_options(spec: TrainSpec) -> DataOptions:
     """Return in plain values what a spec asks of its data."""
-    before = spec.preprocessing
+    before, loading = spec.preprocessing, spec.loading
     return DataOptions(
         batch_size=spec.batch_size * spec.accumulate,
         size=None if before.size is None else (before.size[0], before.size[1]),
@@ -136,6 +137,10 @@ def data_options(spec: TrainSpec) -> DataOptions:
         augmentation=Augmentation(**spec.augmentation.model_dump()),
         shuffle=spec.shuffle,
         seed=spec.seed,
+        workers=loading.workers,
+        worker_kind=loading.worker_kind,
+        prefetch=loading.prefetch,
+        decode=loading.decode,
     )
 
 

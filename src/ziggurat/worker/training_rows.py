@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.dataflow.batching import BatchData
-from ziggurat.dataflow.indexed import IndexedFlow
-from ziggurat.worker.data import DataOptions, FinishAtRandom, fitted_preprocessing, training_flow
+from ziggurat.dataflow.fast import JpegCropBatches
 from ziggurat.worker.image_source import ImageSource
+from ziggurat.worker.pipeline import DataOptions, FinishAtRandom, Pipeline
 
 __all__ = ["TrainingRows"]
 
@@ -31,31 +30,28 @@ class TrainingRows:
 
     Attributes:
         preprocessing: what is done to every image, without a mean.
+        crops: whether images are cropped at random places.
     """
 
     def __init__(self, source: ImageSource, options: DataOptions) -> None:
-        plain = replace(options, mean="none")
-        self.preprocessing = fitted_preprocessing(source, plain)
-        self._batch_size = options.batch_size
+        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
+        whole = replace(options, decode="picture") if options.mean == "image" else options
+        pipeline = Pipeline(source, replace(whole, mean="none"))
+        self.preprocessing = pipeline.preprocessing
+        self.crops = pipeline.crops
         self._augmentation = options.augmentation
-        finish: Any = training_flow(source, self.preprocessing, plain, by_row=True).seed(options.seed)
-        batches: BatchData = finish.ds
-        below: Any = batches.ds
-        self._finish = finish
-        self._vary: Any = None if isinstance(below, IndexedFlow) else below
-        rows: Any = getattr(below, "ds", below)
-        self._rows: IndexedFlow = rows
+        self._stages = pipeline.training(by_row=True)
         self._orders: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._stages.rows)
 
     def order(self, epoch: int) -> np.ndarray:
         """Return the rows in the order of an epoch, counted from 0."""
         if epoch not in self._orders:
-            state = {**self._rows.state(), "pass": epoch, "ended": False}
-            self._rows.load_state(state)
-            self._orders[epoch] = self._rows.order()
+            state = {**self._stages.rows.state(), "pass": epoch, "ended": False}
+            self._stages.rows.load_state(state)
+            self._orders[epoch] = self._stages.rows.order()
         return self._orders[epoch]
 
     def seen(self, row: int, epoch: int) -> np.ndarray | None:
@@ -72,26 +68,30 @@ class TrainingRows:
             DatapointError: where it cannot be read.
             DataError: where it does not fit to the others of its batch.
         """
+        stages = self._stages
         place = int(np.flatnonzero(self.order(epoch) == row)[0])
-        batch, inside = divmod(place, self._batch_size)
-        if (batch + 1) * self._batch_size > len(self):
+        batch, inside = divmod(place, stages.batches.batch_size)
+        if (batch + 1) * stages.batches.batch_size > len(self):
             return None
-        point = self._rows.datapoint(row)
-        if self._vary is not None:
-            point = self._vary.func(point, rng=self._vary.stream("map").seek(epoch, place))
+        point: Any = stages.rows.datapoint(row)
+        if isinstance(stages.batches, JpegCropBatches):
+            return stages.batches.crop_of(point, epoch, place)
+        if stages.vary is not None:
+            vary: Any = stages.vary.func
+            point = vary(point, rng=stages.vary.stream("map").seek(epoch, place))
         if point[0].shape[:2] != self.preprocessing.size:
             self._augmentation.check_size(self.preprocessing.size)
         return self._cropped(point[0], batch, inside, epoch)
 
     def _cropped(self, picture: np.ndarray, batch: int, inside: int, epoch: int) -> np.ndarray:
-        finish = self._finish.func
+        finish = self._stages.finish.func
         if not isinstance(finish, FinishAtRandom):
             return picture
-        numbers = self._finish.stream("map").seek(epoch, batch)
-        top, left = finish.offsets(self._batch_size, numbers)[inside]
+        numbers = self._stages.finish.stream("map").seek(epoch, batch)
+        top, left = finish.offsets(self._stages.batches.batch_size, numbers)[inside]
         height, width, _ = self.preprocessing.output_shape
         return picture[top : top + height, left : left + width]
 
     def close(self) -> None:
         """Close the split."""
-        self._finish.close()
+        self._stages.finish.close()

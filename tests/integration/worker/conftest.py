@@ -31,6 +31,12 @@ def pictures(tmp_path_factory) -> Path:
     return make_pictures(tmp_path_factory.mktemp("pictures"))
 
 
+@pytest.fixture(scope="session")
+def photographs(tmp_path_factory) -> Path:
+    """The same as JPEG files."""
+    return make_pictures(tmp_path_factory.mktemp("photographs"), "jpg")
+
+
 @pytest.fixture
 def new_job(tmp_path, data):
     """Make a tiny job; the changes are fields of its spec."""

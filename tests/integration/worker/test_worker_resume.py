@@ -112,8 +112,17 @@ def test_killed_at_random_moments_until_it_is_done(workers, job, uninterrupted):
     assert differences(outcome_of(job), uninterrupted) == []
 
 
-def test_a_job_of_pictures_in_class_folders_too(workers, new_job, pictures):
-    changes = {"data": pictures, "preprocessing": {"size": 8, "crop": 7, "channels": 1}}
+@pytest.mark.parametrize("kind", ["png", "jpg"])
+def test_a_job_of_pictures_in_class_folders_too(workers, new_job, pictures, photographs, kind):
+    crops = {"size": 8, "crop": 7}
+    changes = {
+        "png": {"data": pictures, "preprocessing": {**crops, "channels": 1}},
+        "jpg": {
+            "data": photographs,
+            "preprocessing": crops,
+            "augmentation": {"flip": "fliplr"},
+        },  # only crops are decoded
+    }[kind]
     whole, job = new_job(**changes), new_job(**changes)
     assert workers.execute(whole) == 0
     for how, code in (("kill:3", -9), ("term:7", 75), ("ValueError:9", 1)):

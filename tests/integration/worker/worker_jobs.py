@@ -57,15 +57,15 @@ def make_data(folder: Path) -> Path:
     return folder
 
 
-def make_pictures(folder: Path) -> Path:
-    """Make a folder of three classes with 20 PNG files (10, 12) each."""
+def make_pictures(folder: Path, file_format: str = "png") -> Path:
+    """Make a folder of three classes with 20 files (10, 12) each."""
     random = np.random.default_rng(6)
     for label in range(3):
         (folder / f"class{label}").mkdir()
         for number in range(20):
             pixels = random.integers(0, 80, (10, 12, 3)).astype(np.uint8)
             pixels[2 * label : 2 * label + 3] += 120
-            Image.fromarray(pixels).save(folder / f"class{label}" / f"{number:02d}.png")
+            Image.fromarray(pixels).save(folder / f"class{label}" / f"{number:02d}.{file_format}")
     return folder
 
 

@@ -20,6 +20,7 @@ from ziggurat.callbacks import (
     SimpleMovingAverage,
     bind_folder,
 )
+from ziggurat.dataflow.fast.buffers import BatchBuffers
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
 
 
@@ -251,6 +252,23 @@ def test_the_black_box_holds_batches_whose_memory_is_written_over(tmp_path):
 
     with pytest.raises(NonFiniteError):
         train(BlackBox(["cost"], tmp_path), program=bad_at(4), batches=Ring(), steps_per_epoch=4)
+    rows = [np.load(tmp_path / f"step-{step:08d}.npz")["batch/0"].tolist() for step in (1, 2, 3, 4)]
+    assert rows == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_the_black_box_holds_batches_of_a_pool(tmp_path):
+    class Pool:
+        """Gives batches in memory that is used again when nothing refers to it."""
+
+        def __iter__(self):
+            buffers = BatchBuffers((2,), keep=1, dtype=np.float64)
+            for batch in make_batches():
+                row = buffers.take()
+                row[:] = batch[0]
+                yield [row, batch[1]]
+
+    with pytest.raises(NonFiniteError):
+        train(BlackBox(["cost"], tmp_path), program=bad_at(4), batches=Pool(), steps_per_epoch=4)
     rows = [np.load(tmp_path / f"step-{step:08d}.npz")["batch/0"].tolist() for step in (1, 2, 3, 4)]
     assert rows == [[0, 1], [2, 3], [4, 5], [6, 7]]
 

@@ -137,6 +137,46 @@ def test_bad_images_are_left_out_of_their_batch(photographs, on_error):
     assert [key for key, _ in errors.counts.first] == [5, 6]
 
 
+def test_failed_images_are_replaced_on_demand(photographs):
+    files = [*photographs]
+    files[5], files[7] = b"no image", photographs[6][:200]
+    flow = JpegCropBatches(points_of(files), 4, CROP, on_error="skip", replace_failed=True).seed(1)
+    batches, expected = list(flow), list(JpegCropBatches(points_of(photographs), 4, CROP).seed(1))
+    assert [labels.tolist() for _, labels in batches][1] == [4, 6, 6, 4]
+    assert np.array_equal(batches[1][0], expected[1][0][[0, 2, 2, 0]])
+    assert equal([batches[0], *batches[2:]], [expected[0], *expected[2:]])
+    assert flow.error_counts()[0].counts.total == 2
+
+
+def test_a_component_may_name_the_image(photographs):
+    files = [*photographs[:3], b"no image"]
+    points = [[data, number, f"n{number}"] for number, data in enumerate(files)]
+    flow = JpegCropBatches(points, 4, CROP, on_error="skip", key_index=2).seed(1)
+    ((images, labels),) = flow
+    assert labels.tolist() == [0, 1, 2]
+    assert len(images) == 3
+    assert [key for key, _ in flow.error_counts()[0].counts.first] == ["n3"]
+
+
+def test_the_prefetch_does_not_change_the_batches(photographs):
+    one, other = (JpegCropBatches(points_of(photographs), 3, CROP, prefetch=count).seed(1) for count in (1, 5))
+    assert equal(list(one), list(other))
+
+
+def test_one_crop_is_that_of_the_pass(photographs):
+    flow = JpegCropBatches(points_of(photographs), 8, CROP).seed(4)
+    list(flow)
+    images = np.concatenate([images for images, _ in flow])
+    for place in (0, 7, 8, 15):
+        assert np.array_equal(flow.crop_of(flow.ds.lst[place], 1, place), images[place])
+
+
+def test_one_crop_of_a_bad_image_raises(photographs):
+    flow = JpegCropBatches([[b"no image", 0], *points_of(photographs)], 8, CROP, on_error="skip")
+    with pytest.raises(DatapointError, match="cannot be used"):
+        flow.crop_of([b"no image", 0], 0, 0)
+
+
 def test_components_may_be_anything_that_can_be_stacked(photographs):
     files = [photographs[0], b"no image", photographs[2]]
     points = [[data, {"box": np.arange(4) + i, "name": f"n{i}"}, 0.5 * i] for i, data in enumerate(files)]

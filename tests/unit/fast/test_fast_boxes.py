@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ziggurat.dataflow.fast import CenterResizedCrop, RandomResizedCrop
+from ziggurat.dataflow.fast import CenterResizedCrop, RandomResizedCrop, ScaledRandomCrop
 from ziggurat.dataflow.fast.boxes import denominators, grid_boxes
 from ziggurat.errors import UsageError
 
@@ -85,3 +85,40 @@ def test_boxes_on_the_grid_hold_the_box_and_are_hardly_larger(width, height, den
 def test_impossible_crops_are_refused(wrong):
     with pytest.raises(UsageError, match="Received: "):
         RandomResizedCrop(**wrong)
+
+
+@given(width=SIDES, height=SIDES, mode=st.sampled_from(["squash", "crop"]), seed=st.integers(0, 1000))
+def test_boxes_of_scaled_crops_lie_in_the_image(width, height, mode, seed):
+    boxes, flips = drawn(ScaledRandomCrop((256, 240), (224, 200), mode), 5, (width, height), seed)
+    assert boxes.dtype == np.int32
+    assert not flips.any()
+    assert (boxes[:, :2] >= 0).all()
+    assert (boxes[:, 2:] >= 1).all()
+    assert (boxes[:, :2] + boxes[:, 2:] <= (width, height)).all()
+
+
+def test_a_scaled_crop_at_the_same_size_is_the_crop():
+    boxes, _ = drawn(ScaledRandomCrop((40, 60), (32, 32)), 2000, (60, 40))
+    assert (boxes[:, 2:] == 32).all()
+    assert sorted(set(boxes[:, 0])) == list(range(29))
+    assert sorted(set(boxes[:, 1])) == list(range(9))
+
+
+def test_a_scaled_crop_squashes_or_keeps_the_ratio():
+    squashed, _ = drawn(ScaledRandomCrop((100, 100), (50, 50)), 500, (400, 200))
+    assert (squashed[:, 2:] == (200, 100)).all()
+    kept, _ = drawn(ScaledRandomCrop((100, 100), (50, 50), "crop"), 500, (400, 200))
+    assert (kept[:, 2:] == (100, 100)).all()
+    assert (kept[:, 0].min(), kept[:, 0].max()) == (100, 200)  # what is too much is left out on both sides
+    assert (kept[:, 1].min(), kept[:, 1].max()) == (0, 100)
+
+
+def test_half_of_the_scaled_crops_are_mirrored():
+    _, flips = drawn(ScaledRandomCrop((40, 40), (32, 32), flip=True), 4000, (60, 60))
+    assert flips.mean() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("wrong", [{"size": (20, 40), "crop": (32, 32)}, {"size": (0, 40), "crop": (1, 1)}])
+def test_impossible_scaled_crops_are_refused(wrong):
+    with pytest.raises(UsageError, match="Received: "):
+        ScaledRandomCrop(**wrong)

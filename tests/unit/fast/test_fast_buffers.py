@@ -1,6 +1,10 @@
 """Memory of batches is used again when nobody sees it any more, and not before."""
 
-from ziggurat.dataflow.fast.buffers import BatchBuffers
+import pickle
+
+import numpy as np
+
+from ziggurat.dataflow.fast.buffers import BatchBuffers, is_pooled
 
 
 def test_arrays_are_aligned():
@@ -28,3 +32,33 @@ def test_what_is_dropped_is_handed_out_again():
         places.add(array.ctypes.data)
         del array
     assert len(places) == 1
+
+
+def test_numbers_of_any_type_fit():
+    array = BatchBuffers((3, 5), keep=2, dtype=np.float32).take()
+    array[:] = 0.5
+    assert (array.dtype, array.shape, array.ctypes.data % 64, array.sum()) == (np.float32, (3, 5), 0, 7.5)
+
+
+def test_an_array_of_the_pool_is_known():
+    array = BatchBuffers((4,), keep=2).take()
+    assert is_pooled(array)
+    assert is_pooled(array[1:3][:1])
+    assert not is_pooled(np.zeros(4))
+    assert not is_pooled(np.zeros(4)[1:])
+
+
+def test_clearing_leaves_what_is_held():
+    buffers = BatchBuffers((4,), keep=2)
+    held = buffers.take()
+    held[:] = 7
+    buffers.clear()
+    buffers.take()[:] = 0
+    assert held.tolist() == [7] * 4
+
+
+def test_memory_is_not_pickled():
+    buffers = BatchBuffers((1000,), keep=2)
+    held = buffers.take()
+    assert len(pickle.dumps(buffers)) < held.nbytes
+    assert pickle.loads(pickle.dumps(buffers)).take().shape == (1000,)

@@ -31,6 +31,17 @@ def pictures(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def photographs(pictures, tmp_path_factory):
+    """The same as JPEG files."""
+    source = tmp_path_factory.mktemp("rows") / "photographs"
+    for path in pictures.rglob("*.png"):
+        target = source / path.parent.name / f"{path.stem}.jpg"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(target), cv2.imread(str(path)))
+    return source
+
+
+@pytest.fixture(scope="module")
 def stored(pictures, tmp_path_factory):
     """The same as a dataset, without validation."""
     folder = tmp_path_factory.mktemp("rows") / "stored"
@@ -56,7 +67,7 @@ def batches_of(spec, epochs):
             yield np.concatenate([batch[0] for batch in batches]), np.concatenate([batch[1] for batch in batches])
 
 
-@pytest.mark.parametrize("kind", ["in memory", "files"])
+@pytest.mark.parametrize("kind", ["in memory", "files", "photographs"])
 @pytest.mark.parametrize(
     "fields",
     [
@@ -69,9 +80,9 @@ def batches_of(spec, epochs):
     ],
     ids=["plain", "varied", "crops", "varied crops", "quarter turns", "in order"],
 )
-def test_rows_are_those_of_the_pipeline(kind, fields, pictures, stored):
-    own = {"source": str(pictures), "options": {"validation_share": 0}}
-    spec = spec_of(own if kind == "files" else str(stored), **fields)
+def test_rows_are_those_of_the_pipeline(kind, fields, pictures, photographs, stored):
+    own = {"source": str(photographs if kind == "photographs" else pictures), "options": {"validation_share": 0}}
+    spec = spec_of(str(stored) if kind == "in memory" else own, **fields)
     rows = rows_of(spec)
 
     for epoch, (given, _labels) in enumerate(batches_of(spec, 3)):

@@ -1,7 +1,7 @@
 """Fast path for photographs: batches of crops, prepared records, and the choice of the JPEG decoder."""
 
 from ziggurat.dataflow.fast.batches import JpegCropBatches
-from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop
+from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop, ScaledRandomCrop
 from ziggurat.dataflow.fast.engine import EngineReport
 from ziggurat.dataflow.fast.engines import EngineName, engine
 from ziggurat.dataflow.fast.pixels import PixelFlow, PixelWriter
@@ -16,6 +16,7 @@ __all__ = [
     "PixelFlow",
     "PixelWriter",
     "RandomResizedCrop",
+    "ScaledRandomCrop",
     "engine",
     "prepare_pixels",
     "prepare_records",

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, ProxyDataFlow
 from ziggurat.dataflow.fast.boxes import CropPolicy, RandomResizedCrop
+from ziggurat.dataflow.fast.buffers import BatchBuffers
+from ziggurat.dataflow.fast.crops import Cropper
 from ziggurat.dataflow.fast.engines import EngineName, open_engine
 from ziggurat.dataflow.fast.window import Window
+from ziggurat.dataflow.parallel.options import default_workers
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.errors import UsageError
 
-__all__ = ["JpegCropBatches"]
+__all__ = ["CropOptions", "JpegCropBatches"]
+
+
+class CropOptions(TypedDict, total=False):
+    """Options of ``JpegCropBatches``.
+
+    Args:
+        num_thread: threads that decode; None: one for each CPU that this process may use.
+        engine: "auto" for the best that works here, or "native", "turbojpeg" or "opencv".
+        prefetch: batches that are worked on while the consumer has one; 2 by default.
+        key_index: number of the component that names the image in errors; it is left out of the batch. None: a path
+            names itself, another image has its number in the pass.
+        replace_failed: whether an image that is dropped is replaced by the next usable one of its batch, with its other
+            components, so that every batch is full.
+    """
+
+    num_thread: int | None
+    engine: EngineName
+    prefetch: int
+    key_index: int | None
+    replace_failed: bool
 
 
 class JpegCropBatches(ProxyDataFlow):
@@ -32,14 +56,13 @@ class JpegCropBatches(ProxyDataFlow):
         remainder: whether the last batch of a pass may be smaller; otherwise it is left out.
         on_error: what happens to an image that cannot be used: "raise" a ``DatapointError`` with its key, or "skip" or
             "log" it: its batch is smaller then; a batch that would be empty is left out.
-        num_thread: threads that decode; None: one for each CPU that this process may use.
-        engine: "auto" for the best that works here, or "native", "turbojpeg" or "opencv".
+        options: see ``CropOptions``.
 
     Yields:
         [images, *components]: images (N, H, W, 3) uint8, RGB; the other components stacked to arrays. The memory of a
         batch is used again once nothing refers to it any more: it may be kept for as long as it is wanted.
 
-    The boxes depend on the seed, the pass and the place in the pass only; up to three batches are worked on at a time.
+    The boxes depend on the seed, the pass and the place in the pass only: not on threads, engine or ``prefetch``.
     """
 
     def __init__(
@@ -50,17 +73,20 @@ class JpegCropBatches(ProxyDataFlow):
         *,
         remainder: bool = False,
         on_error: OnError | ErrorPolicy = "raise",
-        num_thread: int | None = None,
-        engine: EngineName = "auto",
+        **options: Unpack[CropOptions],
     ) -> None:
         super().__init__(ds if isinstance(ds, DataFlow) else DataFromList(ds, shuffle=False))
         self.batch_size = _positive("batch_size", batch_size)
         self.crop = crop or RandomResizedCrop()
         self.remainder = remainder
         self.policy = ErrorPolicy.of(on_error)
-        self.num_thread = _positive("num_thread", _usable_cpus() if num_thread is None else num_thread)
-        self.engine: EngineName = engine
-        open_engine(engine)  # an engine that is not there is told of now
+        self.num_thread = _positive("num_thread", default_workers(options.get("num_thread"), "num_thread"))
+        self.engine: EngineName = options.get("engine", "auto")
+        self.prefetch = _positive("prefetch", options.get("prefetch", 2))
+        self.key_index = options.get("key_index")
+        self.replace_failed = options.get("replace_failed", False)
+        self.buffers = BatchBuffers((self.batch_size, *self.crop.shape, 3), keep=self.prefetch + 3)
+        open_engine(self.engine)  # an engine that is not there is told of now
         self._empty_batches = 0
         self._window: Window | None = None
 
@@ -91,6 +117,29 @@ class JpegCropBatches(ProxyDataFlow):
         finally:
             window.close()
 
+    def crop_of(self, point: Any, pass_index: int, place: int) -> np.ndarray:
+        """Return the crop of one image, (H, W, 3) uint8, as a pass has it at a place, without running the pass.
+
+        Args:
+            point: a datapoint of the flow that is read.
+            pass_index: number of the pass, from 0.
+            place: of the datapoint in the pass, from 0.
+
+        Raises:
+            DatapointError: where the image cannot be used.
+        """
+        batch, slot = divmod(place, self.batch_size)
+        numbers = self.numbers_of(self._ziggurat_stream().seek(pass_index, batch))[slot : slot + 1]
+        key = place if self.key_index is None else point[self.key_index]
+        out = np.empty((1, *self.crop.shape, 3), np.uint8)
+        for failed in Cropper(open_engine(self.engine), self.crop).fill([point[0]], [key], numbers, out, 0):
+            ErrorPolicy("raise").take(failed.failure, failed.cause)
+        return out[0]
+
+    def numbers_of(self, generator: np.random.RandomState) -> np.ndarray:
+        """Return the random numbers of a batch, (batch_size, ``crop.numbers``) float64."""
+        return generator.random_sample((self.batch_size, self.crop.numbers))
+
     def children_state(self) -> list[Any]:
         """Return where the flow that is read stood before the first batch that was not delivered yet."""
         state = self._window.state_before_next() if self._window is not None else None
@@ -106,9 +155,10 @@ class JpegCropBatches(ProxyDataFlow):
         self._empty_batches = state or 0
 
     def close(self) -> None:
-        """End the threads of a pass that goes on, which cannot be continued then."""
+        """End the threads of a pass that goes on, which cannot be continued then, and free the memory of batches."""
         if self._window is not None:
             self._window.close()
+        self.buffers.clear()
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -132,10 +182,6 @@ class JpegCropBatches(ProxyDataFlow):
         if state is not None:
             self.ds._ziggurat_load_state(state)
             self.ds._ziggurat_abandon()
-
-
-def _usable_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _positive(name: str, value: int) -> int:

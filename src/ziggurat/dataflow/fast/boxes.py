@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from ziggurat.errors import UsageError
 
-__all__ = ["CenterResizedCrop", "CropPolicy", "RandomResizedCrop", "denominators", "grid_boxes"]
+__all__ = ["CenterResizedCrop", "CropPolicy", "RandomResizedCrop", "ScaledRandomCrop", "denominators", "grid_boxes"]
 
 _ATTEMPTS = 10
 _DENOMINATORS = (2, 4, 8)
@@ -144,6 +144,59 @@ class CenterResizedCrop:
         side = np.maximum(1, np.rint(sizes.min(axis=1) * self.share)).astype(np.int32)
         corner = (sizes - side[:, None]) // 2
         return np.column_stack([corner, side, side]).astype(np.int32), np.zeros(len(sizes), bool)
+
+
+@dataclass(frozen=True)
+class ScaledRandomCrop:
+    """A crop at a random place of an image that is scaled to a fixed size first: what a training job asks for.
+
+    The scaling and the crop become one box of the image, so that only the box is decoded and resized. A side of the
+    box that falls between two pixels goes to the nearer one.
+
+    Args:
+        size: (height, width) that the whole image is scaled to.
+        crop: (height, width) of the result, no larger than ``size``.
+        mode: "squash" ignores the aspect ratio; "crop" keeps it, covers the size, and leaves out what is too much on
+            both sides alike.
+        flip: whether every second image, by chance, is mirrored left and right.
+    """
+
+    size: tuple[int, int]
+    crop: tuple[int, int]
+    mode: Literal["squash", "crop"] = "squash"
+    flip: bool = False
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+        _check_size(self.crop)
+        if self.crop[0] > self.size[0] or self.crop[1] > self.size[1]:
+            raise UsageError("`crop` must be no larger than `size`.", received=f"crop={self.crop}, size={self.size}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the result in pixels."""
+        return self.crop
+
+    @property
+    def numbers(self) -> int:
+        """Two numbers for the place, and one for the flip."""
+        return 3
+
+    def boxes(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Choose a box in each image; see ``CropPolicy.boxes``."""
+        scaled = np.array(self.size[::-1], np.float64)
+        crop = np.array(self.crop[::-1], np.float64)
+        factors = sizes / scaled  # pixels of the image in one of the scaled image
+        if self.mode == "crop":
+            factors = np.repeat(factors.min(axis=1, keepdims=True), 2, axis=1)
+        margins = (sizes - scaled * factors) / 2
+        places = np.floor(numbers[:, :2] * (scaled - crop + 1))
+        corners = np.rint(margins + places * factors).astype(np.int32)
+        ends = np.rint(margins + (places + crop) * factors).astype(np.int32)
+        corners = np.clip(corners, 0, sizes - 1)
+        ends = np.clip(ends, corners + 1, sizes)
+        flips = numbers[:, 2] < 0.5 if self.flip else np.zeros(len(sizes), bool)
+        return np.concatenate([corners, ends - corners], axis=1).astype(np.int32), flips
 
 
 def denominators(boxes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
@@ -16,7 +15,7 @@ from ziggurat.dataflow.fast.header import JpegHeader, read_jpeg_header
 from ziggurat.dataflow.fast.opencv import resize_into
 from ziggurat.dataflow.fast.orientation import is_turned, stored_box, turn_into
 from ziggurat.dataflow.fast.tiles import cut
-from ziggurat.dataflow.image_codec import MAX_PIXELS, decode_image
+from ziggurat.dataflow.image_codec import MAX_PIXELS, decode_image, read_file
 from ziggurat.dataflow.policy import Failure
 from ziggurat.errors import DatapointError
 
@@ -167,27 +166,13 @@ def _content(image: Any, key: Any) -> bytes:
     if isinstance(image, bytes):
         return image
     if isinstance(image, str | os.PathLike):
-        try:
-            return _read(image)
-        except OSError as error:
-            raise DatapointError(key, f"it cannot be read ({error.strerror}).") from error
+        return read_file(image, key=key)
     try:
         return bytes(memoryview(image))
     except TypeError:
         raise DatapointError(
             key, f"a {type(image).__name__} is no path, no encoded image, and no array of pixels."
         ) from None
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file with as few system calls as can be."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    try:
-        size = os.fstat(handle).st_size
-        data = os.read(handle, size)
-    finally:
-        os.close(handle)
-    return data if len(data) == size else Path(path).read_bytes()
 
 
 def _as_colour(image: np.ndarray, key: Any) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ziggurat.dataflow.fast.buffers import BatchBuffers
 from ziggurat.dataflow.fast.crops import CropFailure, Cropper
 from ziggurat.dataflow.fast.engines import open_engine
 from ziggurat.dataflow.reading import Reader
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Window"]
 
-_AHEAD = 2
-"""How many batches are worked on while the consumer has one."""
 _CHUNK = 16
 """How many images a thread takes at a time, at most."""
 
@@ -47,7 +44,6 @@ class Window:
         self._reader: Reader = stage.ds._ziggurat_read()
         self._stream = stage._ziggurat_stream()
         self._cropper = Cropper(open_engine(stage.engine), stage.crop)
-        self._buffers = BatchBuffers((stage.batch_size, *stage.crop.shape, 3), keep=_AHEAD + 3)
         self._threads = ThreadPoolExecutor(stage.num_thread, "ziggurat-crops")
         self._pending: deque[_Pending] = deque()
         self._ended = False
@@ -58,7 +54,7 @@ class Window:
     @property
     def wants_more(self) -> bool:
         """Tell whether another batch should be begun."""
-        return len(self._pending) <= _AHEAD and not self._ended
+        return len(self._pending) <= self._stage.prefetch and not self._ended
 
     def state_before_next(self) -> Any:
         """Return the state of the flow that is read before what was not delivered yet; None: it is where it stands."""
@@ -78,12 +74,13 @@ class Window:
                 return
             first = number * stage.batch_size
             images = [_image_of(point) for point in points]
-            others = stack_datapoints([point[1:] for point in points], first=first)
+            keys = [_key_of(point, index, stage.key_index) for index, point in enumerate(points, first)]
+            others = stack_datapoints([_others_of(point, stage.key_index) for point in points], first=first)
         except Exception as error:  # the batches before it come first
             self._error, self._ended, self._state_before_end = error, True, state_before
             return
-        memory = self._buffers.take()
-        work = self._submit(images, number, memory)
+        memory = stage.buffers.take()
+        work = self._submit(images, keys, number, memory)
         self._pending.append(_Pending(memory[: len(points)], others, work, state_before))
 
     def finish(self) -> list[Any] | None:
@@ -100,17 +97,20 @@ class Window:
         self._pending.popleft()
         parts = [batch.memory, *batch.others]
         if failures:
-            kept = np.ones(len(batch.memory), bool)
-            kept[[failed.slot for failed in failures]] = False
-            parts = [_rows(part, kept) for part in parts]
+            failed = [failure.slot for failure in failures]
+            usable = np.delete(np.arange(len(batch.memory)), failed)
+            if self._stage.replace_failed and len(usable):
+                rows = np.arange(len(batch.memory))
+                rows[failed] = usable[np.searchsorted(usable, failed) % len(usable)]
+                usable = rows
+            parts = [_rows(part, usable) for part in parts]
         return parts
 
-    def _submit(self, images: list[Any], number: int, memory: np.ndarray) -> list[Future[list[CropFailure]]]:
+    def _submit(
+        self, images: list[Any], keys: list[Any], number: int, memory: np.ndarray
+    ) -> list[Future[list[CropFailure]]]:
         stage = self._stage
-        first = number * stage.batch_size
-        keys = [_key_of(image, index) for index, image in enumerate(images, first)]
-        generator = self._stream.seek(stage._ziggurat_pass_index, number)
-        numbers = generator.random_sample((stage.batch_size, stage.crop.numbers))
+        numbers = stage.numbers_of(self._stream.seek(stage._ziggurat_pass_index, number))
         work = []
         step = max(1, min(_CHUNK, len(images) // stage.num_thread))
         for start in range(0, len(images), step):
@@ -125,8 +125,8 @@ def _stop(threads: ThreadPoolExecutor, reader: Reader) -> None:
     reader.close()
 
 
-def _rows(part: Any, kept: np.ndarray) -> Any:
-    return {key: _rows(value, kept) for key, value in part.items()} if isinstance(part, dict) else part[kept]
+def _rows(part: Any, rows: np.ndarray) -> Any:
+    return {key: _rows(value, rows) for key, value in part.items()} if isinstance(part, dict) else part[rows]
 
 
 def _image_of(point: Any) -> Any:
@@ -139,5 +139,11 @@ def _image_of(point: Any) -> Any:
     )
 
 
-def _key_of(image: Any, index: int) -> Any:
-    return os.fspath(image) if isinstance(image, str | os.PathLike) else index
+def _key_of(point: Any, index: int, key_index: int | None) -> Any:
+    if key_index is not None:
+        return point[key_index]
+    return os.fspath(point[0]) if isinstance(point[0], str | os.PathLike) else index
+
+
+def _others_of(point: Any, key_index: int | None) -> Any:
+    return point[1:] if key_index is None else [*point[1:key_index], *point[key_index + 1 :]]

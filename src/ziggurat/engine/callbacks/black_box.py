@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.dataflow.fast.buffers import is_pooled
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.array_files import write_arrays
 from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array
@@ -38,8 +39,8 @@ class BlackBox(Callback, NeedsFolder):
 
     It writes ``step-XXXXXXXX.npz`` for each of the last steps (``batch/0``, …, ``value/cost``, …) and
     ``black_box.json``, which says what they are. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
-    batch. An array with its own memory is held as it is; one that looks into somebody else's (the ring of a data
-    pipeline) is copied, because its owner may write over it.
+    batch. An array with its own memory, or with that of a pool which waits for it, is held as it is; one that looks
+    into other memory (the ring of a data pipeline) is copied, because its owner may write over it.
 
     Args:
         names: values of the program to watch; every step fetches them.
@@ -124,7 +125,7 @@ def _described(frame: _Frame, name: str) -> dict[str, Any]:
 def _held(part: Any) -> Any:
     """Return a batch that nobody else writes into."""
     if isinstance(part, np.ndarray):
-        return part if part.flags.owndata else part.copy()
+        return part if part.flags.owndata or is_pooled(part) else part.copy()
     if isinstance(part, dict):
         return {name: _held(each) for name, each in part.items()}
     if type(part) in (list, tuple):

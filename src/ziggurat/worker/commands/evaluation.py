@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
-from ziggurat.worker.data import fitted_flow
 from ziggurat.worker.dataset_source import is_dataset
+from ziggurat.worker.pipeline import DataOptions, Pipeline
 from ziggurat.worker.sources import open_source
 
 __all__ = ["Confusion", "EvaluatedBatch", "Evaluation", "evaluate"]
@@ -104,12 +103,11 @@ class Evaluation:
 
     def batches(self) -> Iterator[EvaluatedBatch]:
         """Open the network, and yield what it gives, in the order of the split."""
-        fitted = fitted_flow(self._flow, self._source, self._job.preprocessing, numbered=True)
-        with open_network(self._job) as network:
+        pipeline = Pipeline(self._source, DataOptions(batch_size=self._batch_size), self._job.preprocessing)
+        with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
-            for pictures, numbers, rows in BatchData(fitted, self._batch_size, remainder=True):
-                labels = np.asarray(numbers, np.int64)
-                values = network.evaluate(self._job.preprocessing.finish(np.asarray(pictures)), labels)
+            for pictures, labels, rows in flow:
+                values = network.evaluate(pictures, labels)
                 self._means.add(values, len(labels))
                 yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
 

@@ -65,8 +65,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         pictures = [_picture(source, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    crops = rows.preprocessing.crop is not None and rows.preprocessing.output_shape[:2] != rows.preprocessing.size
-    varied = split == "train" and (crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    varied = split == "train" and (rows.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": pictures}
 
 
@@ -97,7 +96,7 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
         "in_memory": source.in_memory,
         "measured": measured,
         "records_per_s": measured / took_s if measured and took_s > 0 else None,
-        "threads": options.threads,
+        "threads": options.worker_count,
     }
 
 

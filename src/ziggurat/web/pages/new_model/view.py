@@ -49,6 +49,7 @@ _GROUPS: Final = (
             "checkpoints-keep_every_hours",
         ),
     ),
+    ("loading", "Data loading", ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")),
     ("samples", "Order, classes and frozen weights", ("shuffle", "class_weights", "freeze", "seed", "data-options")),
     (
         "job",
