@@ -11,6 +11,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.web.pages.new_model.fields import FormField, model_fields
 from ziggurat.web.pages.new_model.fit import ChosenData, chosen_data
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
+from ziggurat.workspace.standard_networks import standard_networks
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.published import PublishedModel
@@ -228,7 +229,7 @@ def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
     why_not = {name: why for name, _, why in _frameworks(studio)}
     found = []
     for backend, framework in (("tensorflow", "TensorFlow"), ("torch", "PyTorch")):
-        for each in studio.training.standard(backend):
+        for each in standard_networks(backend):
             shape = " x ".join(str(side) for side in each["input_shape"])
             found.append(_network(f"{backend}/{each['name']}", each["title"], framework, shape, each))
             fit = "" if data is None else data.why_no_fit(each["name"])
