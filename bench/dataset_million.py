@@ -14,8 +14,7 @@ from typing import Any
 from bench.parts.million import Creation, class_tree, created, part_of
 from bench.parts.report import Options, Report, Row
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.settings import Settings
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace import datasets
 
 __all__ = ["run"]
 
@@ -64,7 +63,6 @@ def _opening(folder: Path) -> str:
 
 def _pages(folder: Path) -> str:
     """Ask for pages as the explorer does: the dataset opened, 50 samples, the total, and their problems."""
-    datasets = Datasets(Settings())
     times: list[tuple[float, str]] = []
     for chosen, offset in _questions():
         began = time.perf_counter()
@@ -98,5 +96,5 @@ def _listing(folder: Path, place: Path) -> str:
         (place / f"set{number:04d}").mkdir(parents=True)
         shutil.copy(folder / "manifest.json", place / f"set{number:04d}")
     began = time.perf_counter()
-    count = len(list(Datasets(Settings()).rows(place)))
+    count = len(list(datasets.rows(place, place)))
     return f"listing {count} datasets of {_EXPLORED_CLASSES} classes: {1000 * (time.perf_counter() - began):.0f} ms"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ziggurat.errors import StorageError
 
-__all__ = ["AtomicFile", "atomic_write_text", "storage_errors", "sync_path"]
+__all__ = ["AtomicFile", "atomic_write_text", "replaced_file", "storage_errors", "sync_path"]
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -111,29 +111,40 @@ def sync_path(path: Path) -> None:
         os.close(handle)
 
 
-def atomic_write_text(path: Path, text: str, what: str) -> None:
-    """Replace a file by a text; what was there stays where that fails.
+@contextmanager
+def replaced_file(path: Path, what: str, *, durable: bool = True, advice: str = "") -> Iterator[Path]:
+    """Give a path to write to; at the end it replaces the file. Where that fails, what was there stays.
+
+    A reader never sees half of it; nor does a kill leave half of it.
 
     Args:
         path: the file, in a folder that is there.
-        text: its content.
         what: names it in the error: ``The stop request``.
+        durable: whether the content is on the disk before it gets the name, so that a power failure leaves the old file
+            or the whole new one. It costs milliseconds; a file that is written anew each second does without.
+        advice: of the error.
 
     Raises:
         StorageError: where it cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        if durable:
+            sync_path(temporary)
         temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise StorageError(
             f"{what} must be written to {path}.",
             received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or fix the folder's rights.",
+            advice=advice or "Free space on the disk or fix the folder's rights.",
         ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def atomic_write_text(path: Path, text: str, what: str, *, durable: bool = True) -> None:
+    """Replace a file by a text; see ``replaced_file``."""
+    with replaced_file(path, what, durable=durable) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -37,6 +37,7 @@ __all__ = [
     "decode_event",
     "effective_scalars",
     "encode_event",
+    "iterate_events",
     "read_events",
 ]
 
@@ -447,6 +448,16 @@ def read_events(path: Path, offset: int = 0, *, at_most_bytes: int = 8 << 20) ->
         except JobError:
             continue
     return events, offset + end
+
+
+def iterate_events(path: Path, offset: int = 0) -> Iterator[Event]:
+    """Yield the events that are there now, from ``offset`` on; memory stays small however long the file is."""
+    while True:
+        batch, after = read_events(path, offset)
+        yield from batch
+        if after == offset:
+            return
+        offset = after
 
 
 def effective_scalars(events: Iterable[Event]) -> Iterator[ScalarLogged]:

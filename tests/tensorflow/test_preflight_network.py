@@ -24,7 +24,7 @@ def test_parameters_memory_and_disk_of_lenet(studio):
     found = studio.training.preflight(JobRequest(spec={**_SPEC, "batch_size": 10, "epochs": 4}))
 
     by_name = {each["name"]: each for each in found["findings"]}
-    described = studio.training.describe("lenet", input_shape=[28, 28, 1], classes=10)
+    described = studio.networks.describe("lenet", input_shape=[28, 28, 1], classes=10)
     assert found["parameters"] == described["parameters"] > 400_000
     assert by_name["memory"]["level"] == "ok"
     assert by_name["memory"]["weights_bytes"] == 4 * sum(each["count"] for each in described["variables"])

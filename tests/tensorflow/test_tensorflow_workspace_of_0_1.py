@@ -22,7 +22,7 @@ def test_tensorflow_model_of_0_1_answers_as_it_did(tmp_path):
         archive.extractall(tmp_path, filter="data")
     with open_studio(Settings(workspace=tmp_path / "workspace-0.1.0"), start=False) as studio:
         picture = ("square.png", (FIXTURES / "square.png").read_bytes())
-        (found,) = studio.training.predict(TINY, [picture], top=3, checkpoint="latest")["predictions"]
+        (found,) = studio.models.predict(TINY, [picture], top=3, checkpoint="latest")["predictions"]
     assert {each["class"]: each["probability"] for each in found["classes"]} == pytest.approx(
         {"square": 0.9990122318267822, "circle": 0.0004695200768765062, "cross": 0.0005181602900847793}, abs=1e-5
     )

@@ -78,4 +78,4 @@ def _added(studio: Studio, source: Path, job_id: str, val_share: float) -> str:
     save_spec(spec, folder / "spec.json")
     content = spec.model_dump(mode="json")
     new = NewJob(id=job_id, kind="dataset", name=source.name, folder=str(folder), spec=content, created=1.0)
-    return studio.jobs.take_in(new, {}).id
+    return studio.datasets.take_in(new, {}).id

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ziggurat.entities import JobChange, JobFilter
-from ziggurat.workspace.studio.conditions import parse_conditions
+from ziggurat.entities import JobChange
+from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = [
-    "PAGE_SIZE",
     "BulkBody",
     "ChangeBody",
-    "JobQuery",
     "NewJobBody",
     "PageQuery",
     "RequestBody",
     "Text",
 ]
 
-PAGE_SIZE: Final = 50
-"""Entries of a list that one request returns, where it does not say how many."""
-
 Text = Annotated[str, Field(max_length=100_000)]
 _Name = Annotated[str, Field(max_length=200)]
 _Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-_Kind = Literal["dataset", "train", "evaluate", "infer", "export"]
-_State = Literal["queued", "running", "stopping", "done", "failed", "stopped"]
 
 
 class RequestBody(BaseModel):
@@ -42,41 +35,6 @@ class PageQuery(RequestBody):
 
     offset: int = Field(0, ge=0, lt=2**31, description="How many to leave out first.")
     limit: int = Field(PAGE_SIZE, ge=1, le=1000, description="How many to return at most.")
-
-
-class JobQuery(PageQuery):
-    """Which jobs, in which order."""
-
-    kind: list[_Kind] = Field([], description="Of these kinds; none for all.")
-    state: list[_State] = Field([], description="In these states; none for all.")
-    project: _Name | None = Field(None, description="Of this project; empty for jobs without one.")
-    text: _Name = Field("", description="With this in name, id, notes, network or tags.")
-    tag: _Name = Field("", description="With this tag.")
-    group: _Name = Field("", description="Of this sweep.")
-    owner: _Name = Field("", description="Of this user.")
-    where: list[_Name] = Field([], description="Conditions such as `learning_rate>0.01` or `val/accuracy>0.98`.")
-    sort: _Name = Field("-created", description="Field of a job, of a spec, or a curve; with `-`, large values first.")
-
-    def chosen(self) -> JobFilter:
-        """Return it as the studio has it.
-
-        Raises:
-            UsageError: where a condition is none.
-        """
-        return JobFilter(
-            kinds=tuple(self.kind),
-            states=tuple(self.state),
-            project=self.project,
-            text=self.text,
-            tag=self.tag,
-            group=self.group,
-            owner=self.owner,
-            conditions=tuple(each for text in self.where for each in parse_conditions(text)),
-            sort=self.sort.removeprefix("-") or "created",
-            descending=self.sort.startswith("-"),
-            offset=self.offset,
-            limit=self.limit,
-        )
 
 
 class ChangeBody(RequestBody):

@@ -31,7 +31,7 @@ def checkpoint() -> None:
 @click.pass_obj
 def ls(application: Application, folder: Path) -> None:
     """List the checkpoints of the job in FOLDER, oldest first."""
-    found = open_workspace(application).checkpoints(folder)
+    found = open_workspace(application).outputs.checkpoints(str(folder))
     rows = [(each.name, str(each.step), f"{each.size_bytes:,}", _names(each)) for each in found]
     text = table(rows, ("checkpoint", "step", "bytes", "names"))
     application.output.document([each.as_dict() for each in found], text)
@@ -43,7 +43,7 @@ def ls(application: Application, folder: Path) -> None:
 @click.pass_obj
 def show(application: Application, folder: Path, name: str) -> None:
     """Show what a checkpoint holds: step, scalars, and its arrays."""
-    found = open_workspace(application).checkpoint(folder, name)
+    found = open_workspace(application).outputs.checkpoint(str(folder), name)
     rows = [(each.name, str(each.shape), each.dtype, f"{each.size_bytes:,}") for each in found.arrays]
     scalars = ", ".join(f"{tag} {value:.5g}" for tag, value in found.scalars.items())
     head = f"{found.summary.name}: step {found.summary.step}, epoch {found.epoch}. {scalars}".rstrip()
@@ -58,7 +58,7 @@ def show(application: Application, folder: Path, name: str) -> None:
 @click.pass_obj
 def diff(application: Application, folder: Path, first: str, second: str, other: Path | None) -> None:
     """Compare the arrays of two checkpoints."""
-    found = open_workspace(application).checkpoint_differences(folder, first, other or folder, second)
+    found = open_workspace(application).outputs.checkpoint_differences(str(folder), first, str(other or folder), second)
     rows = [(each.name, each.kind, _number(each.largest), _number(each.mean)) for each in found]
     text = table(rows, ("array", "difference", "largest", "mean"))
     application.output.document([each.as_dict() for each in found], text)
@@ -70,9 +70,9 @@ def diff(application: Application, folder: Path, first: str, second: str, other:
 @click.pass_obj
 def remove(application: Application, folder: Path, names: tuple[str, ...]) -> None:
     """Remove checkpoints of a job that is not running."""
-    workspace = open_workspace(application)
+    outputs = open_workspace(application).outputs
     for name in names:
-        removed = workspace.remove_checkpoint(folder, name)
+        removed = outputs.remove_checkpoint(str(folder), name)
         application.output.line({"removed": removed}, f"Removed {removed}")
 
 

@@ -17,8 +17,8 @@ from ziggurat.cli.studio import open_workspace
 from ziggurat.cli.training import execute
 from ziggurat.errors import UsageError
 from ziggurat.specs import dataset_spec_from_flags, spec_json
-from ziggurat.workspace.datasets import Datasets
-from ziggurat.workspace.new_dataset import source_name, stored_source
+from ziggurat.workspace import datasets
+from ziggurat.workspace.new_dataset import check_new_dataset, source_name, stored_source
 
 __all__ = ["create", "format_options", "formats", "guess"]
 
@@ -59,7 +59,7 @@ def create(
     parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     spec = dataset_spec_from_flags(given, assignments=parts, base=base)
-    Datasets(application.settings).check_new(spec, out)
+    check_new_dataset(spec, out)
     if dry_run:
         click.echo(spec_json(spec), nl=False)
         return 0
@@ -72,7 +72,7 @@ def create(
 @click.pass_obj
 def guess(application: Application, source: str) -> None:
     """Say which format SOURCE has, and why; the most confident guess comes first."""
-    found = Datasets(application.settings).recognize(source)
+    found = datasets.recognize_source(source)
     application.output.document([vars(each) for each in found.guesses], guess_text(found))
 
 
@@ -81,12 +81,11 @@ def guess(application: Application, source: str) -> None:
 @click.pass_obj
 def formats(application: Application, name: str | None) -> None:
     """List the formats that datasets are made from and written in, or the options of the format NAME."""
-    datasets = Datasets(application.settings)
     if name is None:
         found = datasets.formats()
         application.output.document(found, formats_text(found))
         return
-    one = datasets.format(name)
+    one = datasets.format_named(name)
     application.output.document(one, format_text(one))
 
 

@@ -13,8 +13,7 @@ from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_create import format_options
 from ziggurat.cli.dataset_text import problems_text, rows_text, samples_text, show_text
 from ziggurat.cli.output import table
-from ziggurat.workspace import dataset_versions
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace import dataset_versions, datasets
 
 __all__ = ["check", "explore", "export", "list_", "problems", "show", "versions"]
 
@@ -30,7 +29,7 @@ _LIMIT = click.option(
 @click.pass_obj
 def list_(application: Application, folder: Path | None) -> None:
     """List the datasets below FOLDER; else those of the workspace."""
-    rows = list(Datasets(application.settings).rows(folder))
+    rows = list(datasets.rows(application.settings.workspace, folder))
     application.output.document([asdict(row) for row in rows], rows_text(rows))
 
 
@@ -40,7 +39,6 @@ def list_(application: Application, folder: Path | None) -> None:
 @click.pass_obj
 def show(application: Application, folder: Path, statistics: bool) -> None:
     """Show what the dataset in FOLDER is: splits, classes, images, problems, where it came from."""
-    datasets = Datasets(application.settings)
     content = datasets.describe(folder)
     text = show_text(content)
     if statistics:
@@ -67,7 +65,6 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 @click.pass_obj
 def explore(application: Application, folder: Path, save: Path | None, offset: int, limit: int, **chosen: Any) -> None:
     """Show samples of the dataset in FOLDER, page by page."""
-    datasets = Datasets(application.settings)
     found, names = datasets.explore(folder, chosen, offset=offset, limit=limit)
     text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
@@ -84,7 +81,6 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
     """List what was wrong with the source of the dataset in FOLDER, each with its reason."""
-    datasets = Datasets(application.settings)
     found = datasets.problems(folder, kind, offset=offset, limit=limit)
     text = problems_text(found, datasets.problem_counts(folder), kind, offset)
     application.output.document([asdict(each) for each in found], text)
@@ -102,7 +98,7 @@ def problems(application: Application, folder: Path, kind: str | None, offset: i
 @click.pass_obj
 def check(application: Application, folder: Path, verify: bool, predictions: Path | None) -> None:
     """Look for what spoils a training: duplicates, leaks, odd sizes and boxes, rare classes, wrong labels."""
-    report = Datasets(application.settings).check(folder, verify=verify, predictions=predictions)
+    report = datasets.check(folder, verify=verify, predictions=predictions)
     application.output.document(report.as_json(), report.as_text())
 
 
@@ -114,7 +110,7 @@ def check(application: Application, folder: Path, verify: bool, predictions: Pat
 @click.pass_obj
 def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
     """Write the dataset in FOLDER in a format of others."""
-    report = Datasets(application.settings).export(folder, format_name, out, format_options(options))
+    report = datasets.export(folder, format_name, out, format_options(options))
     counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
     lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
     if report.problems:

@@ -22,6 +22,7 @@ from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES
 from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.web.formatting import as_duration
+from ziggurat.workspace.job_query import JobQuery
 
 __all__ = ["job"]
 
@@ -43,26 +44,28 @@ for _command in (job_dataset, job_train, job_predict, job_evaluate, job_infer, j
     job.add_command(_command)
 
 
+def _filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each field of a job query, but for its page."""
+    for name, field in reversed(JobQuery.model_fields.items()):
+        if name in ("offset", "limit"):
+            continue
+        repeats = field.default == []
+        text = f"{field.description} Repeatable." if repeats else field.description
+        command = click.option(f"--{name}", multiple=repeats, help=text)(command)
+    return command
+
+
 @job.command("list")
-@click.option("--kind", "kinds", multiple=True, help="Only this kind, such as train; repeatable.")
-@click.option("--state", "states", multiple=True, help="Only in this state, such as running; repeatable.")
-@click.option("--project", help="Only of this project; '' for jobs without one.")
-@click.option("--text", help="Only with this text in name, id, notes, network or tags.")
-@click.option("--tag", help="Only with this tag.")
-@click.option("--group", help="Only of this sweep.")
-@click.option("--owner", help="Only of this user.")
-@click.option("--where", multiple=True, metavar="CONDITION", help="Such as 'learning_rate > 0.01'; repeatable.")
-@click.option("--sort", help="Field or curve to sort by; a minus in front puts large values first.")
+@_filters
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many at most.")
 @reaches_studio
 @click.pass_obj
-def job_list(application: Application, kinds: Sequence[str], states: Sequence[str], limit: int, **chosen: Any) -> None:
+def job_list(application: Application, limit: int, **chosen: Any) -> None:
     """List jobs, newest first."""
-    _check_known("kind of job", kinds, JOB_KINDS)
-    _check_known("state of a job", states, JOB_STATES)
+    _check_known("kind of job", chosen["kind"], JOB_KINDS)
+    _check_known("state of a job", chosen["state"], JOB_STATES)
     with studio_client(application, chosen) as client:
-        wanted = {**chosen, "kind": kinds, "state": states}
-        found = list(islice(client.jobs(**_given(wanted), limit=min(limit, _PAGE)), limit))
+        found = list(islice(client.jobs(**_given(chosen), limit=min(limit, _PAGE)), limit))
     application.output.document(found, _table(found))
 
 

@@ -39,8 +39,8 @@ def events(application: Application, folder: Path, follow: bool, types: tuple[st
     for name in types:
         if name not in EVENT_TYPES:
             raise UnknownNameError("type of event", name, EVENT_TYPES)
-    workspace, output = open_workspace(application), application.output
-    for event in workspace.follow_events(folder) if follow else workspace.events(folder):
+    outputs, output = open_workspace(application).outputs, application.output
+    for event in outputs.follow_events(str(folder)) if follow else outputs.events(str(folder)):
         if _is_wanted(event, types, tags):
             output.line(json.loads(encode_event(event)), event_text(event))
 

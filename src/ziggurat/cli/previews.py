@@ -14,9 +14,10 @@ from ziggurat.cli.dataset_create import format_options
 from ziggurat.cli.output import table
 from ziggurat.layout import JobFolder
 from ziggurat.specs import dataset_spec_from_flags, read_content
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace.dataset_previews import preview_dataset
 from ziggurat.workspace.new_dataset import stored_source
 from ziggurat.workspace.rate_curve import rate_curve
+from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["preview", "rate"]
 
@@ -60,8 +61,8 @@ def preview(
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     flags = {"source": stored_source(source), **({} if format_name is None else {"format": format_name})}
     spec = dataset_spec_from_flags(flags, assignments=assignments, base=base)
-    found = Datasets(application.settings).preview(
-        spec.model_dump(mode="json"), samples=samples, time_limit_s=time_limit
+    found = preview_dataset(
+        Tasks(application.settings), spec.model_dump(mode="json"), samples=samples, time_limit_s=time_limit
     )
     application.output.document(found, _preview_text(found))
 

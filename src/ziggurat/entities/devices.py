@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Device", "ResourceRequest", "Resources"]
+__all__ = ["Device", "ResourceRequest", "Resources", "disk_reserve_bytes"]
+
+_GIBIBYTE = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +68,8 @@ class ResourceRequest:
     device_memory_bytes: int = 0
     memory_bytes: int = 0
     slot: str = "cpu"
+
+
+def disk_reserve_bytes(total_bytes: int) -> int:
+    """Return the free space below which no job is started: 2 % of the disk, and at least 1 GiB."""
+    return max(_GIBIBYTE, total_bytes // 50)

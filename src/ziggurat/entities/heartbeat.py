@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from ziggurat.errors import StorageError
+from ziggurat.atomic import atomic_write_text
 
 __all__ = ["EXIT_DONE", "EXIT_STOPPED", "Heartbeat", "Pulse", "judge_pulse", "read_heartbeat", "write_heartbeat"]
 
@@ -83,18 +81,7 @@ def write_heartbeat(path: Path, heartbeat: Heartbeat) -> None:
     Raises:
         StorageError: where it cannot be written.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(json.dumps(asdict(heartbeat)))
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"The heartbeat must be written to {path}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights.",
-        ) from error
+    atomic_write_text(path, json.dumps(asdict(heartbeat)), "The heartbeat", durable=False)
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ziggurat.errors import SpecError, StorageError
+from ziggurat.atomic import atomic_write_text
+from ziggurat.errors import SpecError
 from ziggurat.layout import present_paths, workspace_of
 from ziggurat.specs.base import STORED
 from ziggurat.specs.dataset import DatasetSpec
@@ -113,17 +113,4 @@ def save_spec(spec: Spec, path: Path) -> None:
     Raises:
         StorageError: where it cannot be written; what was there stays.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(spec_json(spec))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"The spec must be written to {path}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights.",
-        ) from error
+    atomic_write_text(path, spec_json(spec), "The spec")

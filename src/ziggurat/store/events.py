@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from ziggurat.entities import INTERVENTION
 from ziggurat.entities.divergence import divergence_after
+from ziggurat.entities.job_history import JobHistory
 from ziggurat.events import AttemptStarted, CheckpointSaved, Event, Message
 from ziggurat.store.columns import clean_text
 from ziggurat.store.database import Database
@@ -113,11 +114,12 @@ def _checkpoint_epochs(connection: Connection, key: int) -> dict[str, int]:
 
 
 def _write(connection: Connection, key: int, batch: EventBatch) -> None:
-    write_points(connection, key, batch.cut, batch.points)
-    _write_attempts(connection, key, batch.attempts, batch.attempt if batch.cut is not None else 0)
+    history = batch.history
+    write_points(connection, key, history.cut, batch.points)
+    _write_attempts(connection, key, batch.attempts, history.attempt if history.cut is not None else 0)
     _write_checkpoints(connection, key, batch)
-    _write_messages(connection, key, batch.messages, batch.cut)
-    _write_divergence(connection, key, batch)
+    _write_messages(connection, key, batch.messages, history.cut)
+    _write_divergence(connection, key, history)
     update_fields(connection, key, batch.fields)
 
 
@@ -135,13 +137,14 @@ def _write_attempts(connection: Connection, key: int, rows: Mapping[int, Mapping
 
 def _write_checkpoints(connection: Connection, key: int, batch: EventBatch) -> None:
     mine = checkpoints.c.job_key == key
-    if batch.cut is not None:
-        connection.execute(sa.delete(checkpoints).where(mine, checkpoints.c.step > batch.cut))
-    gone = [*batch.removed, *batch.saved]
+    saved, cut = batch.history.checkpoints, batch.history.cut
+    if cut is not None:
+        connection.execute(sa.delete(checkpoints).where(mine, checkpoints.c.step > cut))
+    gone = [*batch.removed, *saved]
     for start in range(0, len(gone), 500):
         connection.execute(sa.delete(checkpoints).where(mine, checkpoints.c.name.in_(gone[start : start + 500])))
-    if batch.saved:
-        rows = [{"job_key": key, "name": name, **_checkpoint(saved)} for name, saved in batch.saved.items()]
+    if saved:
+        rows = [{"job_key": key, "name": name, **_checkpoint(each)} for name, each in saved.items()]
         connection.execute(sa.insert(checkpoints), rows)
 
 
@@ -164,15 +167,15 @@ def _float(value: Any) -> float | None:
         return None
 
 
-def _write_divergence(connection: Connection, key: int, batch: EventBatch) -> None:
-    if batch.cut is None and batch.divergence is None:
+def _write_divergence(connection: Connection, key: int, history: JobHistory) -> None:
+    if history.cut is None and history.divergence is None:
         return
     facts = _facts(connection, key)
     held = facts.get(DIVERGENCE)
-    if held is not None and batch.cut is not None and held["noticed_step"] > batch.cut:
+    if held is not None and history.cut is not None and held["noticed_step"] > history.cut:
         held = None
-    if batch.divergence is not None:
-        divergence = divergence_after(batch.divergence)
+    if history.divergence is not None:
+        divergence = divergence_after(history.divergence)
         held = None if divergence is None else asdict(divergence)
     if held != facts.pop(DIVERGENCE, None):
         update_fields(connection, key, {"facts": facts if held is None else {**facts, DIVERGENCE: held}})

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ziggurat.layout import Places
-from ziggurat.store.accounts import AccountStore
 from ziggurat.store.curves import CurveRepository
 from ziggurat.store.database import Database
 from ziggurat.store.datasets import DatasetRepository
@@ -19,10 +18,31 @@ from ziggurat.store.projects import ProjectRepository
 from ziggurat.store.records import AuditRepository, SettingRepository
 from ziggurat.store.reindex import JobOnDisk, ReindexReport, rebuild
 from ziggurat.store.schema import prepare_schema
+from ziggurat.store.sessions import SessionRepository
 from ziggurat.store.settling import Relocation, settle
+from ziggurat.store.tokens import TokenRepository
 from ziggurat.store.urls import database_url
+from ziggurat.store.users import UserRepository
 
 __all__ = ["Store"]
+
+
+class AccountStore:
+    """Accounts and what stands for them.
+
+    Args:
+        database: where they are.
+
+    Attributes:
+        users: the accounts.
+        sessions: of browsers.
+        tokens: of programs.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.users = UserRepository(database)
+        self.sessions = SessionRepository(database)
+        self.tokens = TokenRepository(database)
 
 
 class Store:

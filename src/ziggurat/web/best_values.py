@@ -60,7 +60,7 @@ def best_values(studio: Studio, jobs: Sequence[Job]) -> dict[str, Best]:
     for tag, several in outdone.items():
         for mode in _WORDS:
             chosen = {each.job.id: each for each in several if each.mode == mode}
-            peaks = studio.jobs.extremes(chosen, tag, largest=mode == "max") if chosen else {}
+            peaks = studio.curves.extremes(chosen, tag, largest=mode == "max") if chosen else {}
             found |= {job_id: _with_peak(chosen[job_id], *peak) for job_id, peak in peaks.items()}
     return found
 

@@ -1,35 +1,54 @@
-"""Use cases of datasets: recognize a source, show, check, export, and find versions."""
+"""Use cases of datasets in folders: recognize a source, list, show, check, export."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalogue import Entry, SampleFilter
+from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
 from ziggurat.datasets.format_choice import Recognition, importer, importers, recognize
 from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.importer import Guess, Importer
+from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
 from ziggurat.errors import DataError, SpecError, UnknownNameError
+from ziggurat.layout import DATASETS_FOLDER
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
-from ziggurat.settings import Settings
-from ziggurat.specs import DatasetSpec, read_content
-from ziggurat.workspace.dataset_previews import preview_dataset
-from ziggurat.workspace.new_dataset import check_export_options, check_new_dataset, export_options, stored_source
-from ziggurat.workspace.tasks import Tasks
+from ziggurat.specs import read_content
+from ziggurat.workspace.new_dataset import check_export_options, export_options, stored_source
 
-__all__ = ["DatasetRow", "Datasets", "Page"]
+__all__ = [
+    "DatasetRow",
+    "Page",
+    "check",
+    "describe",
+    "explore",
+    "export",
+    "format_named",
+    "formats",
+    "picture",
+    "problem_counts",
+    "problems",
+    "problems_so_far",
+    "recognize_source",
+    "rows",
+    "save_pictures",
+    "statistics",
+]
+
+
+_CATALOGUES: Final = ("index.sqlite", "work/scan.sqlite")
+"""Files with the problems of a dataset, whole or half made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,191 +122,180 @@ class Page:
         }
 
 
-class Datasets:
-    """Datasets in folders.
+def recognize_source(source: str) -> Recognition:
+    """Return what every importer thinks of a local source, and which guess is taken.
+
+    Raises:
+        DataError: where the source is not there, or is not local.
+    """
+    if is_remote(source):
+        raise DataError(
+            "Only a local source is recognized before it is fetched.",
+            received=public_uri(source),
+            advice="Make the dataset: the format is guessed when the source is here.",
+        )
+    return recognize(Path(stored_source(source)))
+
+
+def formats() -> list[dict[str, Any]]:
+    """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""
+    return [_format(each) for each in importers()]
+
+
+def format_named(name: str) -> dict[str, Any]:
+    """Return one format that can be read.
+
+    Raises:
+        UnknownNameError: where there is none of that name.
+    """
+    return _format(importer(name))
+
+
+def rows(workspace: Path, folder: Path | None = None) -> Iterator[DatasetRow]:
+    """Yield the datasets below a folder, by name.
 
     Args:
-        settings: of this process.
+        workspace: the folder of everything.
+        folder: where to look; the workspace's ``datasets`` where it is not given.
+
+    Raises:
+        DataError: where the folder that is given is not there.
     """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    # ---- before one is made
-
-    def guesses(self, source: str) -> list[Guess]:
-        """Return what every importer thinks of a local source, the most confident first.
-
-        Raises:
-            DataError: where the source is not there, or is not local.
-        """
-        return list(self.recognize(source).guesses)
-
-    def recognize(self, source: str) -> Recognition:
-        """Return what every importer thinks of a local source, and which guess is taken.
-
-        Raises:
-            DataError: where the source is not there, or is not local.
-        """
-        if is_remote(source):
+    place = folder or workspace / DATASETS_FOLDER
+    if not place.is_dir():
+        if folder is not None:
             raise DataError(
-                "Only a local source is recognized before it is fetched.",
-                received=public_uri(source),
-                advice="Make the dataset: the format is guessed when the source is here.",
+                "Datasets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
             )
-        return recognize(Path(stored_source(source)))
+        return
+    for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
+        if (path / MANIFEST_NAME).is_file():
+            yield _row(path, Manifest.load(path))
+        elif _is_creation(path / "spec.json"):
+            yield _unfinished(path)
 
-    def preview(self, spec: Mapping[str, Any], **limits: Any) -> dict[str, Any]:
-        """Return what is in a source; see ``ziggurat.workspace.dataset_previews.preview_dataset``."""
-        return preview_dataset(Tasks(self._settings), spec, **limits)
 
-    def formats(self) -> list[dict[str, Any]]:
-        """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""
-        return [_format(each) for each in importers()]
+def describe(folder: Path) -> dict[str, Any]:
+    """Return what a dataset is, as JSON values."""
+    with Dataset(folder) as dataset:
+        manifest, names = dataset.manifest, dataset.schema.class_names
+        splits = manifest.splits
+        content = manifest.as_json()
+        return {
+            "folder": str(folder),
+            **{name: content[name] for name in ("id", "name", "image", "source", "problems", "parents", "mean")},
+            "pixel_mean": content["pixel_mean"],
+            "kind": dataset.kind,
+            "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
+            "splits": {split: note.count for split, note in splits.items()},
+            "classes": [{"number": at, "name": name, **_counts(splits, at)} for at, name in enumerate(names)],
+            "columns": content["schema"]["columns"],
+            "target": dataset.schema.target,
+            "warnings": dataset.catalogue.note("warnings") or [],
+            "test_openings": len(dataset.openings()),
+        }
 
-    def format(self, name: str) -> dict[str, Any]:
-        """Return one format that can be read.
 
-        Raises:
-            UnknownNameError: where there is none of that name.
-        """
-        return _format(importer(name))
+def explore(folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50) -> tuple[Page, Sequence[str]]:
+    """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
 
-    def check_new(self, spec: DatasetSpec, folder: Path | None = None) -> None:
-        """Find out early what cannot be, see ``ziggurat.workspace.new_dataset``."""
-        check_new_dataset(spec, folder)
+    Args:
+        folder: of the dataset.
+        chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
+            ``class_number``, and the problem ``any`` for any.
+        offset: how many to leave out first.
+        limit: how many to return at most.
 
-    # ---- looking
+    Raises:
+        UnknownNameError: where there is no such class or split.
+    """
+    with Dataset(folder) as dataset:
+        wanted = _filter(dataset, chosen)
+        entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
+        page = Page(
+            total=dataset.catalogue.count(wanted),
+            offset=offset,
+            entries=entries,
+            problems=dataset.catalogue.problems_of([entry.key for entry in entries]),
+        )
+        return page, dataset.schema.class_names
 
-    def rows(self, folder: Path | None = None) -> Iterator[DatasetRow]:
-        """Yield the datasets below a folder, by name.
 
-        Args:
-            folder: where to look; the workspace's ``datasets`` where it is not given.
+def problems(folder: Path, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
+    """Return some of the problems that were found when the dataset was made."""
+    with Dataset(folder) as dataset:
+        return dataset.catalogue.problems(kind, offset=offset, limit=limit)
 
-        Raises:
-            DataError: where the folder that is given is not there.
-        """
-        place = folder or self._settings.workspace / "datasets"
-        if not place.is_dir():
-            if folder is not None:
-                raise DataError(
-                    "Datasets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
-                )
-            return
-        for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
-            if (path / MANIFEST_NAME).is_file():
-                yield _row(path, Manifest.load(path))
-            elif _is_creation(path / "spec.json"):
-                yield _unfinished(path)
 
-    def open(self, folder: Path) -> Dataset:
-        """Return a dataset; use it in a ``with`` statement.
+def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], int]:
+    """Return the first problems that a creation found before it failed, and how many there are.
 
-        Raises:
-            DataError: where there is no finished one.
-        """
-        return Dataset(folder)
+    Args:
+        folder: of the job; it need not hold a dataset.
+        limit: how many to return at most.
+    """
+    for name in _CATALOGUES:
+        if not (folder / name).is_file():
+            continue
+        try:
+            with Catalogue(folder / name) as catalogue:
+                return catalogue.problems(limit=limit), sum(catalogue.problem_counts().values())
+        except DataError:  # written half when the worker ended
+            continue
+    return [], 0
 
-    def describe(self, folder: Path) -> dict[str, Any]:
-        """Return what a dataset is, as JSON values."""
-        with Dataset(folder) as dataset:
-            manifest, names = dataset.manifest, dataset.schema.class_names
-            splits = manifest.splits
-            content = manifest.as_json()
-            return {
-                "folder": str(folder),
-                **{name: content[name] for name in ("id", "name", "image", "source", "problems", "parents", "mean")},
-                "pixel_mean": content["pixel_mean"],
-                "kind": dataset.kind,
-                "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
-                "splits": {split: note.count for split, note in splits.items()},
-                "classes": [{"number": at, "name": name, **_counts(splits, at)} for at, name in enumerate(names)],
-                "columns": content["schema"]["columns"],
-                "target": dataset.schema.target,
-                "warnings": dataset.catalogue.note("warnings") or [],
-                "test_openings": len(dataset.openings()),
-            }
 
-    def explore(
-        self, folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
-    ) -> tuple[Page, Sequence[str]]:
-        """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
+def problem_counts(folder: Path) -> Mapping[str, int]:
+    """Return kind → number of the problems that were found when the dataset was made."""
+    with Dataset(folder) as dataset:
+        return dict(dataset.manifest.problems)
 
-        Args:
-            folder: of the dataset.
-            chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
-                ``class_number``, and the problem ``any`` for any.
-            offset: how many to leave out first.
-            limit: how many to return at most.
 
-        Raises:
-            UnknownNameError: where there is no such class or split.
-        """
-        with Dataset(folder) as dataset:
-            wanted = _filter(dataset, chosen)
-            entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
-            page = Page(
-                total=dataset.catalogue.count(wanted),
-                offset=offset,
-                entries=entries,
-                problems=dataset.catalogue.problems_of([entry.key for entry in entries]),
-            )
-            return page, dataset.schema.class_names
+def picture(folder: Path, split: str, row: int, part: int = 0) -> bytes:
+    """Return an image of a sample as PNG.
 
-    def problems(self, folder: Path, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
-        """Return some of the problems that were found when the dataset was made."""
-        with Dataset(folder) as dataset:
-            return dataset.catalogue.problems(kind, offset=offset, limit=limit)
+    Raises:
+        DataError: where the sample has no such image, or it cannot be read.
+    """
+    with Dataset(folder) as dataset:
+        return _as_png(dataset, split, row, part)
 
-    def problem_counts(self, folder: Path) -> Mapping[str, int]:
-        """Return kind → number of the problems that were found when the dataset was made."""
-        with Dataset(folder) as dataset:
-            return dict(dataset.manifest.problems)
 
-    def picture(self, folder: Path, split: str, row: int, part: int = 0) -> bytes:
-        """Return an image of a sample as PNG.
+def save_pictures(folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
+    """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
 
-        Raises:
-            DataError: where the sample has no such image, or it cannot be read.
-        """
-        with Dataset(folder) as dataset:
-            return _as_png(dataset, split, row, part)
+    Raises:
+        DataError: where the samples have no images; nothing is written then.
+    """
+    written = []
+    with Dataset(folder) as dataset, storage_errors(target):
+        for split, row in samples:
+            content = _as_png(dataset, split, row)
+            target.mkdir(parents=True, exist_ok=True)
+            path = target / f"{split}-{row}.png"
+            path.write_bytes(content)
+            written.append(path)
+    return written
 
-    def save_pictures(self, folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
-        """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
 
-        Raises:
-            DataError: where the samples have no images; nothing is written then.
-        """
-        written = []
-        with Dataset(folder) as dataset, storage_errors(target):
-            for split, row in samples:
-                content = _as_png(dataset, split, row)
-                target.mkdir(parents=True, exist_ok=True)
-                path = target / f"{split}-{row}.png"
-                path.write_bytes(content)
-                written.append(path)
-        return written
+def check(folder: Path, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
+    """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
+    with Dataset(folder) as dataset:
+        return check_dataset(dataset, verify=verify, predictions=predictions)
 
-    # ---- checking, statistics, export
 
-    def check(self, folder: Path, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
-        """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
-        with Dataset(folder) as dataset:
-            return check_dataset(dataset, verify=verify, predictions=predictions)
+def statistics(folder: Path) -> tuple[Statistics, str]:
+    """Return the statistics of a dataset, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
+    with Dataset(folder) as dataset:
+        found = statistics_of(dataset)
+        return found, "\n".join(statistics_lines(found))
 
-    def statistics(self, folder: Path) -> tuple[Statistics, str]:
-        """Return the statistics of a dataset, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
-        with Dataset(folder) as dataset:
-            found = statistics_of(dataset)
-            return found, "\n".join(statistics_lines(found))
 
-    def export(self, folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-        """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
-        check_export_options(format, options)
-        with Dataset(folder) as dataset:
-            return export_dataset(dataset, format, target, options)
+def export(folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
+    """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
+    check_export_options(format, options)
+    with Dataset(folder) as dataset:
+        return export_dataset(dataset, format, target, options)
 
 
 def _as_png(dataset: Dataset, split: str, row: int, part: int = 0) -> bytes:

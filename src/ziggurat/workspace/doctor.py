@@ -14,10 +14,10 @@ from typing import Final
 
 import psutil
 
+from ziggurat.entities.devices import disk_reserve_bytes
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import Settings
 from ziggurat.workspace.accelerators import Accelerators
-from ziggurat.workspace.disk_reserve import disk_reserve_bytes
 from ziggurat.workspace.doctor_finding import Finding
 from ziggurat.workspace.doctor_studio import examine_studio
 from ziggurat.workspace.frameworks import why_backend_does_not_work

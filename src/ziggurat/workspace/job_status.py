@@ -11,11 +11,12 @@ import psutil
 
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
 from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.entities.divergence import divergence_after
+from ziggurat.entities.job_history import JobHistory, read_history
 from ziggurat.entities.last_events import read_last_words
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content
-from ziggurat.workspace.job_history import JobHistory, read_history
 
 __all__ = ["JobStatus", "job_status", "open_job"]
 
@@ -123,7 +124,7 @@ def job_status(path: Path, now: float) -> JobStatus:
     folder = open_job(path)
     spec = _spec_content(folder)
     heartbeat = read_heartbeat(folder.heartbeat)
-    history = read_history(folder.events)
+    history, scalars = read_history(folder.events)
     words = read_last_words(folder.last_words, heartbeat.time if heartbeat is not None else 0.0)
     if words is not None and (history.ended is None or words.time > history.ended.time):
         history.ended = words  # the disk was full
@@ -139,7 +140,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         state=state,
         health=health,
         reason="" if active else _reason(folder, history, state, health),
-        attempt=history.attempts,
+        attempt=history.attempt,
         epoch=max(history.epoch, beat.epoch if beat else 0),
         max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
         global_step=max(history.global_step, beat.global_step if beat else 0),
@@ -148,15 +149,15 @@ def job_status(path: Path, now: float) -> JobStatus:
         time_left_s=progress.remaining_s if progress else None,
         steps_per_s=progress.steps_per_s if progress else None,
         data_wait_share=progress.data_wait_share if progress else None,
-        scalars={tag: point.value for tag, point in sorted(history.scalars.items())},
+        scalars={tag: point.value for tag, point in sorted(scalars.items())},
         last_checkpoint=next(reversed(history.checkpoints), ""),
         best_checkpoint="" if best is None else best.text,
-        divergence=history.divergence,
+        divergence=None if history.divergence is None else divergence_after(history.divergence),
         heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
         pid=beat.pid if beat else None,
         host=heartbeat.host if heartbeat else started.host if started else "",
         exit_code=None if active or ended is None else ended.exit_code,
-        error=None if active else history.error,
+        error=None if active or history.error is None else history.error.error,
     )
 
 

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities.worker_shim import start_worker
 from ziggurat.errors import JobError
-from ziggurat.events import Event, read_events
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, Spec, TrainSpec
-from ziggurat.workspace.checkpoint_arrays import ArrayDifference
-from ziggurat.workspace.checkpoint_files import (
-    CheckpointDetails,
-    CheckpointSummary,
-    checkpoint_details,
-    checkpoint_differences,
-    list_checkpoints,
-    remove_checkpoint,
-)
 from ziggurat.workspace.frameworks import worker_environment
-from ziggurat.workspace.job_history import iterate_events
-from ziggurat.workspace.job_status import JobStatus, job_status, open_job
+from ziggurat.workspace.job_outputs import JobOutputs
+from ziggurat.workspace.job_repository import JobFolders
+from ziggurat.workspace.job_status import JobStatus, open_job
 from ziggurat.workspace.kill_worker import kill_worker
 from ziggurat.workspace.new_job import create_job, create_job_in, new_job_names
 from ziggurat.workspace.training_checks import obstacle_of
@@ -42,6 +33,10 @@ class Workspace:
         settings: of this process; workers get the same.
         worker_command: what starts a worker; the job folder is added.
         clock: seconds since 1970.
+
+    Attributes:
+        jobs: by the paths of their folders.
+        outputs: of the jobs: events, log, checkpoints.
     """
 
     def __init__(
@@ -54,6 +49,8 @@ class Workspace:
         self.settings = settings
         self._worker_command = tuple(worker_command)
         self._clock = clock
+        self.jobs = JobFolders(clock)
+        self.outputs = JobOutputs(self.jobs)
 
     # ---- jobs
 
@@ -144,75 +141,7 @@ class Workspace:
         Raises:
             JobError: where there is no job.
         """
-        return job_status(folder, self._clock())
-
-    # ---- events
-
-    def events(self, folder: Path) -> Iterator[Event]:
-        """Return the events that are there now.
-
-        Raises:
-            JobError: where there is no job.
-        """
-        return iterate_events(open_job(folder).events)
-
-    def follow_events(
-        self, folder: Path, *, every_s: float = 0.5, sleep: Callable[[float], None] = time.sleep
-    ) -> Iterator[Event]:
-        """Return the events that are there and those to come, until no worker is at the job any more.
-
-        A job that never began is waited for.
-
-        Args:
-            folder: the job folder.
-            every_s: seconds between looks at the file.
-            sleep: waits that long.
-
-        Raises:
-            JobError: where there is no job.
-        """
-        path, offset = open_job(folder).events, 0
-        while True:
-            status = self.status(folder)
-            # Asked first, read then: what the worker wrote before its end is not missed.
-            batch, offset = read_events(path, offset)
-            yield from batch
-            if not batch and not status.is_active and status.state != "queued":
-                return
-            if not batch:
-                sleep(every_s)
-
-    # ---- checkpoints
-
-    def checkpoints(self, folder: Path) -> list[CheckpointSummary]:
-        """Return the checkpoints of a job, oldest step first."""
-        return list_checkpoints(open_job(folder))
-
-    def checkpoint(self, folder: Path, name: str) -> CheckpointDetails:
-        """Return what a checkpoint holds; ``name`` may be ``latest`` or a given name such as ``best``."""
-        return checkpoint_details(open_job(folder), name)
-
-    def checkpoint_differences(
-        self, folder: Path, name: str, other_folder: Path, other_name: str
-    ) -> list[ArrayDifference]:
-        """Return how the arrays of two checkpoints, of one job or of two, differ."""
-        return checkpoint_differences(open_job(folder), name, open_job(other_folder), other_name)
-
-    def remove_checkpoint(self, folder: Path, name: str) -> str:
-        """Remove a checkpoint of a job that is not running; return its folder name.
-
-        Raises:
-            JobError: where a worker is at the job.
-            CheckpointError: where it is not there, or a given name points at it.
-        """
-        job = open_job(folder)
-        if self.status(folder).is_active:
-            raise JobError(
-                "Checkpoints are removed while no worker is at the job.",
-                received=str(folder),
-                advice=f"Stop it first with: ziggurat stop {folder}",
-            )
-        return remove_checkpoint(job, name)
+        return self.jobs.get(str(folder))
 
     def _create(self, spec: Spec, folder: Path | None, kept_in: str) -> Path:
         if folder is not None:

@@ -104,7 +104,7 @@ def truth(studio: Studio, client: Client, made: dict[str, str]) -> dict[str, dic
     pictures = [(str(row), client.datasets.picture(made["dataset"], "test", row)) for row in rows]
     found = {}
     for name in ("weak", "strong"):
-        said = studio.training.predict(made[name], pictures, top=3)["predictions"]
+        said = studio.models.predict(made[name], pictures, top=3)["predictions"]
         probabilities = np.zeros((len(rows), 3))
         for place, each in enumerate(said):
             for one in each["classes"]:

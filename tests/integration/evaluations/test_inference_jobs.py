@@ -26,7 +26,7 @@ def pictures(studio):
 def said_of(studio, model, folder, keys):
     """Return what the warm process of a model says of files: (N, 3)."""
     found = np.zeros((len(keys), 3))
-    answer = studio.training.predict(model, [(key, (folder / key).read_bytes()) for key in keys], top=3)
+    answer = studio.models.predict(model, [(key, (folder / key).read_bytes()) for key in keys], top=3)
     for place, each in enumerate(answer["predictions"]):
         for one in each["classes"]:
             found[place, one["number"]] = one["probability"]

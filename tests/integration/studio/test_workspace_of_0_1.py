@@ -82,7 +82,7 @@ def test_workspace_of_0_1_is_whole_over_the_studio(workspace):
         assert {job.name: job.state for job in jobs} == STATES
         assert {Path(job.folder).parent.parent for job in jobs} == {workspace}
         assert PLACE + "/" not in json.dumps([job.spec for job in jobs])
-        assert studio.jobs.curve(TINY, "validation_accuracy").values.max() == pytest.approx(0.7778, abs=1e-4)
+        assert studio.curves.curve(TINY, "validation_accuracy").values.max() == pytest.approx(0.7778, abs=1e-4)
         assert [each.step for each in studio.jobs.checkpoints(TINY)] == [126, 132, 138, 144, 150]
         assert {
             name: len(studio.datasets.explore(each, {}, limit=100)[0].entries)

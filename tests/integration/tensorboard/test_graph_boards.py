@@ -42,7 +42,7 @@ class Site:
             command=command,
             logs=studio.root,
         )
-        studio.graphs = NetworkGraphs(kept, studio.training.describe, self.boards)
+        studio.graphs = NetworkGraphs(kept, studio.networks.describe, self.boards)
         self.kept, self.studio = kept, studio
         self.graph = kept.begin()
         kept.events(self.graph).mkdir()

@@ -32,7 +32,7 @@ class Site:
         folder = studio.root / "jobs" / "one"
         (folder / "tb").mkdir(parents=True)
         new = NewJob(id="one", kind="train", name="one", folder=str(folder), spec={}, created=1.0)
-        studio.jobs.take_in(new, {})
+        studio.datasets.take_in(new, {})
         self.studio = studio
         self.events = folder / "tb"
         self.own = studio.tensorboards

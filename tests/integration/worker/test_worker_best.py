@@ -64,8 +64,8 @@ def test_every_user_of_a_model_takes_the_best(ruined):
     assert open_trained_job(ruined).checkpoint == best.name
     assert all(np.array_equal(from_it[name], array) for name, array in weights.items())
     workspace = Workspace(Settings())
-    assert workspace.checkpoint(ruined, "best").summary.name == best.name
-    assert [each.name for each in workspace.checkpoints(ruined) if each.best_by] == [best.name]
+    assert workspace.outputs.checkpoint(str(ruined), "best").summary.name == best.name
+    assert [each.name for each in workspace.outputs.checkpoints(str(ruined)) if each.best_by] == [best.name]
     assert workspace.status(ruined).best_checkpoint.startswith(f"Best: step {best.step}, epoch {best.epoch} (")
 
 

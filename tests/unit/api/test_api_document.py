@@ -92,7 +92,7 @@ class Place:
         save_spec(spec, folder / "spec.json")
         values = spec.model_dump(mode="json")
         new = NewJob(id=folder.name, kind="dataset", name="pets", folder=str(folder), spec=values, created=1.0)
-        return studio.jobs.take_in(new, {}).id
+        return studio.datasets.take_in(new, {}).id
 
     def _training(self, studio: Studio):
         spec = {"kind": "train", "version": 1, "backend": "null", "network": "mlp", "data": "digits", "epochs": 1}

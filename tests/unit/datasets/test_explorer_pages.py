@@ -12,8 +12,7 @@ from tests.unit.datasets.small_sources import photo, request
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry, SampleFilter
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.records.manifest import ImageForm
-from ziggurat.settings import Settings
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace import datasets
 
 CLASSES = ("cat", "dog 100%", "ow_l")
 
@@ -53,7 +52,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=str,
 )
 def test_the_pages_of_a_filter_are_the_samples_that_it_leaves(folder: Path, chosen: dict) -> None:
-    datasets = Datasets(Settings())
     with Catalogue(folder / "index.sqlite") as catalogue:
         problems = {problem.key for problem in catalogue.problems()}
         expected = [entry for entry in catalogue.walk() if holds(chosen, entry, problems)]

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from ziggurat.entities import Device
+from ziggurat.entities.devices import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError
 from ziggurat.workspace.accelerators import visible_indices
-from ziggurat.workspace.disk_reserve import disk_reserve_bytes
 from ziggurat.workspace.frameworks import Frameworks
 from ziggurat.workspace.studio.machine import Machine
 

@@ -192,7 +192,7 @@ def test_job_outside_of_the_workspace_keeps_its_folder(original, tmp_path):
     shutil.copytree(next((original / "jobs").iterdir()), outside)
     spec = json.loads((outside / "spec.json").read_text())
     with opened(original) as studio:
-        job = studio.jobs.take_in(
+        job = studio.datasets.take_in(
             NewJob(id=outside.name, kind="train", name="outside", folder=str(outside), spec=spec, created=1.0), {}
         )
         before = files_of(outside)
@@ -200,7 +200,7 @@ def test_job_outside_of_the_workspace_keeps_its_folder(original, tmp_path):
             studio.jobs.delete(job.id)
         assert studio.jobs.get(job.id).folder == str(outside)
         with pytest.raises(JobError, match="Checkpoints are removed in the workspace only"):
-            studio.jobs.remove_checkpoint(job.id, "step-00000001")
+            studio.outputs.remove_checkpoint(job.id, "step-00000001")
         studio.jobs.delete(job.id, force=True)
         assert "outside" not in jobs_of(studio)
     assert files_of(outside) == before
@@ -212,7 +212,7 @@ def test_path_that_leads_out_of_the_workspace_is_not_followed(original, tmp_path
     with opened(original) as studio:
         path = str(original / "jobs" / ".." / ".." / "victim")
         new = NewJob(id="20260101-000000-0002", kind="train", name="v", folder=path, spec=TRAINING, created=1.0)
-        studio.jobs.take_in(new, {})
+        studio.datasets.take_in(new, {})
         with pytest.raises(JobError, match="Only folders of the workspace"):
             studio.jobs.delete(new.id)
         studio.jobs.delete(new.id, force=True)

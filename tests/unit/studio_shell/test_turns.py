@@ -5,26 +5,26 @@ import threading
 import pytest
 
 from ziggurat.workspace.passwords import TooBusyError
-from ziggurat.workspace.studio.turns import Turns
+from ziggurat.workspace.studio.networks import NETWORKS_AT_ONCE, turn
 
 
 def test_a_third_one_is_told_to_come_back():
-    turns = Turns(2, wait_s=0.0)
-    with turns.turn(), turns.turn(), pytest.raises(TooBusyError, match="At most 2 networks"), turns.turn():
+    free = threading.BoundedSemaphore(NETWORKS_AT_ONCE)
+    with turn(free, 0), turn(free, 0), pytest.raises(TooBusyError, match="At most 2 networks"), turn(free, 0):
         pass
-    with turns.turn(), turns.turn():
+    with turn(free, 0), turn(free, 0):
         pass
 
 
 def test_one_that_waits_gets_the_turn_of_one_that_failed():
-    turns, got = Turns(1, wait_s=30.0), threading.Event()
+    free, got = threading.BoundedSemaphore(1), threading.Event()
 
     def second():
-        with turns.turn():
+        with turn(free, wait_s=30):
             got.set()
 
     thread = threading.Thread(target=second)
-    with pytest.raises(ValueError), turns.turn():
+    with pytest.raises(ValueError), turn(free, wait_s=30):
         thread.start()
         raise ValueError
     thread.join(30)

@@ -31,7 +31,7 @@ def mixed(studio: Studio, tmp_path: Path) -> str:
     folder = studio.root / "datasets" / "20260101-000000-0001"
     create_dataset(CreationRequest(source=str(source), name="cats", workers=0), folder)
     new = NewJob(id=folder.name, kind="dataset", name="cats", folder=str(folder), spec={}, created=1.0)
-    return studio.jobs.take_in(new, {}).id
+    return studio.datasets.take_in(new, {}).id
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def pets(studio: Studio, tmp_path: Path) -> str:
         file.unlink()
         file.symlink_to(outside.with_name(file.name))
     new = NewJob(id=folder.name, kind="dataset", name="pets", folder=str(folder), spec={}, created=1.0)
-    return studio.jobs.take_in(new, {}).id
+    return studio.datasets.take_in(new, {}).id
 
 
 def test_explorer_shows_nothing_behind_a_link_out(visit: Any, studio: Studio, pets: str, tmp_path: Path) -> None:

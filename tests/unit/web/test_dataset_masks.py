@@ -47,7 +47,7 @@ def taken_in(studio: Any, source: Path) -> str:
     save_spec(spec, folder / "spec.json")
     content = spec.model_dump(mode="json")
     new = NewJob(id=folder.name, kind="dataset", name="things", folder=str(folder), spec=content, created=1.0)
-    return studio.jobs.take_in(new, {}).id
+    return studio.datasets.take_in(new, {}).id
 
 
 def test_the_preview_draws_masks_of_objects(visit: Any, things: Path) -> None:

@@ -44,7 +44,7 @@ def evaluation(studio: Any) -> Callable[..., str]:
         folder = studio.root / "jobs" / job_id
         folder.mkdir(parents=True)
         new = NewJob(id=job_id, kind=kind, name=name, folder=str(folder), created=float(len(made)), **fields)
-        return studio.jobs.take_in(new, {}).id
+        return studio.datasets.take_in(new, {}).id
 
     def make(name: str, labels: np.ndarray, scores: np.ndarray, **given: Any) -> str:
         model = take_in("train", f"model of {name}", spec={"kind": "train"}, depends_on=(given.get("dataset", ""),))

@@ -20,7 +20,7 @@ def evaluation(studio: Any) -> str:
     summary |= {"classes": ["different", "same"], "failures": [], "scalars": {"cost": 0.5, "distance": 0.25}}
     summary |= {"step": 120, "epoch": 2, "checkpoint": "step-120", "openings": None}
     write_results(folder / "results", summary)
-    return studio.jobs.take_in(new, {}).id
+    return studio.datasets.take_in(new, {}).id
 
 
 def test_the_page_shows_the_means_alone(visit: Any, evaluation: str) -> None:

@@ -288,7 +288,7 @@ def test_a_model_is_published_offered_kept_and_withdrawn(visit, studio, model):
     with pytest.raises(JobError, match=r"published as LeNet <1>.*Withdraw it first"):
         studio.jobs.delete(model.id, force=True)
     with pytest.raises(JobError, match=r"step-00000004, published as LeNet <1>"):
-        studio.jobs.remove_checkpoint(model.id, "step-00000004")
+        studio.outputs.remove_checkpoint(model.id, "step-00000004")
 
     assert visit.post(f"{place}/withdraw", data={"name": "LeNet <1>"}).status_code == 303
     studio.jobs.delete(model.id)

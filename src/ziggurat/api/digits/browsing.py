@@ -104,7 +104,7 @@ def download_model(
         raise UsageError("An archive is of a known kind.", received=extension, advice=", ".join(ARCHIVE_FORMATS))
     name = checkpoint_of_epoch(studio, job_id, epoch)
     info = {**job_values(found), **model_shape(studio, found), "snapshot": name}
-    parts = archive(extension, list(studio.training.files(job_id, name)), info, now=studio.clock())
+    parts = archive(extension, list(studio.models.files(job_id, name)), info, now=studio.clock())
     return download(parts, f"{job_id}{f'_epoch_{epoch}' if name else ''}", extension)
 
 

@@ -70,7 +70,7 @@ def infer_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Respon
 
 def _one(studio: Studio, form: Form, top: int) -> dict[str, Any]:
     job_id, checkpoint = _model(studio, form)
-    found = studio.training.predict(job_id, [_picture(studio, form)], top=top, checkpoint=checkpoint)
+    found = studio.models.predict(job_id, [_picture(studio, form)], top=top, checkpoint=checkpoint)
     if found["failures"]:
         raise UsageError(found["failures"][0]["message"])
     return found["predictions"][0]
@@ -94,7 +94,7 @@ def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:
     for start in range(0, len(names), _AT_ONCE):
         pictures = [each for name in names[start : start + _AT_ONCE] for each in _readable(studio, form, name)]
         if pictures:
-            found = studio.training.predict(job_id, pictures, top=top, checkpoint=checkpoint)
+            found = studio.models.predict(job_id, pictures, top=top, checkpoint=checkpoint)
             yield from ((each["file"], each) for each in found["predictions"])
 
 

@@ -31,7 +31,7 @@ _Digits = Annotated[
 @router.get("/jobs/{job_id}/tags", response_model=list[str])
 def tags(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the names of a job's curves."""
-    return answer(studio.jobs.tags(job_id))
+    return answer(studio.curves.tags(job_id))
 
 
 @router.get("/jobs/{job_id}/marks", response_model=list[Mark])
@@ -51,7 +51,7 @@ def curves(
     digits: _Digits = None,
 ) -> Response:
     """Return curves of a job; with ``digits`` a third as long, which a chart cannot tell from the whole."""
-    found = studio.jobs.curves(job_id, tag, since_step=since_step, max_points=max_points)
+    found = studio.curves.some(job_id, tag, since_step=since_step, max_points=max_points)
     return answer(found if digits is None else [_shortened(curve, digits) for curve in found])
 
 

@@ -15,6 +15,7 @@ from ziggurat.api.schemas import JobShape, Json, SamplePageShape
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace import datasets
 
 __all__ = ["router"]
 
@@ -55,9 +56,9 @@ class _Export(RequestBody):
 
 
 @router.get("/dataset-formats", response_model=list[Json])
-def formats(studio: StudioDep, _who: ViewerUser) -> Response:
+def formats(_who: ViewerUser) -> Response:
     """Return every format: ``name``, ``title``, ``kinds``, ``options``, ``exports`` and ``export_options``."""
-    return answer(studio.datasets.formats())
+    return answer(datasets.formats())
 
 
 @router.post("/dataset-guesses", response_model=list[Json])

@@ -12,8 +12,8 @@ from ziggurat.entities import Attempt
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.log_parts import LogPart
 
 __all__ = ["ArchiveFormat", "router"]
 
@@ -34,7 +34,7 @@ def log(
 
     ``start`` of an answer, given as ``before``, asks for the part in front of it; at 0 there is none.
     """
-    return answer(studio.jobs.log(job_id, at_most_bytes=at_most_bytes, before=before))
+    return answer(studio.outputs.log(job_id, at_most_bytes=at_most_bytes, before=before))
 
 
 @router.get("/jobs/{job_id}/messages", response_model=MessageShape)
@@ -64,7 +64,7 @@ def checkpoints(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 @router.delete("/jobs/{job_id}/checkpoints/{name}", status_code=204)
 def remove_checkpoint(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Remove a checkpoint of a job that is not running."""
-    studio.jobs.remove_checkpoint(job_id, name)
+    studio.outputs.remove_checkpoint(job_id, name)
     studio.people.note(who, "checkpoint.delete", job_id, name=name)
     return Response(status_code=204)
 
@@ -79,6 +79,6 @@ def download_job(
 ) -> Response:
     """Return a job's files as an archive with an ``info.json``, of all its checkpoints or of one."""
     job = studio.jobs.get(job_id)
-    files = list(studio.training.files(job_id, checkpoint))
+    files = list(studio.models.files(job_id, checkpoint))
     info = {**job_values(job), "checkpoint": checkpoint}
     return download(archive(format, files, info, now=studio.clock()), job.name or job.id, format)

@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import Field
 
-from ziggurat.api.requests import PAGE_SIZE, BulkBody, ChangeBody, JobQuery, PageQuery, RequestBody
+from ziggurat.api.requests import BulkBody, ChangeBody, PageQuery, RequestBody
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import ActionShape, JobPageShape, JobShape, Json, RequestShape
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
 from ziggurat.workspace.studio.bulk import act_on_jobs
 from ziggurat.workspace.studio.clones import clone_request
 

@@ -30,5 +30,5 @@ def limits(studio: StudioDep, _who: AdminUser) -> Response:
 def choose_limits(studio: StudioDep, who: AdminUser, body: _Limits) -> Response:
     """Choose some of the numbers, all that are sent or none; they hold at once."""
     studio.limits.choose(body.values)
-    studio.people.note(who, "settings.limits", **body.values)
+    studio.people.note(who, "settings.limits", "", **body.values)
     return answer(studio.limits.all())

@@ -80,12 +80,12 @@ def predict(
     """
     if looked is not None and len(pictures) != 1:
         raise UsageError("Grad-CAM is of one image.", received=f"{len(pictures)} images")
-    found = studio.training.predict(job_id, pictures, top=top, **how)
+    found = studio.models.predict(job_id, pictures, top=top, **how)
     if looked is None:
         return answer(found)
     heat = None
     if not found["failures"]:
-        heat = studio.training.grad_cam(job_id, pictures[0], **how, **looked)
+        heat = studio.models.grad_cam(job_id, pictures[0], **how, **looked)
         heat = {name: value for name, value in heat.items() if name not in ("file", "classes")}
     return answer({**found, "grad_cam": heat})
 
@@ -101,13 +101,13 @@ def activations(
     """Return what each layer makes of an image: shape, mean, deviation, histogram, and small images."""
     if len(pictures) != 1:
         raise UsageError("Activations are those of one image.", received=str(len(pictures)))
-    return answer(studio.training.activations(job_id, pictures[0], checkpoint=checkpoint))
+    return answer(studio.models.activations(job_id, pictures[0], checkpoint=checkpoint))
 
 
 @router.post("/models/{job_id}/evaluate", response_model=Json)
 def evaluate(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Evaluate) -> Response:
     """Evaluate on every sample of a split: ``scalars``, ``accuracy``, ``confusion``, ``classes``."""
-    return answer(studio.training.evaluate(job_id, split=body.split, checkpoint=body.checkpoint))
+    return answer(studio.models.evaluate(job_id, split=body.split, checkpoint=body.checkpoint))
 
 
 @router.post("/models/{job_id}/export", response_class=Response)
@@ -115,6 +115,6 @@ def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> R
     """Return a model in a format of other programs, as an archive whose ``info.json`` proves that it gives the same."""
     name = studio.jobs.get(job_id).name or job_id
     options = body.model_dump(include={"preprocessing", "checkpoint"})
-    parts = studio.training.exported(job_id, body.format, body.archive, **options)
+    parts = studio.models.exported(job_id, body.format, body.archive, **options)
     studio.people.note(who, "model.export", job_id, format=body.format)
     return download(parts, f"{name}-{body.format}", body.archive)

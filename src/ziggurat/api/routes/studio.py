@@ -9,12 +9,13 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from ziggurat import __version__
-from ziggurat.api.requests import PAGE_SIZE, RequestBody
+from ziggurat.api.requests import RequestBody
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json, ProjectShape, RootsShape, SuggestionsShape
 from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
+from ziggurat.workspace.job_query import PAGE_SIZE
 
 __all__ = ["router"]
 

@@ -15,6 +15,7 @@ from ziggurat.api.schemas import JobsShape, Json, TextShape
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace import standard_networks
 
 __all__ = ["router"]
 
@@ -49,15 +50,15 @@ def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
 
 
 @router.get("/networks", response_model=list[Json])
-def networks(studio: StudioDep, _who: ViewerUser, framework: BackendName = DEFAULT_BACKEND) -> Response:
+def networks(_who: ViewerUser, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the standard networks of a framework."""
-    return answer(studio.training.standard(framework))
+    return answer(standard_networks.standard_networks(framework))
 
 
 @router.get("/networks/{name}", response_model=TextShape)
-def network_text(studio: StudioDep, _who: ViewerUser, name: str, framework: BackendName = DEFAULT_BACKEND) -> Response:
+def network_text(_who: ViewerUser, name: str, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the source of a standard network, to be changed."""
-    return answer({"text": studio.training.network_text(name, framework)})
+    return answer({"text": standard_networks.network_text(name, framework)})
 
 
 @router.post("/networks/describe", response_model=Json)
@@ -69,7 +70,7 @@ def describe(request: Request, studio: StudioDep, _who: TrainerUser, body: _Desc
     """
     options = body.model_dump(exclude={"tensorboard"})
     if not body.tensorboard:
-        return answer(studio.training.describe(**options))
+        return answer(studio.networks.describe(**options))
     found = studio.graphs.describe(**options)
     name, problem = found["tensorboard"]["graph"], found["tensorboard"]["problem"]
     address = f"{quote(request.scope.get('root_path', ''))}/models/graphs/{name}" if name else None
@@ -79,4 +80,4 @@ def describe(request: Request, studio: StudioDep, _who: TrainerUser, body: _Desc
 @router.post("/networks/debug", response_model=Json)
 def debug(studio: StudioDep, _who: TrainerUser, body: _Debug) -> Response:
     """Run a network eagerly on one real batch, in a process of its own."""
-    return answer(studio.training.debug(**body.model_dump()))
+    return answer(studio.networks.debug(**body.model_dump()))

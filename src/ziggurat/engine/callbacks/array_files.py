@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ziggurat.errors import StorageError
+from ziggurat.atomic import replaced_file
 
 __all__ = ["write_arrays"]
 
@@ -25,18 +25,10 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     Raises:
         StorageError: where the disk is full or not writable.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
+    advice = "Free space on the disk or fix the folder's rights, then resume the job."
+    with replaced_file(path, "Arrays", durable=False, advice=advice) as temporary:
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(temporary, "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"Arrays must be written to {path}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights, then resume the job.",
-        ) from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.engine.monitor import Monitor, Scalar
 from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.numbers import from_json, to_json
@@ -14,6 +15,8 @@ from ziggurat.errors import StorageError
 from ziggurat.layout import JobFolder
 
 __all__ = ["JSONWriter"]
+
+_WHAT: Final = "The scalars of each epoch"
 
 
 class JSONWriter(Monitor, NeedsFolder):
@@ -59,9 +62,7 @@ class JSONWriter(Monitor, NeedsFolder):
         kept = [line for line in _lines(path) if line["global_step"] <= step and line["epoch_num"] <= epoch]
         data = b"".join(map(_encoded, kept))
         if path.is_file() and path.read_bytes() != data:
-            temporary = path.with_name(f".{path.name}.tmp")
-            _write(temporary, data, os.O_TRUNC)
-            temporary.replace(path)
+            atomic_write_text(path, data.decode(), _WHAT)
 
     def process_scalar(self, scalar: Scalar) -> None:
         """Keep the newest value of the tag for the line of its epoch."""
@@ -101,7 +102,7 @@ class JSONWriter(Monitor, NeedsFolder):
         values = {tag: to_json(self._values[tag]) for tag in sorted(self._values)}
         self._values = {}
         line = {"epoch_num": self.trainer.epoch_num, "global_step": self.trainer.global_step, **values}
-        _write(self._file(), _encoded(line), os.O_APPEND)
+        _append(self._file(), _encoded(line))
 
     def _file(self) -> Path:
         if self._path is None:
@@ -127,10 +128,10 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _write(path: Path, data: bytes, how: int) -> None:
+def _append(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
         try:
             written = 0
             while written < len(data):
@@ -140,7 +141,7 @@ def _write(path: Path, data: bytes, how: int) -> None:
             os.close(descriptor)
     except OSError as error:
         raise StorageError(
-            f"The scalars of each epoch must be written to {path}.",
+            f"{_WHAT} must be written to {path}.",
             received=f"{error.strerror} (errno {error.errno})",
             advice="Free space on the disk or mend the folder's rights, then resume the job.",
         ) from error

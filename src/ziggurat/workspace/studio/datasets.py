@@ -12,25 +12,31 @@ from typing import Any
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.format_choice import Recognition
 from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics
+from ziggurat.datasets.versions import VersionNote, history
 from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
+from ziggurat.jobs import Supervisor
+from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import other_folders
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
+from ziggurat.store import Store
 from ziggurat.workspace import dataset_versions
-from ziggurat.workspace.datasets import Datasets, Page
-from ziggurat.workspace.new_dataset import source_name, stored_source
+from ziggurat.workspace import datasets as dataset_folders
+from ziggurat.workspace.dataset_previews import preview_dataset
+from ziggurat.workspace.datasets import Page
+from ziggurat.workspace.new_dataset import check_new_dataset, source_name, stored_source
 from ziggurat.workspace.new_job import claim_folder, new_job_ids
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs
 from ziggurat.workspace.studio.pictures import smaller_picture
+from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["StudioDatasets"]
 
@@ -40,8 +46,9 @@ class StudioDatasets:
 
     Args:
         jobs: of every kind.
+        store: what is known of them.
         supervisor: takes new jobs.
-        datasets: datasets in folders.
+        tasks: short processes that look at a source.
         folder: where each gets its folder.
         clock: seconds since 1970.
         offered: returns the folders below which files are read for people of the studio; links lead nowhere else.
@@ -50,15 +57,17 @@ class StudioDatasets:
     def __init__(
         self,
         jobs: Jobs,
-        supervisor: Any,
-        datasets: Datasets,
+        store: Store,
+        supervisor: Supervisor,
+        tasks: Tasks,
         folder: Path,
         clock: Callable[[], float],
         offered: Callable[[], Sequence[str]],
     ) -> None:
         self._jobs = jobs
+        self._store = store
         self._supervisor = supervisor
-        self._datasets = datasets
+        self._tasks = tasks
         self._folder = folder
         self._clock = clock
         self._offered = offered
@@ -68,20 +77,12 @@ class StudioDatasets:
     def guesses(self, source: str) -> list[Guess]:
         """Return what every importer thinks of a source, the most confident first."""
         with only_offered(self._offered()), watched_source(Path(source)):
-            return self._datasets.guesses(source)
-
-    def recognize(self, source: str) -> Recognition:
-        """Return what every importer thinks of a source, and which guess is taken."""
-        return self._datasets.recognize(source)
-
-    def formats(self) -> list[dict[str, Any]]:
-        """Return every format that can be read."""
-        return self._datasets.formats()
+            return list(dataset_folders.recognize_source(source).guesses)
 
     def preview(self, spec: Mapping[str, Any], *, samples: int = 24, time_limit_s: float = 10.0) -> dict[str, Any]:
         """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.dataset_previews``."""
         offered = self._offered()
-        return self._datasets.preview(spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
+        return preview_dataset(self._tasks, spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
 
     def create(self, request: JobRequest, owner: str = "") -> Job:
         """Put a dataset into the queue.
@@ -97,7 +98,7 @@ class StudioDatasets:
         source = stored_source(spec.source)
         spec = spec.model_copy(update={"source": source, "name": spec.name or source_name(source)})
         with only_offered(self._offered()), watched_source(Path(source)):
-            self._datasets.check_new(spec)
+            check_new_dataset(spec)
         complete = dataclasses.replace(request, spec=spec.model_dump(mode="json"), sweep={})
         now = self._clock()
         (job,) = make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=dataset_needs)
@@ -121,12 +122,12 @@ class StudioDatasets:
 
         The worker that made it writes them into its folder; they are read from there the first time, and noted.
         """
-        known = self._jobs.facts([job.id for job in jobs])
+        known = self._store.datasets.facts([job.id for job in jobs])
         for job in jobs:
             if job.state == "done" and not known.get(job.id):
                 try:
                     known[job.id] = _facts(Manifest.load(Path(job.folder)))
-                    self._jobs.note_facts(job.id, known[job.id])
+                    self._store.jobs.note(job.id, facts=known[job.id])
                 except ZigguratError:  # its folder was damaged, or it is deleted at this moment
                     continue
         return known
@@ -134,43 +135,43 @@ class StudioDatasets:
     @contextmanager
     def opened(self, job_id: str) -> Iterator[Dataset]:
         """Open a dataset that is done; files that it refers to are read below the offered folders only."""
-        with only_offered(self._offered()), self._datasets.open(self.folder(job_id)) as dataset:
+        with only_offered(self._offered()), Dataset(self.folder(job_id)) as dataset:
             yield dataset
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return what a dataset is, as JSON values."""
-        return self._datasets.describe(self.folder(job_id))
+        return dataset_folders.describe(self.folder(job_id))
 
     def explore(
         self, job_id: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
     ) -> tuple[Page, Sequence[str]]:
         """Return some of the samples that a filter leaves, and the names of the classes."""
-        return self._datasets.explore(self.folder(job_id), chosen, offset=offset, limit=limit)
+        return dataset_folders.explore(self.folder(job_id), chosen, offset=offset, limit=limit)
 
     def picture(self, job_id: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
         """Return an image of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
         with only_offered(self._offered()):
-            content = self._datasets.picture(self.folder(job_id), split, row, part)
+            content = dataset_folders.picture(self.folder(job_id), split, row, part)
         return content if max_side_px is None else smaller_picture(content, max_side_px)
 
     def problems(self, job_id: str, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
         """Return some of the problems that were found when it was made."""
-        return self._datasets.problems(self.folder(job_id), kind, offset=offset, limit=limit)
+        return dataset_folders.problems(self.folder(job_id), kind, offset=offset, limit=limit)
 
     def statistics(self, job_id: str) -> Statistics:
         """Return the statistics of a dataset."""
         with only_offered(self._offered()):
-            return self._datasets.statistics(self.folder(job_id))[0]
+            return dataset_folders.statistics(self.folder(job_id))[0]
 
     def check(self, job_id: str, *, verify: bool = False) -> CheckReport:
         """Return what may spoil a training."""
         with only_offered(self._offered()):
-            return self._datasets.check(self.folder(job_id), verify=verify)
+            return dataset_folders.check(self.folder(job_id), verify=verify)
 
     def export(self, job_id: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
         """Write a dataset in a format of others."""
         with only_offered(self._offered()):
-            return self._datasets.export(self.folder(job_id), format, target, options)
+            return dataset_folders.export(self.folder(job_id), format, target, options)
 
     def exported(
         self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]
@@ -192,9 +193,9 @@ class StudioDatasets:
 
     # ---- versions
 
-    def versions(self, job_id: str) -> list[Any]:
+    def versions(self, job_id: str) -> list[VersionNote]:
         """Return a dataset and all that it came from, newest first."""
-        return dataset_versions.versions(self.folder(job_id))
+        return history(self.folder(job_id))
 
     def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "", owner: str = "") -> Job:
         """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
@@ -231,6 +232,18 @@ class StudioDatasets:
         folders = [self.folder(job_id) for job_id in job_ids]
         return self._version(job_ids[0], name, owner, lambda _old, new: dataset_versions.merge(folders, new, name=name))
 
+    def take_in(self, new: NewJob, facts: Mapping[str, Any]) -> Job:
+        """Take in a dataset that is done already, such as a version.
+
+        Args:
+            new: its folder is complete.
+            facts: what it holds, as JSON values.
+        """
+        write_job_file(Path(new.folder), record_of(new))
+        job = self._store.datasets.add_finished(new, facts)
+        self._supervisor.hub.publish("jobs", "added", job.id)
+        return job
+
     def _version(self, job_id: str, name: str, owner: str, make: Callable[[Path, Path], Manifest]) -> Job:
         parent, old, now = self._jobs.get(job_id), self.folder(job_id), self._clock()
         folder = claim_folder(self._folder, new_job_ids(now), apart_from=other_folders(self._folder))
@@ -254,7 +267,7 @@ class StudioDatasets:
             parent=job_id,
             created=now,
         )
-        return self._jobs.take_in(new, _facts(manifest))
+        return self.take_in(new, _facts(manifest))
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
@@ -39,7 +40,9 @@ class Evaluations:
         clock: seconds since 1970.
     """
 
-    def __init__(self, jobs: Jobs, supervisor: Any, paths: Paths, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, jobs: Jobs, supervisor: Supervisor, paths: Paths, folder: Path, clock: Callable[[], float]
+    ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
         self._paths = paths

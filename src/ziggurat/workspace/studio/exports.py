@@ -49,7 +49,7 @@ class Export:
         state: ``waiting``, ``running``, ``done``, ``failed``, or ``interrupted`` where the studio ended before it.
         created: when it was asked for, in seconds since 1970.
         ended: when it was done or failed; None before.
-        result: what ``Training.export`` returned, with ``size_bytes``; empty before.
+        result: what ``Models.export`` returned, with ``size_bytes``; empty before.
         error: that ended it, as JSON values; None where none did.
     """
 
@@ -84,7 +84,7 @@ class Exports:
 
     Args:
         jobs: of every kind.
-        make: writes one, as ``Training.export`` does.
+        make: writes one, as ``Models.export`` does.
         tell: called with the id of a job when one of its exports is another.
         clock: seconds since 1970.
     """

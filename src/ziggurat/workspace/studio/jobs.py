@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,24 +15,21 @@ from ziggurat.entities import (
     INTERVENTION,
     Attempt,
     Checkpoint,
-    Curve,
     Job,
     JobChange,
     JobFilter,
     JobPage,
     Mark,
-    NewJob,
 )
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import ConfigurationError, JobError
-from ziggurat.jobs.job_file import record_of, write_job_file
+from ziggurat.events import Message
+from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
-from ziggurat.workspace.checkpoint_files import remove_checkpoint
-from ziggurat.workspace.studio.log_parts import LogPart, read_log, stream_log
+from ziggurat.store import Store
 
 __all__ = ["Jobs"]
 
-_LOG_BYTES: Final = 64 << 10
 _MOST_MARKS: Final = 200
 _MOST_TIMES: Final = 10
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
@@ -50,8 +47,8 @@ class Jobs:
 
     def __init__(
         self,
-        store: Any,
-        supervisor: Any,
+        store: Store,
+        supervisor: Supervisor,
         clock: Callable[[], float],
         before_delete: Callable[[str], None] = lambda _job_id: None,
     ) -> None:
@@ -85,6 +82,25 @@ class Jobs:
         """
         return self._with_problems([self._store.jobs.get(job_id)])[0]
 
+    def of_kind(self, job_id: str, kind: str) -> Job:
+        """Return a job of one kind.
+
+        Raises:
+            JobError: where there is none of that id, or it is of another kind.
+        """
+        job = self._store.jobs.get(job_id)
+        if job.kind != kind:
+            raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
+        return job
+
+    def folder(self, job_id: str) -> JobFolder:
+        """Return the folder of a job.
+
+        Raises:
+            JobError: where there is none of that id.
+        """
+        return JobFolder(Path(self._store.jobs.get(job_id).folder))
+
     def dependents(self, job_id: str) -> list[Job]:
         """Return the jobs that need a job, such as the evaluations of a training.
 
@@ -96,14 +112,6 @@ class Jobs:
     def some(self, job_ids: Iterable[str]) -> dict[str, Job]:
         """Return id → job; those that are not there are left out."""
         return {job.id: job for job in self._store.jobs.some(job_ids)}
-
-    def facts(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return id of a dataset → what was noted of it; empty where nobody did."""
-        return self._store.datasets.facts(job_ids)
-
-    def note_facts(self, job_id: str, facts: Mapping[str, Any]) -> None:
-        """Note what a dataset holds, as JSON values: lists are filtered and sorted by it."""
-        self._store.jobs.note(job_id, facts=facts)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
         """Return id → how many jobs need it; those that nobody needs are left out."""
@@ -143,7 +151,7 @@ class Jobs:
         """Return the attempts of a job, the oldest first."""
         return self._store.curves.attempts(self.get(job_id).id)
 
-    def messages(self, job_id: str, *, levels: Sequence[str] = (), limit: int = 200) -> list[Any]:
+    def messages(self, job_id: str, *, levels: Sequence[str] = (), limit: int = 200) -> list[Message]:
         """Return the newest of what the worker said to people, the oldest of them first.
 
         Args:
@@ -161,44 +169,11 @@ class Jobs:
         problems = self._supervisor.problems()
         return [replace(job, reason=problems[job.id]) if job.is_active and job.id in problems else job for job in jobs]
 
-    def log(self, job_id: str, *, at_most_bytes: int = _LOG_BYTES, before: int | None = None) -> LogPart:
-        """Return the end of the worker's log, or the part of it that ends at the offset ``before``."""
-        return read_log(JobFolder(Path(self.get(job_id).folder)).log, at_most_bytes, before)
-
-    def whole_log(self, job_id: str) -> Iterator[bytes]:
-        """Return the worker's log as it is now, block by block."""
-        return stream_log(JobFolder(Path(self.get(job_id).folder)).log)
-
-    # ---- curves and checkpoints
-
-    def tags(self, job_id: str) -> list[str]:
-        """Return the names of a job's curves."""
-        return self._store.curves.tags(job_id)
-
-    def curve(self, job_id: str, tag: str, *, since_step: int = -1, max_points: int = 2000) -> Curve:
-        """Return a curve, thinned to so many points; see ``curves``."""
-        return self.curves(job_id, (tag,), since_step=since_step, max_points=max_points)[0]
-
-    def curves(
-        self, job_id: str, tags: Sequence[str] = (), *, since_step: int = -1, max_points: int = 2000
-    ) -> list[Curve]:
-        """Return curves, each thinned to so many points; minima and maxima stay.
-
-        Args:
-            job_id: of the job.
-            tags: names of the curves; empty for all.
-            since_step: only points after this step.
-            max_points: how many of each at most.
-        """
-        return self._store.curves.some(job_id, tags, since_step=since_step, max_points=max_points)
-
-    def extremes(self, job_ids: Iterable[str], tag: str, *, largest: bool) -> dict[str, tuple[int, int, float]]:
-        """Return id → (step, epoch, value) of the best point of a curve; jobs without one are left out."""
-        return self._store.curves.extremes(job_ids, tag, largest=largest)
+    # ---- checkpoints
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
-        folder = JobFolder(Path(self.get(job_id).folder))
+        folder = self.folder(job_id)
         found = [each for each in self._store.curves.checkpoints(job_id) if (folder.checkpoints / each.name).is_dir()]
         best = best_checkpoint(folder) if found else None
         if best is None or best.basis == "newest":
@@ -218,28 +193,20 @@ class Jobs:
             found.append(Mark(kind="divergence", step=divergence.step, text=divergence.text))
         return sorted(found, key=lambda mark: mark.step)
 
-    def remove_checkpoint(self, job_id: str, name: str) -> None:
-        """Remove a checkpoint of a job that is not running.
+    def check_removable(self, job_id: str, checkpoint: str) -> None:
+        """Refuse the removal of a checkpoint that must stay.
 
         Raises:
-            JobError: where a worker is at the job, or its folder is outside of the workspace.
-            CheckpointError: where it is not there, or a given name points at it.
+            JobError: where the job's folder is outside of the workspace, or the checkpoint is published.
         """
         job = self.get(job_id)
-        if job.is_active:
-            raise JobError(
-                "Checkpoints are removed while no worker is at the job.",
-                received=f"{job_id}, which is {job.state}",
-                advice="Stop or pause it first.",
-            )
         if not self._supervisor.owns(Path(job.folder)):
             raise JobError(
                 "Checkpoints are removed in the workspace only.",
                 received=f"{job_id}, which is in {os.path.realpath(job.folder)}",
                 advice="Remove it there: ziggurat checkpoint remove.",
             )
-        self._refuse_deletion(job_id, name)
-        remove_checkpoint(JobFolder(Path(job.folder)), name)
+        self._refuse_deletion(job_id, checkpoint)
 
     # ---- changing
 
@@ -247,18 +214,6 @@ class Jobs:
         """Change name, notes, project, tags or priority."""
         self._supervisor.change(job_id, change)
         return self.get(job_id)
-
-    def take_in(self, new: NewJob, facts: Mapping[str, Any]) -> Job:
-        """Take in a dataset that is done already, such as a version.
-
-        Args:
-            new: its folder is complete.
-            facts: what it holds, as JSON values.
-        """
-        write_job_file(Path(new.folder), record_of(new))
-        job = self._store.datasets.add_finished(new, facts)
-        self._supervisor.hub.publish("jobs", "added", job.id)
-        return job
 
     def stop(self, job_id: str, who: str = "", *, now: bool = False) -> Job:
         """Ask the worker to save and end, or take the job out of the queue.
@@ -304,7 +259,7 @@ class Jobs:
 
     def hyperparameters(self, job_id: str) -> dict[str, float]:
         """Return the hyperparameters that people set while a training ran; they hold until they are unset."""
-        lines = _lines(JobFolder(Path(self.get(job_id).folder)).hyperparameters)
+        lines = _lines(self.folder(job_id).hyperparameters)
         return {name: value for name, text in lines if (value := _number(text.partition("#")[0])) is not None}
 
     def set_hyperparameter(self, job_id: str, name: str, value: float, *, force: bool = False) -> None:

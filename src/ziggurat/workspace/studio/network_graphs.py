@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ziggurat.errors import StorageError
+from ziggurat.services.tensorboard.processes import TensorBoards
 from ziggurat.workspace.studio.graph_cache import GraphCache
 
 __all__ = ["NetworkGraphs"]
@@ -20,11 +21,11 @@ class NetworkGraphs:
 
     Args:
         kept: where they are.
-        describe: describes a network; see ``ziggurat.workspace.studio.training.Training.describe``.
+        describe: describes a network; see ``ziggurat.workspace.studio.networks.Networks.describe``.
         tensorboards: a TensorBoard for each graph that somebody looks at.
     """
 
-    def __init__(self, kept: GraphCache, describe: Callable[..., dict[str, Any]], tensorboards: Any) -> None:
+    def __init__(self, kept: GraphCache, describe: Callable[..., dict[str, Any]], tensorboards: TensorBoards) -> None:
         self._kept = kept
         self._describe = describe
         self.tensorboards = tensorboards
@@ -34,7 +35,7 @@ class NetworkGraphs:
 
         Args:
             network: name of a standard network; unused where there is a text.
-            options: as for ``Training.describe``.
+            options: as for ``Networks.describe``.
 
         Returns:
             What that returns, and ``tensorboard``: ``graph`` (its name; empty where there is none to show) and

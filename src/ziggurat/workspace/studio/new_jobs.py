@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -102,7 +102,14 @@ def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]
 
 
 def make_jobs(
-    request: JobRequest, jobs_folder: Path, submit: Any, *, owner: str, now: float, needs: Any, group: str = ""
+    request: JobRequest,
+    jobs_folder: Path,
+    submit: Callable[[NewJob], Job],
+    *,
+    owner: str,
+    now: float,
+    needs: Callable[[Spec], ResourceRequest],
+    group: str = "",
 ) -> list[Job]:
     """Check every spec first, then make the folders and put the jobs into the queue; all of them, or none.
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import NetworkCodeError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.new_jobs import network_name
 from ziggurat.workspace.studio.preflight_findings import (
     DataFacts,
@@ -46,7 +47,7 @@ class Preflight:
     """
 
     tasks: Tasks
-    machine: Any
+    machine: Machine
     finished: Callable[[], Sequence[Job]]
 
     def refuse(self, spec: TrainSpec, *, jobs: int, problems: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -6,17 +6,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
+from ziggurat.jobs import Supervisor
+from ziggurat.services.inference.pool import InferencePool
+from ziggurat.services.tensorboard.processes import TensorBoards
 from ziggurat.settings import Settings
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.store import Store
+from ziggurat.workspace.accounts import Accounts
+from ziggurat.workspace.job_outputs import JobOutputs
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.graph_cache import GraphCache
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.limits import Limits
+from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.studio.models import Models
 from ziggurat.workspace.studio.network_graphs import NetworkGraphs
+from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
@@ -43,14 +51,14 @@ class StudioParts:
         remarks: what people should know of the workspace, one sentence each.
     """
 
-    store: Any
-    supervisor: Any
-    people: Any
-    inference: Any
-    tensorboards: Any
+    store: Store
+    supervisor: Supervisor
+    people: Accounts
+    inference: InferencePool
+    tensorboards: TensorBoards
     graphs: GraphCache
-    graph_boards: Any
-    machine: Any
+    graph_boards: TensorBoards
+    machine: Machine
     remarks: tuple[str, ...] = ()
 
 
@@ -65,8 +73,12 @@ class Studio:
 
     Attributes:
         jobs: of every kind.
+        curves: of the jobs, in the store.
+        outputs: of the jobs: events, log, checkpoints.
         datasets: datasets.
-        training: networks and models.
+        training: trainings that are asked for.
+        networks: that nobody has trained.
+        models: that trainings made.
         graphs: of networks that nobody has trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
         exports: trained models in formats of other programs.
@@ -95,6 +107,7 @@ class Studio:
         self.clock = clock
         self.people = parts.people
         self.projects = store.projects
+        self.curves = store.curves
         self.notices = supervisor.hub
         self.tensorboards = parts.tensorboards
         self.machine = parts.machine
@@ -103,23 +116,19 @@ class Studio:
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.paths = studio_paths(self.root, store.settings)
         self.jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        self.outputs = JobOutputs(self.jobs)
         self.datasets = StudioDatasets(
-            self.jobs, supervisor, Datasets(settings), self.root / "datasets", clock, lambda: self.paths.roots
+            self.jobs, store, supervisor, Tasks(settings), self.root / "datasets", clock, lambda: self.paths.roots
         )
-        self.training = Training(
-            self.jobs,
-            supervisor,
-            Tasks(settings, offered=lambda: self.paths.roots),
-            parts.inference,
-            self.root / "jobs",
-            clock,
-            parts.machine,
-        )
-        self.graphs = NetworkGraphs(parts.graphs, self.training.describe, parts.graph_boards)
+        tasks = Tasks(settings, offered=lambda: self.paths.roots)
+        self.training = Training(self.jobs, supervisor, tasks, self.root / "jobs", clock, parts.machine)
+        self.networks = Networks(self.jobs, tasks)
+        self.models = Models(self.jobs, tasks, parts.inference, self.root / "jobs", clock)
+        self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)
         self.published = Published(self.jobs, store.settings, clock)
         self.jobs.protect(self.published.refuse_deletion)
-        self.exports = Exports(self.jobs, self.training.export, self._tell_of_job, clock)
+        self.exports = Exports(self.jobs, self.models.export, self._tell_of_job, clock)
         self.limits = Limits(store.settings, parts.machine.resources)
         self._close = close
 

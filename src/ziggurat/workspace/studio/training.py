@@ -1,54 +1,48 @@
-"""Use cases of networks and models: train, show, evaluate, predict, export, download."""
+"""Use cases of a training before and when it is queued: previews, pre-flight check, job as text, creation."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import JobError, UsageError, ZigguratError
+from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
+from ziggurat.specs import TrainSpec
 from ziggurat.workspace.checkpoint_files import checkpoint_details
-from ziggurat.workspace.rate_curve import rate_curve
-from ziggurat.workspace.standard_networks import network_text, standard_networks
-from ziggurat.workspace.studio.archives import sent_folder
-from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
+from ziggurat.workspace.job_text import command_line, python_program, short_content, spec_document
+from ziggurat.workspace.rate_curve import draft_of_training
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.new_jobs import JobRequest, expand_sweep, make_jobs, train_needs, train_spec
-from ziggurat.workspace.studio.training_previews import TrainingPreviews
-from ziggurat.workspace.studio.turns import Turns
+from ziggurat.workspace.studio.preflight import Preflight
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import Pending, obstacle_of
+from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Training"]
 
 _EARLIER_JOBS: Final = 200
 """So many of the newest trainings are looked at to tell how long one takes."""
 
-_NETWORK_LIMIT_S: Final = 120.0
-"""How long a person's network may take to be described or debugged."""
-
 _ENDED: Final = ("done", "failed")
 """States of a job that will bring nothing further."""
 
-_LOOKS_AT_ONCE: Final = 2
-_WAIT_FOR_A_TURN_S: Final = 30.0
+_PREVIEW_LIMIT_S: Final = 120.0
+_MOST_PICTURES: Final = 100
 
 
 class Training:
-    """Networks and models.
+    """Trainings that are asked for.
 
     Args:
         jobs: of every kind.
         supervisor: takes new jobs.
         tasks: short processes around a training.
-        inference: warm processes that predict.
         folder: where each training gets its folder.
         clock: seconds since 1970.
         machine: what it has.
@@ -57,30 +51,21 @@ class Training:
     def __init__(
         self,
         jobs: Jobs,
-        supervisor: Any,
+        supervisor: Supervisor,
         tasks: Tasks,
-        inference: Any,
         folder: Path,
         clock: Callable[[], float],
-        machine: Any,
+        machine: Machine,
     ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
         self._tasks = tasks
-        self._inference = inference
         self._folder = folder
         self._clock = clock
-        self._looks = Turns(_LOOKS_AT_ONCE, _WAIT_FOR_A_TURN_S)
         self._machine = machine
-        self._previews = TrainingPreviews(tasks, machine, jobs.get, self._finished)
+        self._preflight = Preflight(tasks, machine, self._finished)
 
     # ---- before one is started
-
-    def rate_curve(
-        self, spec: Mapping[str, Any], *, points: int = 300, steps_per_epoch: int | None = None
-    ) -> dict[str, Any]:
-        """Return the learning rate over a whole training; see ``ziggurat.workspace.rate_curve``."""
-        return rate_curve(spec, points=points, steps_per_epoch=steps_per_epoch)
 
     def augmented(
         self,
@@ -111,7 +96,20 @@ class Training:
             SpecError: where the spec is not valid; it names the field.
             DataError: where networks are not trained on such data.
         """
-        return self._previews.augmented(dataset_id, spec, row=row, split=split, count=count, seed=seed)
+        if not 1 <= count <= _MOST_PICTURES:
+            raise UsageError(f"From 1 to {_MOST_PICTURES} images are shown.", received=str(count))
+        if not 0 <= seed < 2**32:
+            raise UsageError("A seed is a whole number from 0.", received=str(seed))
+        dataset = self._jobs.get(dataset_id)
+        if dataset.kind != "dataset" or dataset.state != "done":
+            received = f"{dataset_id}, of kind {dataset.kind}, {dataset.state}"
+            raise JobError("Images are shown of a dataset that is done.", received=received)
+        draft = draft_of_training(spec).model_dump(mode="json")
+        draft["data"]["source"] = dataset.folder
+        found = self._tasks.augmented(
+            draft, row=row, split=split, count=count, seed=seed, time_limit_s=_PREVIEW_LIMIT_S
+        )
+        return {"seed": seed, "pictures": found["pictures"], "sentence": _sentence(found, split)}
 
     def preflight(self, request: JobRequest, *, describe: bool = True) -> dict[str, Any]:
         """Find out what a training will take, before it is started.
@@ -130,7 +128,11 @@ class Training:
             JobError: where the dataset or the model is not there, or of the wrong kind.
         """
         complete = self._complete(request)
-        return self._previews.preflight(complete, self._obstacle(complete), describe=describe)
+        obstacle, specs = self._obstacle(complete), _specs(complete)
+        if obstacle is not None:
+            return self._preflight.refuse(specs[0], jobs=len(specs), problems=obstacle.details["problems"])
+        dataset = self._jobs.get(request.dataset) if request.dataset else None
+        return self._preflight.check(with_backend(specs[0]), jobs=len(specs), dataset=dataset, describe=describe)
 
     def as_text(self, request: JobRequest, *, url: str = "http://127.0.0.1:5000") -> dict[str, str]:
         """Return the same training as command line, JSON and Python.
@@ -147,7 +149,27 @@ class Training:
             SpecError: where the spec is not valid; it names the field.
             JobError: where the dataset or the model is not there, or of the wrong kind.
         """
-        return self._previews.as_text(request, self._complete(request), url)
+        complete = self._complete(request)
+        specs = _specs(complete)
+        first = train_spec(next(expand_sweep(complete))[0])
+        content = _swept(short_content(first), first, request.sweep)
+        if request.dataset:
+            content = _without_source(content)
+        if request.model:
+            content.pop("pretrained", None)
+        values = {
+            "sweep": {path: list(each) for path, each in request.sweep.items()},
+            "tags": list(request.tags),
+            **{
+                name: getattr(request, name)
+                for name in ("dataset", "model", "checkpoint", "project", "notes", "priority")
+            },
+        }
+        return {
+            "cli": "\n".join(command_line(spec) for spec in specs),
+            "json": spec_document(first if complete.sweep else with_backend(first), complete.sweep),
+            "python": python_program(content, {name: value for name, value in values.items() if value}, url),
+        }
 
     # ---- training
 
@@ -192,7 +214,7 @@ class Training:
             data = content.get("data")
             content["data"] = {
                 **(data if isinstance(data, Mapping) else {}),
-                "source": self._of_kind(request.dataset, "dataset").folder,
+                "source": self._jobs.of_kind(request.dataset, "dataset").folder,
             }
         if request.model:
             content["pretrained"] = self._weights(request.model, request.checkpoint)
@@ -212,172 +234,48 @@ class Training:
         """Return trainings that are done, the newest first."""
         return self._jobs.page(JobFilter(kinds=("train",), states=("done",), limit=_EARLIER_JOBS)).jobs
 
-    # ---- networks
-
-    def standard(self, framework: str = DEFAULT_BACKEND) -> list[dict[str, Any]]:
-        """Return the standard networks of a framework."""
-        return standard_networks(framework)
-
-    def network_text(self, name: str, framework: str = DEFAULT_BACKEND) -> str:
-        """Return the source of a standard network, to be changed.
-
-        Raises:
-            UnknownNameError: where there is none of that name.
-        """
-        return network_text(name, framework)
-
-    def describe(
-        self, network: str = "", *, text: str = "", time_limit_s: float = _NETWORK_LIMIT_S, **options: Any
-    ) -> dict[str, Any]:
-        """Describe a standard network, or the text of a network file: layers, shapes, parameters, cost.
-
-        Args:
-            network: name of a standard network; unused where there is a text.
-            text: of a network file.
-            time_limit_s: how long it may take.
-            options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
-        """
-        with self._looks.turn(), _place_of(network, text) as place:
-            found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
-        return {**found, "network": network}
-
-    def debug(
-        self,
-        network: str = "",
-        *,
-        text: str = "",
-        dataset: str = "",
-        time_limit_s: float = _NETWORK_LIMIT_S,
-        **options: Any,
-    ) -> dict[str, Any]:
-        """Run a standard network, or the text of a network file, eagerly on one real batch.
-
-        Args:
-            network: name of a standard network; unused where there is a text.
-            text: of a network file.
-            dataset: id of a dataset that is done; empty for handwritten digits.
-            time_limit_s: how long it may take.
-            options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
-        """
-        chosen = {**_given(options), "data": self._of_kind(dataset, "dataset").folder if dataset else "digits"}
-        with self._looks.turn(), _place_of(network, text) as place:
-            found = self._tasks.debug(place, time_limit_s=time_limit_s, **chosen)
-        return {**found, "network": network}
-
-    # ---- models
-
-    def predict(
-        self,
-        job_id: str,
-        pictures: Sequence[tuple[str, bytes]],
-        *,
-        top: int = 5,
-        checkpoint: str = "",
-        device: str = "",
-    ) -> dict[str, Any]:
-        """Predict for images in a warm process.
-
-        Args:
-            job_id: of a training.
-            images: name and content of each file.
-            top: classes of each that are named.
-            checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
-            device: ``cpu`` or the index of an accelerator; empty: those of the training.
-        """
-        job = self._of_kind(job_id, "train")
-        return self._inference.predict(Path(job.folder), checkpoint or None, pictures, top, device or None)
-
-    def activations(
-        self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", weights: bool = True
-    ) -> dict[str, Any]:
-        """Return what each layer makes of an image: shape, mean, deviation, histogram, and small images."""
-        job = self._of_kind(job_id, "train")
-        folder = Path(job.folder)
-        return self._inference.activations(folder, checkpoint or None, picture, device or None, weights=weights)
-
-    def grad_cam(
-        self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", **options: Any
-    ) -> dict[str, Any]:
-        """Return where in an image a model finds what speaks for a class; see ``InferencePool.grad_cam``."""
-        folder = Path(self._of_kind(job_id, "train").folder)
-        return self._inference.grad_cam(folder, checkpoint or None, picture, device or None, **options)
-
-    def evaluate(self, job_id: str, *, split: str = "val", checkpoint: str | None = None) -> dict[str, Any]:
-        """Evaluate a model on every sample of a split; the test split counts how often that is done."""
-        job = self._of_kind(job_id, "train")
-        return self._tasks.evaluate(Path(job.folder), split=split, checkpoint=checkpoint)
-
-    def export(self, job_id: str, export_format: str, target: Path, **options: Any) -> dict[str, Any]:
-        """Write a model in a format of other programs, with the proof that it gives the same."""
-        job = self._of_kind(job_id, "train")
-        return self._tasks.export(Path(job.folder), export_format, target, **options)
-
-    def files(self, job_id: str, checkpoint: str = "") -> Iterable[tuple[str, Path]]:
-        """Yield name and path of the files of a job that a person takes away: all, or those of one checkpoint."""
-        job = self._jobs.get(job_id)
-        root = Path(job.folder)
-        chosen = self._checkpoint_name(job, checkpoint) if checkpoint else ""
-        for path in sorted(root.rglob("*")):
-            name = path.relative_to(root).as_posix()
-            if not path.is_file() or path.is_symlink() or name in ("worker.lock", "heartbeat.json"):
-                continue
-            if name.startswith(f"{EXPORTS_FOLDER}/"):
-                continue  # an export is downloaded on its own
-            if chosen and name.startswith("checkpoints/step-") and not name.startswith(f"checkpoints/{chosen}/"):
-                continue
-            yield name, path
-
-    def exported(self, job_id: str, export_format: str, archive_format: str, **options: Any) -> Iterator[bytes]:
-        """Return an archive of a model in a format of other programs; its ``info.json`` has the proof.
-
-        Args:
-            job_id: of a training.
-            export_format: such as ``onnx``.
-            archive_format: a name in ``ziggurat.workspace.studio.archives.ARCHIVE_FORMATS``.
-            options: ``preprocessing`` and ``checkpoint``; those that are None are left out.
-        """
-        chosen = _given(options)
-        return sent_folder(
-            lambda target: self.export(job_id, export_format, target, **chosen),
-            self._folder,
-            archive_format,
-            now=self._clock(),
-        )
-
-    def _of_kind(self, job_id: str, kind: str) -> Job:
-        job = self._jobs.get(job_id)
-        if job.kind != kind:
-            raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
-        return job
-
     def _weights(self, job_id: str, checkpoint: str) -> str:
         """Return the place of weights; without a name, the job's best or newest when the training begins."""
-        job = self._of_kind(job_id, "train")
+        job = self._jobs.of_kind(job_id, "train")
         if not checkpoint:
             return job.folder
-        return str(Path(job.folder) / "checkpoints" / self._checkpoint_name(job, checkpoint))
-
-    def _checkpoint_name(self, job: Job, name: str) -> str:
-        return checkpoint_details(JobFolder(Path(job.folder)), name).summary.name
+        folder = JobFolder(Path(job.folder))
+        return str(folder.checkpoints / checkpoint_details(folder, checkpoint).summary.name)
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _specs(request: JobRequest) -> list[TrainSpec]:
+    """Return the specs of all trainings of a sweep, named as the jobs will be."""
+    specs = []
+    for content, suffix in expand_sweep(request):
+        spec = train_spec(content)
+        specs.append(spec.model_copy(update={"name": f"{spec.name or spec.kind} {suffix}"}) if suffix else spec)
+    return specs
 
 
-@contextmanager
-def _place_of(network: str, text: str) -> Iterator[str]:
-    """Give the text of a network file a place for as long as a task looks at it; a name stays what it is."""
-    if text:
-        with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
-            path = Path(folder) / "network.py"
-            path.write_text(text, encoding="utf-8")
-            yield str(path)
-        return
-    if not network or "/" in network or network.endswith(".py"):
-        raise UsageError(
-            "A network is the name of a standard one, or the text of a file.",
-            received=f"`{network}`",
-            advice="Send the file's text.",
-        )
-    yield network
+def _swept(content: dict[str, Any], spec: TrainSpec, sweep: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Return the content of a spec, some of whose fields a sweep sets: where it sets parts, the whole is spelt out."""
+    for path in sweep:
+        field, _, part = path.partition(".")
+        if part:
+            content[field] = spec.model_dump(mode="json")[field]
+        else:
+            content.pop(field, None)
+    return content
+
+
+def _without_source(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a spec whose dataset is named beside it."""
+    data = content.pop("data", None)
+    rest = {name: value for name, value in data.items() if name != "source"} if isinstance(data, Mapping) else {}
+    return {**content, "data": rest} if rest else content
+
+
+def _sentence(found: Mapping[str, Any], split: str) -> str:
+    if split != "train":
+        return "Images of this split are never varied: the network gets each of them like this, in every epoch."
+    if not found["varied"]:
+        return "Nothing is varied: the network gets each image like this, in every epoch."
+    return (
+        f"What the network gets of each image, epoch by epoch, in a training with the seed {found['seed']}; a mean "
+        "that is taken off and whitening are not shown."
+    )

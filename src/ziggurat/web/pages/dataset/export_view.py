@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.errors import UsageError
+from ziggurat.workspace import datasets
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["ExportFormat", "ExportOption", "export_formats", "typed_options"]
@@ -118,7 +119,7 @@ def export_formats(studio: Studio, kind: str) -> list[ExportFormat]:
             title=each["title"],
             options=[_option(each["name"], name) for name in each["export_options"]],
         )
-        for each in studio.datasets.formats()
+        for each in datasets.formats()
         if kind in each["exports"]
     ]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import DataError
 from ziggurat.workspace.dataset_versions import what_differs
-from ziggurat.workspace.datasets import Datasets
+from ziggurat.workspace.datasets import describe
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["DatasetVersion", "differences_of", "versions_of"]
@@ -67,7 +67,7 @@ def differences_of(older: Path, newer: Path) -> list[tuple[str, int, Sequence[st
 
 def _version(studio: Studio, note: Any, jobs: Mapping[str, Job]) -> DatasetVersion:
     folder: Path | None = note.folder
-    described = _described(studio, folder) if folder is not None else None
+    described = _described(folder) if folder is not None else None
     if folder is None or described is None:
         return DatasetVersion(note=note, job=None, splits={}, classes={})
     splits = described["splits"]
@@ -75,8 +75,8 @@ def _version(studio: Studio, note: Any, jobs: Mapping[str, Job]) -> DatasetVersi
     return DatasetVersion(note=note, job=jobs.get(folder.name), splits=splits, classes=classes)
 
 
-def _described(studio: Studio, folder: Path) -> dict[str, Any] | None:
+def _described(folder: Path) -> dict[str, Any] | None:
     try:
-        return Datasets(studio.settings).describe(folder)
+        return describe(folder)
     except DataError:  # deleted while we looked
         return None

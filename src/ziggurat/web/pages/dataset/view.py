@@ -11,7 +11,7 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import JobError
 from ziggurat.web.dataset_kinds import KIND_NAMES
-from ziggurat.workspace.dataset_failures import problems_so_far
+from ziggurat.workspace.datasets import problems_so_far
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import why_not_trainable
 

@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 
 from ziggurat.entities import JOB_STATES, JobFilter
 from ziggurat.errors import UsageError
-from ziggurat.workspace.studio.conditions import parse_conditions
+from ziggurat.workspace.job_query import JobQuery, parse_conditions
 
 __all__ = ["NO_PROJECT", "PAGE_SIZES", "TABS", "HomeQuery", "query_of", "query_of_text"]
 
@@ -102,21 +102,17 @@ class HomeQuery:
         Raises:
             UsageError: where a condition is none.
         """
-        return JobFilter(
-            kinds=TABS[self.kind][1],
-            states=self.states,
-            project={"": None, NO_PROJECT: ""}.get(self.project, self.project),
-            text=self.text,
-            tag=self.tag,
-            group=self.group,
-            owner=self.owner,
-            conditions=parse_conditions(self.where),
-            group_by=self.by,
-            sort=self.sort_name,
-            descending=self.is_descending,
-            offset=self.offset,
-            limit=self.limit,
+        names = ("text", "tag", "group", "owner", "sort", "offset", "limit")
+        query = JobQuery.model_validate(
+            {
+                **{name: getattr(self, name) for name in names},
+                "kind": TABS[self.kind][1],
+                "state": self.states,
+                "project": {"": None, NO_PROJECT: ""}.get(self.project, self.project),
+                "where": [self.where],
+            }
         )
+        return query.chosen(group_by=self.by)
 
     def where_problem(self) -> str:
         """Return what is wrong with the conditions; empty for nothing."""

@@ -123,7 +123,7 @@ def delete(
 def remove_checkpoint(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Remove a checkpoint of a job that is not running."""
     try:
-        studio.jobs.remove_checkpoint(job_id, name)
+        studio.outputs.remove_checkpoint(job_id, name)
     except ZigguratError as error:
         return _refused(request, studio, job_id, error)
     studio.people.note(who, "checkpoint.delete", job_id, name=name)

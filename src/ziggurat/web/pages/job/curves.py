@@ -7,24 +7,24 @@ import io
 from collections.abc import Iterator
 from typing import Final
 
-from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio import Studio
 
 __all__ = ["curves_csv"]
 
 _MOST_POINTS: Final = 10_000_000
 
 
-def curves_csv(jobs: Jobs, job_id: str, tags: list[str]) -> Iterator[bytes]:
+def curves_csv(studio: Studio, job_id: str, tags: list[str]) -> Iterator[bytes]:
     """Return the points of curves as CSV, one curve after the other: ``tag,step,epoch,time,value``.
 
     Args:
-        jobs: where they are.
+        studio: where they are.
         job_id: whose.
         tags: names of the curves.
     """
     yield b"tag,step,epoch,time,value\r\n"
     for tag in tags:
-        curve = jobs.curve(job_id, tag, max_points=_MOST_POINTS)
+        curve = studio.curves.curve(job_id, tag, max_points=_MOST_POINTS)
         text = io.StringIO()
         columns = (curve.steps.tolist(), curve.epochs.tolist(), curve.times.tolist(), curve.values.tolist())
         csv.writer(text).writerows((tag, *row) for row in zip(*columns, strict=True))

@@ -54,7 +54,9 @@ def log(
     """Return the log as a text; for a page that shows its end already, that end where it is another one."""
     if not is_part(request, "job-log"):
         headers = {"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"}
-        return StreamingResponse(studio.jobs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers)
+        return StreamingResponse(
+            studio.outputs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers
+        )
     found = job_log(studio, job_id)
     if found.mark == seen:
         return Response(status_code=204)
@@ -70,7 +72,7 @@ def log_part(
     before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
 ) -> Response:
     """Return a page with the end of a log, or with the part that ends at an offset, and links to its neighbors."""
-    found = studio.jobs.log(job_id, at_most_bytes=_PART_BYTES, before=before)
+    found = studio.outputs.log(job_id, at_most_bytes=_PART_BYTES, before=before)
     after = min(found.end + _PART_BYTES, found.size)
     return page(request, "job/log_part.html", job=studio.jobs.get(job_id), log=found, after=after)
 
@@ -78,13 +80,13 @@ def log_part(
 @router.get("/jobs/{job_id}/curves.csv", include_in_schema=False)
 def curves(studio: StudioDep, _who: ViewerUser, job_id: str, tag: Annotated[list[str], Query()] = []) -> Response:  # noqa: B006
     """Return the points of all curves, or of some, as a table."""
-    job, known = studio.jobs.get(job_id), studio.jobs.tags(job_id)
+    job, known = studio.jobs.get(job_id), studio.curves.tags(job_id)
     chosen = [each for each in known if each in tag] if tag else known
     word = re.sub(r"[^A-Za-z0-9._-]+", "-", job.name).strip("-.") or job.id
     name = (
         f"attachment; filename=\"{word}-curves.csv\"; filename*=UTF-8''{quote(job.name or job.id, safe='')}-curves.csv"
     )
-    parts = curves_csv(studio.jobs, job_id, chosen)
+    parts = curves_csv(studio, job_id, chosen)
     return StreamingResponse(parts, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": name})
 
 

@@ -193,7 +193,7 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
 
 def job_log(studio: Studio, job_id: str) -> JobPageLog:
     """Return the end of a job's log."""
-    found = studio.jobs.log(job_id)
+    found = studio.outputs.log(job_id)
     text = found.text
     return JobPageLog(text, hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest(), found.start)
 

@@ -13,6 +13,7 @@ from ziggurat.web.pages.new_dataset.labels import CHOICES, HINTS, TITLES
 from ziggurat.web.pages.new_dataset.options import given_options, option_text, usual_options
 from ziggurat.web.pages.new_dataset.problems import field_problems, problem_text
 from ziggurat.web.pages.new_dataset.texts import FIELDS, request_of, spec_of, start_texts, texts_of
+from ziggurat.workspace import datasets
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.clones import clone_request
 from ziggurat.workspace.studio.new_jobs import JobRequest
@@ -179,7 +180,7 @@ def fill_form(
         refused: problems that are known before.
     """
     parent = _parent_texts(studio, texts.get("parent", ""))
-    formats = studio.datasets.formats()
+    formats = datasets.formats()
     found, problems = _recognition(studio, texts["source"], is_format_named=bool(texts.get("format")))
     guesses, guessed = ((), None) if found is None else (found.guesses, found.chosen)
     form = DatasetForm(texts=texts, parent=parent, formats=formats, guesses=guesses, guessed=guessed)
@@ -228,7 +229,7 @@ def _recognition(studio: Studio, source: str, *, is_format_named: bool) -> tuple
     if not source or is_elsewhere(source):
         return None, {}
     try:
-        found = studio.datasets.recognize(str(studio.paths.allowed(source)))
+        found = datasets.recognize_source(str(studio.paths.allowed(source)))
     except ZigguratError as error:
         return None, {"source": problem_text(error)}
     if not is_format_named and found.guesses:

@@ -20,6 +20,7 @@ from ziggurat.web.pages.new_model.request import Asked, read_form
 from ziggurat.web.pages.new_model.routes import Sent, whole_page
 from ziggurat.web.pages.new_model.view import choices_of, data_of, networks_of, summary_of
 from ziggurat.web.rendering import is_part, part, see_other
+from ziggurat.workspace.standard_networks import network_text
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -117,14 +118,14 @@ def _code(studio: Studio, wanted: str) -> tuple[str, str, str]:
     """Return text, backend and name of a network: ``tensorflow/lenet``, or ``job:ID`` for that of a job."""
     if not wanted.startswith("job:"):
         backend, _, name = wanted.rpartition("/")
-        return studio.training.network_text(name, backend), backend, name
+        return network_text(name, backend), backend, name
     job = studio.jobs.get(wanted.removeprefix("job:"))
     network: Any = job.spec.get("network")
     backend = str(job.spec.get("backend"))
     if not isinstance(network, dict):
         raise JobError("Code is taken from a job that trained a network.", received=f"{job.id}, of kind {job.kind}")
     if network["source"] == "zoo":
-        return studio.training.network_text(network["name"], backend), backend, network["name"]
+        return network_text(network["name"], backend), backend, network["name"]
     if not network.get("text"):
         raise UnknownNameError("network with code", network["path"], [])
     return network["text"], backend, network["path"].rpartition("/")[2].removesuffix(".py")

@@ -14,6 +14,7 @@ from ziggurat.web.pages.new_model.network_view import graph_of, layer_rows, netw
 from ziggurat.web.pages.new_model.rate_chart import rate_picture
 from ziggurat.web.pages.new_model.request import Asked
 from ziggurat.web.pages.new_model.view import input_of, summary_of
+from ziggurat.workspace.rate_curve import rate_curve
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["network_look", "preflight_look", "preview_look", "rate_look", "words_look"]
@@ -32,7 +33,7 @@ def rate_look(studio: Studio, asked: Asked) -> dict[str, Any]:
         curves = [
             (
                 "" if rate is None else f"{rate:g}",
-                studio.training.rate_curve(dict(asked.first_spec) | ({} if rate is None else {"learning_rate": rate})),
+                rate_curve(dict(asked.first_spec) | ({} if rate is None else {"learning_rate": rate})),
             )
             for rate in rates
         ]
@@ -67,7 +68,7 @@ def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dic
     try:
         if how == "debug":
             dataset = asked.request.dataset if summary["state"] == "done" else ""
-            return _debugged(studio.training.debug(name, dataset=dataset, **options), with_data=bool(dataset))
+            return _debugged(studio.networks.debug(name, dataset=dataset, **options), with_data=bool(dataset))
         known = input_of(form, summary["what"])
         if form["dataset"] != DIGITS and summary["what"] is None:
             known = {}

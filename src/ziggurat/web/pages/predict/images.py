@@ -37,8 +37,8 @@ class Question:
 
     Args:
         model: id of the training.
-        checkpoint: as ``Training.predict`` takes it.
-        device: as ``Training.predict`` takes it.
+        checkpoint: as ``Models.predict`` takes it.
+        device: as ``Models.predict`` takes it.
         top: classes that are named.
     """
 
@@ -141,7 +141,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
 def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
     """Return what a model says of an image, and what each of its layers makes of it."""
     plain = one_answer(studio, question, picture, kept)
-    found = studio.training.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
+    found = studio.models.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
     layers = layer_views(found["activations"], drawn)
     weights = layer_views(found["weights"], drawn)
@@ -170,7 +170,7 @@ def heat_answer(
     plain = one_answer(studio, question, picture, kept)
     options = {"class": class_name, "layer": layer, "top": CHOICES}
     try:
-        found = studio.training.grad_cam(
+        found = studio.models.grad_cam(
             question.model, picture, checkpoint=question.checkpoint, device=question.device, **options
         )
     except ZigguratError as error:
@@ -200,7 +200,7 @@ def some_answer(
 
 def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
     began = time.perf_counter()
-    found = studio.training.predict(
+    found = studio.models.predict(
         question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device
     )
     took_s = time.perf_counter() - began

@@ -101,7 +101,7 @@ def seen(
     kept = _kept(request, name)
     if kept is None:
         return Response(status_code=404)
-    found = studio.training.activations(job_id, kept, checkpoint=checkpoint, device=device, weights=False)
+    found = studio.models.activations(job_id, kept, checkpoint=checkpoint, device=device, weights=False)
     content = found["input"]["png"]
     if content is None:
         return Response(status_code=404)

@@ -57,7 +57,7 @@ def _choose_limits(request: Request, studio: Studio, who: Identity, typed: dict[
     changed = {name: value for name, value in values.items() if value != before[name]}
     studio.limits.choose(changed)
     if changed:
-        studio.people.note(who, "settings.limits", **changed)
+        studio.people.note(who, "settings.limits", "", **changed)
     return see_other(request, "/settings", {"saved": "limits"})
 
 

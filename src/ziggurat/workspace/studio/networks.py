@@ -1,0 +1,122 @@
+"""Use cases of networks that nobody has trained yet: describe one, or run it on one batch."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.errors import UsageError
+from ziggurat.workspace.passwords import TooBusyError
+from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["NETWORKS_AT_ONCE", "Networks", "turn"]
+
+_LIMIT_S: Final = 120.0
+"""How long a person's network may take to be described or debugged."""
+
+NETWORKS_AT_ONCE: Final = 2
+"""Networks that are built at a time: each takes seconds and a lot of memory."""
+
+_WAIT_S: Final = 30.0
+
+
+class Networks:
+    """Networks that are built to be looked at. Any thread may call any method.
+
+    Args:
+        jobs: of every kind.
+        tasks: short processes around a training.
+    """
+
+    def __init__(self, jobs: Jobs, tasks: Tasks) -> None:
+        self._jobs = jobs
+        self._tasks = tasks
+        self._free = threading.BoundedSemaphore(NETWORKS_AT_ONCE)
+
+    def describe(
+        self, network: str = "", *, text: str = "", time_limit_s: float = _LIMIT_S, **options: Any
+    ) -> dict[str, Any]:
+        """Describe a standard network, or the text of a network file: layers, shapes, parameters, cost.
+
+        Args:
+            network: name of a standard network; unused where there is a text.
+            text: of a network file.
+            time_limit_s: how long it may take.
+            options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
+        """
+        with turn(self._free, _WAIT_S), _place_of(network, text) as place:
+            found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
+        return {**found, "network": network}
+
+    def debug(
+        self,
+        network: str = "",
+        *,
+        text: str = "",
+        dataset: str = "",
+        time_limit_s: float = _LIMIT_S,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Run a standard network, or the text of a network file, eagerly on one real batch.
+
+        Args:
+            network: name of a standard network; unused where there is a text.
+            text: of a network file.
+            dataset: id of a dataset that is done; empty for handwritten digits.
+            time_limit_s: how long it may take.
+            options: see ``ziggurat.workspace.tasks.Tasks.debug``; those that are None are left out.
+        """
+        chosen = {**_given(options), "data": self._jobs.of_kind(dataset, "dataset").folder if dataset else "digits"}
+        with turn(self._free, _WAIT_S), _place_of(network, text) as place:
+            found = self._tasks.debug(place, time_limit_s=time_limit_s, **chosen)
+        return {**found, "network": network}
+
+
+@contextmanager
+def turn(free: threading.BoundedSemaphore, wait_s: float) -> Iterator[None]:
+    """Take a turn for as long as the block runs.
+
+    Args:
+        free: of ``NETWORKS_AT_ONCE`` turns.
+        wait_s: how long one waits for a turn.
+
+    Raises:
+        TooBusyError: where none became free in time.
+    """
+    if not free.acquire(timeout=wait_s):
+        raise TooBusyError(
+            f"At most {NETWORKS_AT_ONCE} networks are looked at at a time.",
+            advice="Try again in a moment.",
+            details={"retry_after_s": 10},
+        )
+    try:
+        yield
+    finally:
+        free.release()
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+@contextmanager
+def _place_of(network: str, text: str) -> Iterator[str]:
+    """Give the text of a network file a place for as long as a task looks at it; a name stays what it is."""
+    if text:
+        with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
+            path = Path(folder) / "network.py"
+            path.write_text(text, encoding="utf-8")
+            yield str(path)
+        return
+    if not network or "/" in network or network.endswith(".py"):
+        raise UsageError(
+            "A network is the name of a standard one, or the text of a file.",
+            received=f"`{network}`",
+            advice="Send the file's text.",
+        )
+    yield network
