@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.parts.epochs import EpochTurns
 from bench.parts.report import Options, Report, Row
 from ziggurat.backends.null import NullOptions, NullProgram
 from ziggurat.callbacks import (
@@ -45,7 +46,7 @@ def run(options: Options) -> Report:
         trainers = {_NONE: _trainer([], None), _TEN: _trainer(_ten_callbacks(), Path(folder))}
         turns: dict[str, Callable[[], tuple[float, float]]] = {
             _BARE: _bare_loop(),
-            **{name: _Turns(trainer).take for name, trainer in trainers.items()},
+            **{name: EpochTurns(trainer, time.thread_time).take for name, trainer in trainers.items()},
         }
         for number in range(options.rounds + 1):
             for name, take in turns.items():
@@ -111,44 +112,3 @@ def _bare_loop() -> Callable[[], tuple[float, float]]:
         return time.thread_time() - began[0], time.perf_counter() - began[1]
 
     return take
-
-
-class _Turns:
-    """Lets a trainer take one epoch at a time, and measures its steps.
-
-    Args:
-        trainer: the trainer.
-    """
-
-    def __init__(self, trainer: Trainer) -> None:
-        self._trainer = trainer
-        self._first, self._last = _Moment("after_epoch"), _Moment("before_epoch")
-        # Around all others: the clock starts when they have begun the epoch, and stops before they end it.
-        trainer.callbacks.insert(0, self._first)
-        trainer.callbacks.append(self._last)
-
-    def take(self) -> tuple[float, float]:
-        """Take an epoch; return the seconds of CPU time and of wall time of its steps."""
-        self._trainer.train(self._trainer.epoch_num + 1)
-        (cpu_0, wall_0), (cpu_1, wall_1) = self._last.at, self._first.at
-        return cpu_1 - cpu_0, wall_1 - wall_0
-
-
-class _Moment(Callback):
-    """Notes the time of one hook."""
-
-    def __init__(self, hook: str) -> None:
-        self._hook = hook
-        self.at = (0.0, 0.0)
-
-    def hooks(self) -> frozenset[str]:
-        """Return the one hook."""
-        return frozenset({self._hook})
-
-    def before_epoch(self) -> None:
-        """Note the time."""
-        self.at = (time.thread_time(), time.perf_counter())
-
-    def after_epoch(self) -> None:
-        """Note the time."""
-        self.at = (time.thread_time(), time.perf_counter())

@@ -42,13 +42,15 @@ from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import InferenceRunner
 from ziggurat.engine.capabilities import HasMovingSummaries, HasSummaries
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
+from ziggurat.engine.interruption import StopTraining
 from ziggurat.engine.monitor import Image, Monitor, Monitors, Scalar
 from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.monitors.event_writer import EventWriter
 from ziggurat.engine.monitors.json_writer import JSONWriter
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
-from ziggurat.engine.trainer import RunState, StopTraining, Trainer
+from ziggurat.engine.run_state import RunState
+from ziggurat.engine.trainer import Trainer
 from ziggurat.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
 from ziggurat.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
 from ziggurat.schedules.registry import SCHEDULES, make_schedule, preview

@@ -13,7 +13,7 @@ from PIL import Image
 
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request

@@ -19,7 +19,7 @@ from ziggurat.callbacks import Callback, EstimatedTimeLeft, Monitor, Trainer, ma
 from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.formats.serializers import SavedFlow
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.events import Event, HyperparameterChanged, Progress, effective_scalars, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.records import create_records, open_records, pack

@@ -71,8 +71,9 @@ def test_a_step_that_needs_too_much(tmp_path: Path) -> None:
 def test_variables_that_need_too_much() -> None:
     text = NETWORK.replace("huge = tf.fill(", "huge = tf.get_variable('huge', [10**7, 10**6]) * 1.0 # ")
     request = {"network": "mine.py", "network_text": text, **class_arrays((28, 28, 1), 10)}
+    program = TensorFlowBackend().build(ProgramRequest(**request, batch_size=32, optimizer="sgd"))
     with pytest.raises(TrainingError) as caught:
-        TensorFlowBackend().build(ProgramRequest(**request, batch_size=32, optimizer="sgd"))
+        program.declare(("cost",))
     assert str(caught.value).startswith(
         "The network's variables must fit in the device's memory: it is out of memory. Received: mine.py, line 10: "
         "OOM when allocating tensor with shape[10000000,1000000]"

@@ -15,7 +15,7 @@ from tensorflow_networks import SMALL
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.entities import read_heartbeat
 from ziggurat.events import effective_scalars, read_events
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.layout import JobFolder
 
 __all__ = ["write_checkpoint"]

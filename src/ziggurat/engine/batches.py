@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ziggurat.dataflow.adapting import method_of
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, UsageError
 
-__all__ = ["BatchCycle"]
+__all__ = ["BatchCycle", "steps_in_pass"]
 
 
 class BatchCycle:
@@ -103,3 +103,27 @@ class BatchCycle:
 
     def _source_state(self) -> Any:
         return method_of(self.source, "state")() if self._has_state() else None
+
+
+def steps_in_pass(batches: Iterable[Any], given: int | None) -> int:
+    """Return the steps of an epoch: as given, or as many as one pass over the batches has.
+
+    Raises:
+        UsageError: where it is not given and the batches have no length, or is below 1.
+    """
+    if given is None:
+        try:
+            given = len(batches)  # pyright: ignore[reportArgumentType]
+        except TypeError as error:
+            raise UsageError(
+                "`steps_per_epoch` must be given where the batches have no length.",
+                received=type(batches).__name__,
+                advice="Set `steps_per_epoch`.",
+            ) from error
+    if given < 1:
+        raise UsageError(
+            "`steps_per_epoch` must be at least 1.",
+            received=given,
+            advice="A batch may be larger than the data: make `batch_size` smaller.",
+        )
+    return given

@@ -14,7 +14,7 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.errors import CheckpointError, MissingCheckpointError, StorageError
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, checkpoint_name, checkpoint_step
 

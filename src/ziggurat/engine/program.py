@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Program"]
+__all__ = ["GraphAccess", "NonFiniteStep", "Program", "SupportsRecording"]
+
+
+class NonFiniteStep(Exception):  # noqa: N818 - the step was taken, and the trainer says what it means
+    """Raised by ``step`` of a program that watches values: the step is complete, and a watched value is not finite.
+
+    Args:
+        name: the value.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 @runtime_checkable
@@ -70,4 +83,42 @@ class Program(Protocol):
 
     def close(self) -> None:
         """Free devices and memory; closing twice does nothing."""
+        ...
+
+
+@runtime_checkable
+class SupportsRecording(Protocol):
+    """A program that keeps single numbers of its training steps until they are fetched, many steps at a time.
+
+    What it keeps is no part of ``state()``: before a state is taken, everything is fetched.
+    """
+
+    def record(self, names: Sequence[str], watched: Sequence[str]) -> Sequence[str]:
+        """Keep values of every step to come, as 64-bit floats. It is asked before ``declare``.
+
+        Args:
+            names: a part of ``names()``.
+            watched: where one of these that is kept is NaN or infinite, ``step`` raises ``NonFiniteStep`` once the
+                step is complete.
+
+        Returns:
+            the names that are kept; a program may leave out what is no single number.
+        """
+        ...
+
+    def recorded(self) -> Mapping[str, np.ndarray]:
+        """Return kept name → values of the steps since the last call, oldest first."""
+        ...
+
+
+@runtime_checkable
+class GraphAccess(Protocol):
+    """A program whose graph callbacks may add to in ``setup_graph``; ``declare`` finalizes it."""
+
+    def extend_graph(self) -> AbstractContextManager[dict[str, Any]]:
+        """Make the graph the default one; give name → tensor of a training step, to which values may be added.
+
+        Raises:
+            StateError: where the graph is final.
+        """
         ...

@@ -20,7 +20,7 @@ from ziggurat.engine.capabilities import (
     SupportsSummaries,
 )
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.program import Program
+from ziggurat.engine.program import Program, SupportsRecording
 from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import CheckpointError, UnknownNameError, ZigguratError
 
@@ -72,6 +72,22 @@ class BackendConformance(ABC):
         assert list(values) == [self.cost_name]
         assert np.isfinite(float(values[self.cost_name]))
         program.close()
+
+    def test_recorded_values_are_those_of_the_steps(self) -> None:
+        """What a program keeps is what a step would have fetched, and nobody sees it in the weights."""
+        program, other, batches = self.program(), self._ready()[0], self.batches()
+        if isinstance(program, SupportsRecording):
+            assert list(program.record([self.cost_name], [self.cost_name])) == [self.cost_name]
+            program.declare([self.cost_name])
+            for batch in batches[:2], batches[2:]:
+                fetched = [float(other.step(each, (self.cost_name,))[self.cost_name]) for each in batch]
+                for each in batch:
+                    assert dict(program.step(each, ())) == {}
+                assert program.recorded()[self.cost_name].tolist() == fetched
+            assert not len(program.recorded()[self.cost_name])
+            self._assert_equal(other.state(), program.state())
+        program.close()
+        other.close()
 
     def test_training_lowers_the_cost(self) -> None:
         """It learns at all."""

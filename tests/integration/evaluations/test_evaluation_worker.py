@@ -11,7 +11,7 @@ import pytest
 
 from ziggurat.cli.main import main as ziggurat
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.events import AttemptEnded, AttemptStarted, Progress, read_events
 from ziggurat.layout import JobFolder

@@ -10,7 +10,7 @@ from typing import Any
 from inference_jobs import digit_pictures, digits_job, wait_for, write_spec
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.events import AttemptEnded, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool

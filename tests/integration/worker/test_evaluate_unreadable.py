@@ -10,7 +10,7 @@ from PIL import Image
 from ziggurat.cli.main import main
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.errors import DatapointError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, parse_spec, save_spec

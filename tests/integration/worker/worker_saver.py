@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 
 REPORT = "reported"
 """File beside the checkpoints: eight bytes for each step whose save has returned."""

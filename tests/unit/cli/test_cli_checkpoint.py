@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.entities import Heartbeat, write_heartbeat
 
 

@@ -6,7 +6,9 @@ import pytest
 from ziggurat.backends.null import NullOptions, NullProgram
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.trainer import RunState, StopTraining, Trainer
+from ziggurat.engine.interruption import StopTraining
+from ziggurat.engine.run_state import RunState
+from ziggurat.engine.trainer import Trainer
 from ziggurat.errors import CheckpointError
 
 BATCHES = [[np.ones((4, 2), np.float32), np.array([0, 1, 0, 1])]] * 3

@@ -34,7 +34,7 @@ class TensorFlowBackend:
         return ""
 
     def build(self, request: ProgramRequest) -> TensorFlowProgram:
-        """Return a program, its variables initialized or restored.
+        """Return a program whose graph is open until ``declare``; its session begins with the pretrained weights.
 
         Raises:
             ConfigurationError: where the request asks for what cannot be.

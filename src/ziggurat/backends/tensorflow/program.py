@@ -1,54 +1,79 @@
-"""TensorFlow program: a session over the job's graph, behind the nine methods that the loop calls."""
+"""TensorFlow program: a session over the job's graph, behind the methods that the loop calls.
+
+The graph is open until ``declare``, so that callbacks can add to it: then it is final, and the session is opened. What
+needs a session before that opens it early.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.calls import Feed, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
-from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.recorder import StepRecorder, is_number
+from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.summaries import with_short_tags
-from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
+from ziggurat.engine.program import NonFiniteStep
+from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
+
+_SMALL_STEP_S: Final = 0.001
+"""Below this, handing operations to other threads and back costs more than their running side by side saves."""
+
+_TRIAL_STEPS: Final = 16
 
 
 class TensorFlowProgram:
     """Runs a job's graph. Calls are prepared once for each set of names, so that a step pays for no look-up.
 
     Args:
-        graph: what ``build_graph`` gave; it is finalized here, and its variables initialized.
+        graph: what ``build_graph`` gave.
         batch_parts: parts that a batch is trained in (gradient accumulation).
         config: a ``tf.ConfigProto``; None for the default.
-
-    Raises:
-        TrainingError: where the variables do not fit in memory.
     """
 
     def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
         self.graph = graph
         self._parts = batch_parts
+        self._config = config
+        self._session: Any = None
         self._is_averaged = False
-        with graph.graph.as_default():
-            self._variables = {variable.op.name: variable for variable in tf.global_variables()}
-            self._placeholders, self._load = _loading(self._variables)
-            initializer = tf.global_variables_initializer()
-        graph.graph.finalize()
-        self.session = tf.Session(graph=graph.graph, config=config)
-        try:
-            self.session.run(initializer)
-            self.start_averages()
-        except tf.errors.OpError as error:
-            self.session.close()
-            raise explained(error, graph.path, doing="start") from error
-        self._values = {name: float(value) for name, value in self.session.run(graph.hyperparameters).items()}
+        self._variables: dict[str, Any] = {}
+        self._placeholders: dict[str, Any] = {}
+        self._load: dict[str, Any] = {}
+        self._first_values: dict[str, np.ndarray] = {}
+        self._recorder: StepRecorder | None = None
+        self._training = [graph.train_op]
+        # Who sets the number of threads, or has several towers, wants operations side by side.
+        is_chosen = config is not None and config.inter_op_parallelism_threads != 0
+        self._trials_left = 0 if is_chosen or len(graph.training) > 1 else _TRIAL_STEPS
+        self._shortest_s = _SMALL_STEP_S
+        self._in_own_thread = False
+        self._values = {
+            name: float(tf2.get_static_value(variable.initial_value))
+            for name, variable in graph.hyperparameters.items()
+        }
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
-        self._feeds = [graph.x] if graph.y is None else [graph.x, graph.y]
+        self._feeds = [Feed.of("sample", graph.x)] + ([] if graph.y is None else [Feed.of("label", graph.y)])
+
+    @property
+    def session(self) -> Any:
+        """The session. Where there is none yet, the graph is final from now on, and its variables are initialized.
+
+        Raises:
+            TrainingError: where the variables do not fit in memory.
+        """
+        self._open()
+        return self._session
 
     # ---- the contract
 
@@ -57,9 +82,15 @@ class TensorFlowProgram:
         return tuple(self.graph.train_values)
 
     def declare(self, names: Sequence[str]) -> None:
-        """Check the names; the graph holds all of them already."""
+        """Check the names, finalize the graph and open the session.
+
+        Raises:
+            UnknownNameError: where there is no such value.
+            TrainingError: where the variables do not fit in memory.
+        """
         for name in names:
             self._tensor(self.graph.train_values, name)
+        self._open()
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
@@ -67,15 +98,15 @@ class TensorFlowProgram:
         self._use_averages(False)
         try:
             if self._parts == 1:
-                return _named(names, self._call("train", names)(*self._fed(batch)))
+                return self._trained(names, self._fed(batch))
             parts = [np.array_split(array, self._parts) for array in self._fed(batch)]
             *first, last = zip(*parts, strict=True)
             add = self._call("accumulate", ())
             for part in first:
                 add(*part)
-            return _named(names, self._call("train", names)(*last))
+            return self._trained(names, last)
         except tf.errors.OpError as error:
-            raise explained(error, self.graph.path) from error
+            raise explained(error, self.graph.path, self.graph.graph) from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Run the validation tower on one batch ``[x, y]``, with the averaged weights where there are any."""
@@ -84,7 +115,7 @@ class TensorFlowProgram:
         try:
             return _named(names, self._call("evaluate", names)(*self._fed(batch)))
         except tf.errors.OpError as error:
-            raise explained(error, self.graph.path) from error
+            raise explained(error, self.graph.path, self.graph.graph) from error
 
     def hyperparameters(self) -> Mapping[str, float]:
         """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
@@ -94,12 +125,17 @@ class TensorFlowProgram:
         """Set a hyperparameter from the next step on."""
         if name not in self._values:
             raise UnknownNameError("hyperparameter", name, self._values)
-        placeholder, assign = self.graph.assignments[name]
-        self.session.run(assign, {placeholder: value})
+        key = ("set", (name,))
+        assign = self._calls.get(key)
+        if assign is None:
+            placeholder, operation = self.graph.assignments[name]
+            assign = self._calls[key] = prepared_call(self.session, [placeholder], [], [operation], in_own_thread=True)
+        assign(np.float32(value))
         self._values[name] = float(value)
 
     def state(self) -> dict[str, np.ndarray]:
         """Return every variable by name: weights, slots of the optimizer, averages, hyperparameters, global step."""
+        self._open()
         self._use_averages(False)
         values = self.session.run(self._variables)
         return {name: np.array(value) for name, value in values.items()}
@@ -110,6 +146,7 @@ class TensorFlowProgram:
         Raises:
             CheckpointError: where names or shapes are of another network.
         """
+        self._open()
         problems = [f"{name} is missing" for name in self._variables if name not in state]
         problems += [f"{name} is unexpected" for name in state if name not in self._variables]
         problems += [
@@ -128,9 +165,56 @@ class TensorFlowProgram:
 
     def close(self) -> None:
         """Close the session; closing twice does nothing."""
-        self.session.close()
+        if self._session is not None:
+            self._session.close()
 
     # ---- beyond the contract
+
+    @contextmanager
+    def extend_graph(self) -> Iterator[dict[str, Any]]:
+        """Make the graph the default one; give name → tensor of a training step, to which values may be added.
+
+        Raises:
+            StateError: where the graph is final.
+        """
+        if self._session is not None:
+            raise StateError(
+                "The graph is extended before `declare`.",
+                received="a program whose session is open",
+                advice="Add operations in the `setup_graph` of a callback.",
+            )
+        with self.graph.graph.as_default():
+            values = self.graph.train_values
+            yield values
+            values |= {name: tf.convert_to_tensor(value) for name, value in values.items()}
+
+    def record(self, names: Sequence[str], watched: Sequence[str]) -> Sequence[str]:
+        """Keep values of every step to come in the graph.
+
+        A program whose session is open keeps what it was asked for before, and nothing more.
+        """
+        values = {name: self._tensor(self.graph.train_values, name) for name in names}
+        if self._session is None:
+            numbers = {name: value for name, value in values.items() if is_number(value)}
+            with self.graph.graph.as_default():
+                self._recorder = StepRecorder(numbers, watched, self.graph.train_op) if numbers else None
+        recorder = self._recorder
+        known = () if recorder is None else (*recorder.names,)
+        kept = [name for name in names if name in known]
+        if recorder is not None:
+            kept = [name for name in kept if name not in watched or name in recorder.watched]
+        self._training = [self.graph.train_op]
+        if recorder is not None and kept:
+            is_checked = any(name in watched for name in kept)
+            self._training = recorder.checked_operations if is_checked else recorder.operations
+        self._forget_training_calls()
+        return kept
+
+    def recorded(self) -> Mapping[str, np.ndarray]:
+        """Return kept name → values of the steps since the last call, oldest first."""
+        if self._recorder is None or self._session is None:
+            return {}
+        return self._recorder.take()
 
     def summary_names(self) -> Sequence[str]:
         """Return the single numbers that every job logs: the cost, its parts, and the user's scalar summaries."""
@@ -154,7 +238,7 @@ class TensorFlowProgram:
         try:
             (summary,) = self._call("summarise", ())(*part)
         except tf.errors.OpError as error:
-            raise explained(error, self.graph.path) from error
+            raise explained(error, self.graph.path, self.graph.graph) from error
         return with_short_tags(summary)
 
     def graph_bytes(self) -> bytes:
@@ -167,10 +251,11 @@ class TensorFlowProgram:
         Args:
             values: variable name → array of the variable's shape.
         """
-        self._use_averages(False)
-        self.session.run(
-            [self._load[name] for name in values], {self._placeholders[name]: value for name, value in values.items()}
-        )
+        if self._session is None:
+            self._first_values |= values
+        else:
+            self._use_averages(False)
+            self._assign(self._session, values)
         for name, variable in self.graph.hyperparameters.items():
             if variable.op.name in values:
                 self._values[name] = float(values[variable.op.name])
@@ -181,12 +266,75 @@ class TensorFlowProgram:
         return self.session.run(self.graph.inference.outputs, {self.graph.x: x})
 
     def start_averages(self) -> None:
-        """Begin to average at the weights as they are now."""
-        if self.graph.averages is not None:
+        """Begin to average at the weights as they are now; a session begins like that when it is opened."""
+        if self.graph.averages is not None and self._session is not None:
             self._use_averages(False)
-            self.session.run(self.graph.averages.start)
+            self._session.run(self.graph.averages.start)
 
     # ---- inside
+
+    def _open(self) -> None:
+        if self._session is not None:
+            return
+        graph = self.graph.graph
+        with graph.as_default():
+            self._variables = {variable.op.name: variable for variable in tf.global_variables()}
+            self._placeholders, self._load = _loading(self._variables)
+            first = [tf.global_variables_initializer()]
+            if self._recorder is not None:
+                first.append(self._recorder.initializer)
+        graph.finalize()
+        session = tf.Session(graph=graph, config=self._config)
+        try:
+            session.run(first)
+            if self._first_values:
+                self._assign(session, self._first_values)
+                self._first_values = {}
+            if self.graph.averages is not None:
+                session.run(self.graph.averages.start)
+        except tf.errors.OpError as error:
+            session.close()
+            raise explained(error, self.graph.path, doing="start") from error
+        if self._recorder is not None:
+            self._recorder.open(session)
+        self._session = session
+        # At the latest before the interpreter takes its modules apart: a prepared call of an open session frees itself.
+        weakref.finalize(self, session.close)
+
+    def _assign(self, session: Any, values: Mapping[str, np.ndarray]) -> None:
+        session.run(
+            [self._load[name] for name in values], {self._placeholders[name]: value for name, value in values.items()}
+        )
+
+    def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
+        recorder, call = self._recorder, self._call("train", names)
+        began = time.perf_counter()
+        try:
+            values = call(*fed)
+        except tf.errors.InvalidArgumentError as error:
+            name = recorder.non_finite() if recorder is not None and recorder.is_check(error) else None
+            if name is None:
+                raise
+            raise NonFiniteStep(name) from error
+        if recorder is not None:
+            recorder.count_step()
+        if self._trials_left:
+            self._try(time.perf_counter() - began)
+        return _named(names, values)
+
+    def _try(self, took_s: float) -> None:
+        """Let the thread that trains do small steps by itself, once the first ones have shown that they are small.
+
+        The order of operations does not show in their results, so neither does when this happens.
+        """
+        self._trials_left -= 1
+        self._shortest_s = min(self._shortest_s, took_s)
+        if not self._trials_left and self._shortest_s < _SMALL_STEP_S:
+            self._in_own_thread = True
+            self._forget_training_calls()
+
+    def _forget_training_calls(self) -> None:
+        self._calls = {key: call for key, call in self._calls.items() if key[0] not in ("train", "accumulate")}
 
     def _use_averages(self, wanted: bool) -> None:
         """Let the network compute with the averaged weights, or with those that are trained.
@@ -198,29 +346,23 @@ class TensorFlowProgram:
             self._is_averaged = wanted
 
     def _fed(self, batch: Any) -> list[np.ndarray]:
-        fed = [
-            np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
-            for part, tensor in zip(batch, self._feeds, strict=False)
-        ]
-        expected = tuple(self.graph.x.shape.as_list()[1:])
-        if fed[0].shape[1:] != expected:
+        if len(batch) < len(self._feeds):
             raise ConfigurationError(
-                f"A sample of this network has shape {expected}.",
-                received=str(fed[0].shape[1:]),
-                advice="Give it data of the size it was made for, or set the crop.",
+                f"A batch of this network is {' and '.join(f'{feed.noun}s' for feed in self._feeds)}.",
+                received=f"{len(batch)} component(s)",
+                advice="Give it one array for each.",
             )
-        return fed
+        return [feed.array(part) for feed, part in zip(self._feeds, batch, strict=False)]
 
     def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
         prepared = self._calls.get((kind, names))
         if prepared is None:
             values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
             fetches = [self._tensor(values, name) for name in names] if kind != "summarise" else [self.graph.summary]
-            operation = {"train": self.graph.train_op, "accumulate": self.graph.accumulate_op}.get(kind)
-            with self.graph.graph.as_default():
-                prepared = self.session.make_callable(
-                    [*fetches, operation] if operation is not None else fetches, feed_list=self._feeds
-                )
+            targets = {"train": self._training, "accumulate": [self.graph.accumulate_op]}.get(kind, [])
+            feeds = [feed.tensor for feed in self._feeds]
+            in_own_thread = self._in_own_thread and bool(targets)
+            prepared = prepared_call(self.session, feeds, fetches, targets, in_own_thread=in_own_thread)
             self._calls[(kind, names)] = prepared
         return prepared
 
@@ -231,7 +373,7 @@ class TensorFlowProgram:
 
 
 def _named(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(names, itertools.islice(values, len(names)), strict=True)) if names else {}
+    return dict(zip(names, values, strict=True)) if names else {}
 
 
 def _loading(variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -18,13 +18,14 @@ from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_ar
 from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
 from ziggurat.engine.monitors.binding import NeedsFolder, missing_folder
 from ziggurat.engine.monitors.numbers import to_json
+from ziggurat.engine.step_values import StepSeries
 from ziggurat.errors import ConfigurationError, StorageError
 from ziggurat.layout import JobFolder
 
 __all__ = ["BlackBox"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Frame:
     """One step as it was."""
 
@@ -43,7 +44,8 @@ class BlackBox(Callback, NeedsFolder):
     into other memory (the ring of a data pipeline) is copied, because its owner may write over it.
 
     Args:
-        names: values of the program to watch; every step fetches them.
+        names: values of the program to watch. Single numbers are looked at where they are computed by a program that
+            ``SupportsRecording``, on every step and whatever a wrapper says; every other value is fetched for it.
         folder: where to; where it is left out, ``place()`` gives the job's ``black_box/``.
         last_n: how many steps to hold, at least 1.
 
@@ -58,37 +60,56 @@ class BlackBox(Callback, NeedsFolder):
         self._names = tuple(names)
         self._folder = None if folder is None else Path(folder)
         self._frames: deque[_Frame] = deque(maxlen=last_n)
+        self._series: StepSeries | None = None
+        self._is_in_step = False
 
     def use_folder(self, folder: JobFolder) -> None:
         """Write into this job, unless another folder was given."""
         self._folder = self._folder or folder.black_box
 
     def setup_graph(self) -> None:
-        """Find the folder, so that a missing one is an error before any work is done."""
+        """Find the folder, so that a missing one is an error before any work is done; ask for the values."""
         if self._folder is None:
             raise missing_folder(self)
+        self._series = self.trainer.step_values.series(self._names, last=self._frames.maxlen)
+        self.trainer.step_values.watch(self, self._names, self._end)
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
         return self._names
 
     def before_run(self) -> Sequence[str]:
-        """Ask for the values of every step."""
-        return self._names
+        """Take part in the step; ask for the values that the program does not watch."""
+        self._is_in_step = True
+        return () if self._series is None else self._series.before_run()
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Hold the step; write all that is held where a value is not finite."""
-        trainer = self.trainer
-        watched = {name: values[name] for name in self._names}
-        self._frames.append(_Frame(trainer.global_step, trainer.epoch_num, _held(trainer.batch), watched))
-        for name, value in watched.items():
+        series = self._series
+        fetched = {name: values[name] for name in series.fetched} if series is not None and series.fetched else {}
+        self._hold(fetched)
+        for name, value in fetched.items():
             if not is_finite(value):
-                folder = self._write(name)
-                raise non_finite_error(trainer, name, {"black_box": str(folder)})
+                self._end(name)
 
     def after_train(self) -> None:
         """Let go of the batches."""
         self._frames.clear()
+
+    def _hold(self, fetched: dict[str, Any]) -> None:
+        trainer = self.trainer
+        self._frames.append(_Frame(trainer.global_step, trainer.epoch_num, _held(trainer.batch), fetched))
+        self._is_in_step = False
+
+    def _end(self, tag: str) -> None:
+        """Write what is held, and end the training."""
+        if self._is_in_step:  # the program found it, before any callback had the values of the step
+            self._hold({})
+        for name, column in ({} if self._series is None else self._series.take()).items():
+            for frame, value in zip(reversed(self._frames), reversed(column), strict=False):
+                frame.values[name] = value
+        folder = self._write(tag)
+        raise non_finite_error(self.trainer, tag, {"black_box": str(folder)})
 
     def _write(self, tag: str) -> Path:
         assert self._folder is not None
@@ -126,8 +147,10 @@ def _held(part: Any) -> Any:
     """Return a batch that nobody else writes into."""
     if isinstance(part, np.ndarray):
         return part if part.flags.owndata or is_pooled(part) else part.copy()
+    if type(part) is list:
+        return [_held(each) for each in part]
+    if type(part) is tuple:
+        return tuple([_held(each) for each in part])
     if isinstance(part, dict):
         return {name: _held(each) for name, each in part.items()}
-    if type(part) in (list, tuple):
-        return type(part)(_held(each) for each in part)
     return part

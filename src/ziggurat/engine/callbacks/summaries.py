@@ -13,6 +13,8 @@ Non-scalar summaries (images, histograms) are made once per epoch, from one batc
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +25,7 @@ from ziggurat.engine.callbacks.recurring import Period, Recurring
 from ziggurat.engine.capabilities import HasSummaries, SupportsSummaries
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.step_values import StepSeries
 from ziggurat.errors import NetworkCodeError, TrainingError
 
 __all__ = ["LogScalars", "MergeAllSummaries", "SummariseBatch"]
@@ -36,8 +39,9 @@ class LogScalars(Callback):
         every_k_steps: log the values of every k-th step; None for none but the following.
         at_epoch_end: log the last step of each epoch.
         per_epoch: with ``at_epoch_end``, also log at so many places of an epoch, evenly, its end among them.
-        mean: put the mean over all steps since the last logging instead of one step's value. Every step is fetched
-            then, which costs a synchronization with the device. One NaN makes the mean NaN.
+        mean: put the mean over all steps since the last logging instead of one step's value. A program that
+            ``SupportsRecording`` keeps the values until then; from any other, every step fetches them. One NaN makes
+            the mean NaN.
         hyperparameters: names of hyperparameters to log with them: the values that the logged step used.
     """
 
@@ -61,6 +65,7 @@ class LogScalars(Callback):
         self._is_logging_step = False
         self._sums: dict[str, float] = {}
         self._count = 0
+        self._series: StepSeries | None = None
 
     def hooks(self) -> frozenset[str]:
         """Cost nothing where there is nothing to log."""
@@ -71,27 +76,41 @@ class LogScalars(Callback):
         """Return the names."""
         return self._names
 
+    def setup_graph(self) -> None:
+        """Ask for the values of all steps where their mean is wanted."""
+        self._series = self.trainer.step_values.series(self._names) if self._mean else None
+
     def before_run(self) -> Sequence[str]:
         """Ask for the values where the step to come is a logging step."""
         self._is_logging_step = is_due = self._is_due()
-        return self._names if is_due or self._mean else ()
+        if self._series is not None:
+            return self._series.before_run()
+        return self._names if is_due else ()
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Put the values of a logging step."""
-        if self._mean:
-            for name in self._names:
-                self._sums[name] = self._sums.get(name, 0.0) + float(values[name])
-            self._count += 1
+        if self._series is not None:
+            self._series.after_run(values)
         if self._is_logging_step:
+            self._sum_up()
             self._put({name: total / self._count for name, total in self._sums.items()} if self._mean else values)
 
     def state(self) -> Any:
         """Return the sums since the last logging."""
+        self._sum_up()
         return {"sums": self._sums, "count": self._count}
 
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
+        if self._series is not None:
+            self._series.take()
         self._sums, self._count = dict(state["sums"]), state["count"]
+
+    def _sum_up(self) -> None:
+        columns = {} if self._series is None else self._series.take()
+        for name, column in columns.items():
+            self._sums[name] = functools.reduce(operator.add, column, self._sums.get(name, 0.0))
+        self._count += max(map(len, columns.values()), default=0)
 
     def _is_due(self) -> bool:
         trainer, k = self.trainer, self._every_k_steps

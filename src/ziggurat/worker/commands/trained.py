@@ -18,7 +18,7 @@ from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.capabilities import SupportsInference, TrainedNetwork
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.program import Program
-from ziggurat.engine.trainer import RunState
+from ziggurat.engine.run_state import RunState
 from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
 from ziggurat.errors import DataError
 from ziggurat.layout import JobFolder

@@ -89,7 +89,7 @@ class Models:
             if not path.is_file() or path.is_symlink() or name in ("worker.lock", "heartbeat.json"):
                 continue
             if name.startswith(f"{EXPORTS_FOLDER}/"):
-                continue  # each of them is taken away by itself
+                continue  # an export is downloaded on its own
             if chosen and name.startswith("checkpoints/step-") and not name.startswith(f"checkpoints/{chosen}/"):
                 continue
             yield name, path

@@ -1,0 +1,97 @@
+"""Calls of the hooks of a trainer's callbacks, and the notes on what they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ziggurat.engine.callback import HOOKS, Callback
+from ziggurat.engine.interruption import StopTraining
+from ziggurat.engine.program import Program
+from ziggurat.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from ziggurat.engine.trainer import Trainer
+
+__all__ = ["CallbackCalls", "declared_names"]
+
+
+class CallbackCalls:
+    """The hooks that the callbacks of a trainer have.
+
+    Args:
+        trainer: whose callbacks; each gets a name of its own and the trainer.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        _give_names(trainer.callbacks)
+        for callback in trainer.callbacks:
+            callback.trainer = trainer
+        self.of: dict[str, list[tuple[Callback, Callable[..., Any]]]] = {
+            hook: [(callback, getattr(callback, hook)) for callback in trainer.callbacks if hook in callback.hooks()]
+            for hook in HOOKS
+        }
+        """Hook → callbacks that have it, with the method to call."""
+
+    def call(self, hook: str, *arguments: Any) -> None:
+        """Call one hook of every callback, in their order."""
+        methods = self.of[hook]
+        if methods:
+            self.call_each(methods, hook, *arguments)
+
+    def call_each(self, methods: Sequence[tuple[Callback, Callable[..., Any]]], hook: str, *arguments: Any) -> None:
+        """Call methods of callbacks as part of a hook: what they raise ends the training, and names the hook."""
+        for callback, method in methods:
+            try:
+                method(*arguments)
+            except BaseException as error:
+                self._raised(error, callback, hook)
+
+    def names_to_fetch(self) -> Sequence[str]:
+        """Call ``before_run``; return every name that a callback wants of the step to come."""
+        names: Sequence[str] = ()
+        for callback, method in self.of["before_run"]:
+            try:
+                wanted = method()
+            except BaseException as error:
+                self._raised(error, callback, "before_run")
+                continue
+            if wanted and wanted is not names:
+                names = tuple(dict.fromkeys((*names, *wanted))) if names else wanted
+        return names
+
+    def _raised(self, error: BaseException, callback: Callback, hook: str) -> None:
+        trainer = self._trainer
+        name = callback.name or type(callback).__name__  # one inside a wrapper has none
+        if isinstance(error, StopTraining):
+            trainer.finish(str(error) or f"{name} found the training complete")
+            return
+        error.add_note(f"Raised by {hook} of callback {name}, epoch {trainer.epoch_num}, step {trainer.global_step}.")
+        raise error
+
+
+def declared_names(program: Program, callbacks: Sequence[Callback]) -> list[str]:
+    """Return the names of all values that callbacks will ever ask for.
+
+    Raises:
+        UnknownNameError: where the program has no such value.
+    """
+    known = set(program.names())
+    declared = list(dict.fromkeys(name for callback in callbacks for name in callback.declares()))
+    for name in declared:
+        if name not in known:
+            raise UnknownNameError("value of this program", name, known)
+    return declared
+
+
+def _give_names(callbacks: Sequence[Callback]) -> None:
+    taken: set[str] = set()
+    for callback in callbacks:
+        base = name = callback.name or type(callback).__name__
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{base}-{number}"
+        taken.add(name)
+        callback.name = name

@@ -1,0 +1,99 @@
+"""State of a training run: what a checkpoint holds, taken from a trainer and given back to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ziggurat.engine.random_state import global_random_state, load_global_random_state
+from ziggurat.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from ziggurat.engine.trainer import Trainer
+
+__all__ = ["RunState", "StepTiming", "load_run_state", "run_state"]
+
+_COUNTERS: Final = ("epoch_num", "global_step", "local_step", "finish_reason")
+
+
+@dataclass
+class StepTiming:
+    """Where the time of an attempt went.
+
+    Args:
+        steps: steps done in this attempt.
+        wait_s: seconds that the loop waited for batches.
+        step_s: seconds inside ``program.step``.
+        last_wait_s: seconds that the newest step waited.
+        last_step_s: seconds of the newest step.
+    """
+
+    steps: int = 0
+    wait_s: float = 0.0
+    step_s: float = 0.0
+    last_wait_s: float = 0.0
+    last_step_s: float = 0.0
+
+    def add_step(self, began: float, loaded: float, ended: float) -> None:
+        """Count a step: when it began to wait, had its batch and was done, in seconds."""
+        self.last_wait_s = loaded - began
+        self.last_step_s = ended - loaded
+        self.wait_s += self.last_wait_s
+        self.step_s += self.last_step_s
+        self.steps += 1
+
+
+@dataclass(frozen=True)
+class RunState:
+    """All that decides how a training goes on.
+
+    Args:
+        meta: counters, callbacks, monitors, data position and random generators, as JSON values.
+        arrays: the program's arrays by name.
+    """
+
+    meta: dict[str, Any]
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def run_state(trainer: Trainer) -> RunState:
+    """Return the state of a trainer that is at a boundary or does not train."""
+    meta = {
+        **{name: getattr(trainer, name) for name in _COUNTERS},
+        "in_epoch": trainer.in_epoch,
+        "steps_per_epoch": trainer.steps_per_epoch,
+        "callbacks": {callback.name: callback.state() for callback in trainer.callbacks},
+        "latest": trainer.monitors.state(),
+        "batches": trainer.batches.state(),
+        "random": global_random_state(),
+    }
+    return RunState(meta, trainer.program.state())
+
+
+def load_run_state(trainer: Trainer, state: RunState) -> None:
+    """Give a state to a trainer that is set up.
+
+    Raises:
+        CheckpointError: where the state is of another network or another epoch length.
+    """
+    meta = state.meta
+    if meta["in_epoch"] and meta["steps_per_epoch"] != trainer.steps_per_epoch:
+        raise CheckpointError(
+            "An epoch that was left in the middle is resumed with the same `steps_per_epoch`.",
+            received=f"{trainer.steps_per_epoch} instead of {meta['steps_per_epoch']}",
+            advice="Set it as it was, or resume from a checkpoint at the end of an epoch.",
+        )
+    trainer.program.load_state(state.arrays)
+    for name in _COUNTERS:
+        setattr(trainer, name, meta[name])
+    trainer.in_epoch = meta["in_epoch"]
+    trainer.monitors.load_state(meta["latest"])
+    trainer.batches.load_state(meta["batches"])
+    saved = meta["callbacks"]
+    for callback in trainer.callbacks:
+        if saved.get(callback.name) is not None:
+            callback.load_state(saved[callback.name])
+    load_global_random_state(meta["random"])
