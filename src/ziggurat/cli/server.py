@@ -42,7 +42,7 @@ __all__ = [
     "up",
 ]
 
-_API: Final = "ziggurat.api"
+_SERVER: Final = "ziggurat.server"
 _STUDIO: Final = "ziggurat.workspace.studio"
 _LOGS: Final = "logs"
 
@@ -138,7 +138,7 @@ def _up(
 ) -> None:
     refuse_second(application.settings.workspace)
     if backup_made:
-        studio_module(f"{_STUDIO}.opening").upgrade_database(application.settings, asked.database)
+        studio_module(f"{_STUDIO}.bootstrap").upgrade_database(application.settings, asked.database)
     with take_port(asked.host, asked.port) as listener:
         token, is_open = _check_people(application, asked, new_token)
         if not detach:
@@ -172,7 +172,7 @@ def status(context: click.Context, folders: tuple[Path, ...], database: str | No
         context.invoke(jobs.status, folders=folders)
         return
     application: Application = context.obj
-    summary = studio_module(f"{_STUDIO}.opening").studio_summary(
+    summary = studio_module(f"{_STUDIO}.bootstrap").studio_summary(
         application.settings, chosen_database(application, database)
     )
     application.output.document(summary, studio_text(summary, application.output))
@@ -197,7 +197,7 @@ def _check_people(application: Application, place: Place, new_token: bool) -> tu
         UsageError: if other machines could reach a studio that needs no login.
     """
     binding = studio_module("ziggurat.workspace.binding")
-    with studio_module(f"{_STUDIO}.opening").open_people(application.settings, place.database) as people:
+    with studio_module(f"{_STUDIO}.bootstrap").open_people(application.settings, place.database) as people:
         token = binding.first_token(people) if new_token else ""
         binding.check_bind(place.host, people)
         return token, not people.has_accounts()
@@ -223,11 +223,11 @@ def serve_studio(
         begin: called with studio and address once requests are answered; returns the address of what is shown first.
     """
     make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
-    serving = studio_module(f"{_API}.serving")
+    serving = studio_module(f"{_SERVER}.serving")
     is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
-    prefix = studio_module(f"{_API}.prefix").checked_prefix(place.prefix)
+    prefix = studio_module(f"{_SERVER}.prefix").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
-    opening, workspace = studio_module(f"{_STUDIO}.opening"), application.settings.workspace
+    opening, workspace = studio_module(f"{_STUDIO}.bootstrap"), application.settings.workspace
     settings = place.with_addresses(application.settings)
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
