@@ -11,9 +11,9 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Twice quiet: errors only. Versions are pinned in constraints.txt.
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help setup demo test check fix bench docs clean
+.PHONY: help setup demo test test-rest test-all test-matrix check fix bench docs clean
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: $(STAMP) $(SCRIPTS)  ## make .venv and install everything
 $(STAMP): pyproject.toml constraints.txt $(wildcard hatch_build.py src/ziggurat/dataflow/fast/*.c)
@@ -34,8 +34,17 @@ $(BENCH_STAMP): $(STAMP)
 demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten digits in it
 	$(BIN)/ziggurat demo $(DEMO_FLAGS)
 
-test: check $(SCRIPTS)  ## check, then run every test
-	$(BIN)/python -m tools.run_tests
+test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: ten minutes on two cores
+	$(BIN)/python -m tools.run_tests quick
+
+test-rest: $(STAMP) $(SCRIPTS)  ## run the tests that `make test` leaves out
+	$(BIN)/python -m tools.run_tests rest
+
+test-all: test  ## check, then run every test, as the build server does: thirty minutes on two cores
+	$(MAKE) test-rest
+
+test-matrix: $(STAMP)  ## train every combination of framework, data, journey and kill, and report it; not on the build server
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/matrix
 
 check: $(STAMP)  ## format, lint, types, import contracts, sizes, docstrings, words, docs
 	$(BIN)/python -m tools.check

@@ -44,7 +44,7 @@ def test_what_repeats_an_explained_thing_may_go_without(planted):
     assert (code, output) == (0, "docstrings: nothing to report\n")
 
 
-def test_a_network_of_the_zoo_is_a_users_file_and_explains_itself_as_it_likes(planted):
+def test_a_network_of_the_zoo_explains_itself_as_it_likes(planted):
     planted.write("zoo/table.py", '"""Table of networks."""\n')
     network = planted.root / "src/ziggurat/zoo/tensorflow/lenet.py"
     network.parent.mkdir()

@@ -92,7 +92,7 @@ def test_a_broken_contract_is_named_with_its_line(planted, files, line):
     assert line in output
 
 
-def test_a_cycle_of_packages_is_named_with_the_import_that_closes_it(planted):
+def test_a_cycle_of_packages_is_named_with_its_closing_import(planted):
     planted.write("engine/callbacks/saver.py", "import ziggurat.engine.monitors.writer\n")
     planted.write("engine/monitors/writer.py", "\n\nimport ziggurat.engine.callbacks.base\n")
     planted.write("engine/callbacks/base.py", "")

@@ -19,7 +19,7 @@ def test_a_relative_import_inside_a_method_is_named_too(planted):
     assert "Received: ziggurat.engine.batches inside `run`." in output
 
 
-def test_two_modules_that_import_each_other_are_named_on_both_lines(planted):
+def test_two_modules_importing_each_other_are_both_named(planted):
     planted.write("engine/one.py", "import ziggurat.engine.two\n")
     planted.write("engine/two.py", "import os\nfrom ziggurat.engine import one\n")
     code, output = planted.tool("check_imports")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.check import STEPS
+from tools.run_tests import PARTS
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -33,18 +34,21 @@ def test_every_requirement_is_pinned():
     assert requirements() - {name_of(pin) for pin in pins} == set()
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "fix", "bench", "docs"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "test-rest", "test-all", "test-matrix", "check", "fix", "bench", "docs"]
+)
 def test_make_knows_what_to_do_on_a_fresh_machine(target, tmp_path):
     command = ["make", "--dry-run", "--file", str(REPOSITORY / "Makefile"), target, f"VENV={tmp_path / 'venv'}"]
     planned = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
     assert planned.index("-m venv") < planned.index("pip install") < planned.index(f"touch {tmp_path}/venv/.installed")
 
 
-def test_the_build_server_runs_make_test():
+def test_the_build_server_runs_every_test_once():
     script = REPOSITORY / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
-    assert "for target in setup test; do" in script.read_text()
+    assert "for target in setup test test-rest; do" in script.read_text()
+    assert PARTS == {"quick": "not slow", "rest": "slow"}
 
 
 def test_make_check_runs_every_check_that_there_is():

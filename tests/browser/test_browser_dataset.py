@@ -27,7 +27,7 @@ def test_the_overview_draws_its_charts_and_has_their_tables(
     check_page(page)
 
 
-def test_samples_are_looked_through_with_the_keyboard_and_corrected(
+def test_samples_are_browsed_by_keyboard_and_corrected(
     page: Page, server: Any, digits: str, check_page: Callable[[Page], None]
 ) -> None:
     page.goto(f"{server.address}/datasets/{digits}/explore")
@@ -52,7 +52,7 @@ def test_samples_are_looked_through_with_the_keyboard_and_corrected(
     expect(page.locator("#dataset-differences")).to_contain_text("With another label: 2")
 
 
-def test_the_explorer_turns_its_pages_without_loading_the_page_again(
+def test_the_explorer_turns_its_pages_without_a_reload(
     page: Page, server: Any, digits: str, check_page: Callable[[Page], None]
 ) -> None:
     page.goto(f"{server.address}/datasets/{digits}/explore?split=train")
@@ -109,9 +109,7 @@ def test_findings_come_when_they_are_there(
     expect(page.locator("#dataset-findings .stats")).to_contain_text("400")
 
 
-def test_the_page_of_a_data_set_in_the_making_becomes_its_overview(
-    page: Page, server: Any, digit_folders: Path
-) -> None:
+def test_the_page_of_a_new_data_set_becomes_its_overview(page: Page, server: Any, digit_folders: Path) -> None:
     folder = server.workspace / "uploads" / "in the making"
     shutil.copytree(digit_folders, folder)
     body = {"spec": {"kind": "dataset", "version": 1, "name": "in the making", "source": str(folder)}}

@@ -83,7 +83,6 @@ def _train(server: RunningStudio, spec: dict[str, Any], **fields: Any) -> str:
     return answer.json()["jobs"][0]["id"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str], check_page: Any) -> None:

@@ -46,6 +46,7 @@ def test_home_opens(page: Page, server, check_page) -> None:
     check_page(page)
 
 
+@pytest.mark.smoke
 def test_digits(page: Page, server, digits: str, tiny_model: str, check_page) -> None:
     page.goto(server.address + "/")
     expect(page.get_by_role("link", name="tiny", exact=True)).to_be_visible()

@@ -75,6 +75,7 @@ def test_curves_are_whole_after_the_server_was_killed(server: Any, page: Any, ru
     expect(page.locator("#job-state .badge")).to_have_text("stopped")
 
 
+@pytest.mark.smoke
 def test_the_learning_rate_acts_while_it_trains(server: Any, page: Any, running: str) -> None:
     page.goto(f"{server.address}/models/{running}")
     slider = page.get_by_label("Learning rate, on a logarithmic scale")
@@ -145,7 +146,6 @@ def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_mo
     expect(page.locator("[data-curve]").first).to_have_attribute("data-curve", "error")
 
 
-@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_failure_leads_to_the_users_line(server: Any, page: Any, check_page: Any) -> None:
     network = {"source": "file", "path": "mine.py", "text": _BROKEN}

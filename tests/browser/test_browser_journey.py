@@ -15,7 +15,6 @@ LONG_MS = 180_000
 EPOCHS = 12
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_from_pictures_to_a_model(page: Page, server: Any, digit_folders: Path, tmp_path: Path) -> None:
     page.set_default_timeout(60_000)

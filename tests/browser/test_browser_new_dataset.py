@@ -22,6 +22,7 @@ def source(server: Any, digit_folders: Path) -> Path:
     return place
 
 
+@pytest.mark.smoke
 def test_a_folder_is_sent_and_made_into_a_data_set(
     page: Page, server: Any, tmp_path: Path, digit_folders: Path
 ) -> None:

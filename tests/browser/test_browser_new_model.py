@@ -69,9 +69,7 @@ def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
     expect(first).to_have_js_property("naturalWidth", 28)
 
 
-def test_an_error_is_marked_at_its_line_and_the_graph_shown_once_it_is_mended(
-    server: Any, page: Any, check_page: Any
-) -> None:
+def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new")
     page.get_by_role("button", name="Customize LeNet-5 (1998)").click()
     code = page.locator(".cm-content")

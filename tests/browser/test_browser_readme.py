@@ -27,11 +27,10 @@ def test_there_are_two_and_ci_runs_the_second() -> None:
     demo, test = _commands()
     assert (demo, test) == ("make demo", "make test")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "for target in setup test; do" in script
+    assert "for target in setup test test-rest; do" in script
     assert 'make "$target"' in script
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_demo_shows_a_moving_curve(tmp_path: Path) -> None:
     if not (ROOT / ".venv" / ".installed").is_file():

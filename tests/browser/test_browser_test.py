@@ -49,9 +49,7 @@ def test_a_picture_that_is_dropped_is_answered(
     check_page(page)
 
 
-def test_a_split_is_measured_and_shown_without_loading_the_page_again(
-    server: Any, page: Any, model: str, check_page: Any
-) -> None:
+def test_a_split_is_measured_and_shown_without_a_reload(server: Any, page: Any, model: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/{model}/test?tab=splits")
     check_page(page)
     page.get_by_role("button", name="Evaluate on validation").click()

@@ -9,7 +9,7 @@ PAGE = (REPOSITORY / "docs/explanation/digits-studio-behaviours.md").read_text()
 ROWS = {int(row[1]): row[0] for row in re.finditer(r"^\| (\d+) \|.*$", PAGE, re.MULTILINE)}
 NUMBERS = [*range(1, 28), 52, 53, *range(61, 65), *range(83, 97)]
 NOT_THERE = [95, 96]
-FOLDERS = ("integration/studio", "unit/api", "unit/api_routes", "unit/client", "unit/jobs", "unit/studio_shell")
+FOLDERS = ("integration/studio", "slow/client", "unit/api", "unit/api_routes", "unit/jobs", "unit/studio_shell")
 NAME = re.compile(r"test_(?:digits_|behaviour_)?((?:\d+_)+)")
 
 

@@ -60,7 +60,7 @@ def section(text, title):
 
 @pytest.mark.tensorflow
 @needs("tensorflow", "sklearn")
-def test_the_chapter_on_tensorflow_runs_after_those_before_pytorch(tmp_path):
+def test_the_tensorflow_chapter_runs_after_those_before_torch(tmp_path):
     text = TUTORIAL.read_text()
     before, _, _ = text.partition("\n## Feed a PyTorch loop\n")
     program = tmp_path / "tutorial.py"

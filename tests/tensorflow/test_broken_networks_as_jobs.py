@@ -14,7 +14,7 @@ import pytest
 from tests.integration.studio.studio_process import StudioProcess, wait_for
 from ziggurat.workspace.standard_networks import network_text
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
+pytestmark = pytest.mark.tensorflow
 
 LENET = network_text("lenet", "tensorflow")
 

@@ -70,7 +70,7 @@ def test_67_a_file_without_user_model_fails_and_says_so(tmp_path: Path) -> None:
     assert sentence in job.log
 
 
-def test_68_a_scalar_summary_is_a_curve_of_training_and_of_validation(tmp_path: Path) -> None:
+def test_68_a_scalar_summary_is_a_train_and_validation_curve(tmp_path: Path) -> None:
     assert "self.summaries.append(tf.summary.scalar(accuracy.op.name, accuracy))" in SMALL
     job = train(tmp_path / "job", epochs=3)
     assert [step for step, _ in job.curve("accuracy")] == [20, 40, 60]
@@ -96,7 +96,7 @@ class UserModel(Tower):
 """
 
 
-def test_69_each_loss_of_a_list_updates_the_variables_listed_with_it() -> None:
+def test_69_each_loss_of_a_list_updates_its_own_variables() -> None:
     _, after = after_steps(THREE_VARIABLES, optimizer="sgd", learning_rate=0.1)
     assert after["model/a"] == pytest.approx(1 - 0.1 * 2)
     assert after["model/b"] == pytest.approx(1 - 0.1 * 3 * 2)
@@ -168,7 +168,7 @@ def test_71_regularisation_terms_have_gradients() -> None:
 
 
 @pytest.mark.parametrize("name", ["bgr_to_rgb", "rgb_to_bgr"])
-def test_72_colours_of_a_batch_are_swapped_and_its_width_is_not_mirrored(name: str) -> None:
+def test_72_colours_of_a_batch_are_swapped_and_not_its_width(name: str) -> None:
     pictures = np.arange(2 * 4 * 5 * 3, dtype=np.float32).reshape(2, 4, 5, 3)
     np.testing.assert_array_equal(value(lambda: getattr(digits, name)(pictures)), pictures[:, :, :, [2, 1, 0]])
 
@@ -199,7 +199,7 @@ def test_74_variables_that_gradient_update_drops_stay_constant() -> None:
         assert not np.array_equal(after[f"model/fc1/{part}"], before[f"model/fc1/{part}"])
 
 
-def test_75_a_renamed_layer_keeps_its_pretrained_values_and_is_not_trained(tmp_path: Path) -> None:
+def test_75_a_renamed_layer_keeps_pretrained_values_untrained(tmp_path: Path) -> None:
     first = train(tmp_path / "first")
     renamed = SMALL.replace("scope='conv1'", "scope='conv1_not_in_use'")
     second = train(tmp_path / "second", renamed, pretrained=str(first.folder), seed=4)

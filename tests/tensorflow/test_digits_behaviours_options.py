@@ -19,7 +19,7 @@ def training_pictures() -> np.ndarray:
     return np.stack([point[0] for point in SklearnDigits("train", shuffle=False)]).astype(np.float64)
 
 
-def test_54_no_checkpoints_but_the_last_and_the_job_still_ends_done(tmp_path: Path) -> None:
+def test_54_only_the_last_checkpoint_and_the_job_ends_done(tmp_path: Path) -> None:
     job = train(tmp_path / "job", LINEAR, epochs=3, checkpoints={"every_epochs": 0})
     assert (job.exit_code, job.outcome) == (0, "done")
     assert job.saved_steps == [60]
@@ -47,7 +47,7 @@ def test_56_every_choice_of_devices_trains(tmp_path: Path, devices: list[str]) -
     assert last < first
 
 
-def test_56_one_tower_on_each_chosen_device_and_no_other_is_visible() -> None:
+def test_56_one_tower_on_each_chosen_device_no_other_visible() -> None:
     program, _ = program_of(small_spec(devices=["cpu:0", "cpu:1"]))
     assert [tower.outputs[0].device for tower in program.graph.training] == ["/device:CPU:0", "/device:CPU:1"]
     visible = [device.name for device in program.session.list_devices()]

@@ -83,7 +83,7 @@ def test_77_and_the_same_curves_and_weights_of_a_job(tmp_path: Path) -> None:
 # ---- 78, 79: the learning rate
 
 
-def test_78_a_step_of_33_percent_over_30_epochs_falls_at_33_66_and_99_percent(tmp_path: Path) -> None:
+def test_78_a_33_percent_step_over_30_epochs_falls_at_33_66_99(tmp_path: Path) -> None:
     schedule = {"policy": "step", "step_percent": 33, "gamma": 0.1}
     job = train(
         tmp_path / "job", LINEAR, epochs=30, steps_per_epoch=10, learning_rate=0.01, schedule=schedule, **ONLY_STEPS
@@ -96,7 +96,7 @@ def test_78_a_step_of_33_percent_over_30_epochs_falls_at_33_66_and_99_percent(tm
 
 
 @pytest.mark.parametrize("policy", ["fixed", "step", "multistep", "exp", "inv", "poly", "sigmoid"])
-def test_79_the_previews_101_points_are_the_rates_that_the_training_used(tmp_path: Path, policy: str) -> None:
+def test_79_the_101_points_of_the_preview_are_the_used_rates(tmp_path: Path, policy: str) -> None:
     job = train(tmp_path / "job", LINEAR, epochs=100, steps_per_epoch=1, schedule=policy, **ONLY_STEPS)
     options = small_spec(schedule=policy).schedule.model_dump(exclude={"policy"})
     points = preview(make_schedule(policy, **options), 0.05)
@@ -192,7 +192,7 @@ def test_81_the_series_are_there_while_it_trains(watched: Onlooker, tag: str) ->
     assert [curves[tag] for curves in watched.curves] == [[20], [20, 40]]
 
 
-def test_81_a_number_arrives_within_5_seconds_in_the_middle_of_an_epoch(watched: Onlooker) -> None:
+def test_81_a_number_arrives_within_5_s_in_mid_epoch(watched: Onlooker) -> None:
     assert watched.arrived
 
 
@@ -216,7 +216,7 @@ class Listener(Monitor):
         self.events.append(event)
 
 
-def test_81_the_time_left_is_said_with_every_such_step_and_decreases_to_nothing() -> None:
+def test_81_the_time_left_is_said_and_decreases_to_nothing() -> None:
     program, data = program_of(small_spec())
     clock, listener = Clock(), Listener()
     time_left = EstimatedTimeLeft(every_s=1.0, clock=lambda: clock.now_s)

@@ -104,7 +104,7 @@ def heats(network: TrainedTower, pictures: np.ndarray, layer: str) -> list[np.nd
 # ---- what it finds
 
 
-def test_the_hottest_place_lies_in_the_patch_that_decides_the_class() -> None:
+def test_the_hottest_place_lies_in_the_deciding_patch() -> None:
     pictures, labels, corners = patches(40, seed=9_999)
     network = opened(LENET, trained_arrays(LENET))
     assert isinstance(network, SupportsGradients)
@@ -168,7 +168,7 @@ def test_gradients_are_those_of_the_score_before_the_softmax() -> None:
     assert found[1] == pytest.approx(wanted[1])
 
 
-def test_without_logits_the_score_is_the_logarithm_of_the_probability() -> None:
+def test_without_logits_the_score_is_the_log_probability() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         heads = tf.constant([[1.0, 2.0]]), tf.constant([[0.0, 3.0]])
         mixed = tf.add_n([tf.nn.softmax(each) for each in heads]) / 2.0
@@ -176,7 +176,7 @@ def test_without_logits_the_score_is_the_logarithm_of_the_probability() -> None:
     assert scores == pytest.approx(np.log(probabilities))
 
 
-def test_the_usual_layer_is_that_of_the_last_convolution_before_it_is_pooled() -> None:
+def test_the_usual_layer_is_the_last_convolution_unpooled() -> None:
     with fresh(UNNAMED) as network:
         names, usual = network.map_layers()
         assert names == ["Conv2D", "Relu", "Conv2D_1", "Relu_1", "MaxPool2d"]

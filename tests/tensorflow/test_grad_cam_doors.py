@@ -25,7 +25,7 @@ from ziggurat.cli.main import main
 from ziggurat.client import Client
 from ziggurat.errors import ConfigurationError, DataError, UsageError
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def test_large_constants_are_left_out(tmp_path: Path) -> None:
     assert b"(left out)" in [node.attr["value"].tensor.tensor_content for node in graph_in(file).node]
 
 
-def test_a_graph_that_is_too_large_is_not_written_and_the_reason_is_said() -> None:
+def test_a_graph_too_large_is_not_written_and_the_reason_said() -> None:
     with tf.Graph().as_default() as graph:
         tf.constant(np.random.RandomState(0).rand(300, 1024).astype(np.float32), name="large")
         assert graph_for_tensorboard(graph)[1] == ""
@@ -80,7 +80,7 @@ def test_a_graph_that_is_too_large_is_not_written_and_the_reason_is_said() -> No
         assert problem == "The graph is 1.1 MiB large; TensorBoard is given at most 1.0 MiB."
 
 
-def test_a_folder_that_cannot_be_written_hides_nothing_of_the_network(tmp_path: Path) -> None:
+def test_an_unwritable_folder_hides_nothing_of_the_network(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     found = describe({"network": "lenet", "tensorboard": str(tmp_path / "file")})
     assert found["parameters"] == 431_080
@@ -110,7 +110,6 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         yield opened
 
 
-@pytest.mark.slow
 def test_two_at_once_each_get_their_own(studio: Studio) -> None:
     found: dict[str, Any] = {}
 

@@ -13,7 +13,7 @@ from studio_doors import studio_of_digits
 
 from tests.integration.studio.studio_process import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 BROKEN = """
 class UserModel(Tower):
@@ -55,7 +55,7 @@ def test_61_a_name_that_is_not_defined_is_an_error_that_shows_it(train):
     assert (job["state"], job["error"]["error"]) == ("failed", "network_code")
 
 
-def test_62_a_learning_rate_that_is_far_too_high_is_an_error_that_says_so(train):
+def test_62_a_learning_rate_far_too_high_is_an_error(train):
     status, job = train(standard_networks="lenet", learning_rate="1e15", solver_type="SGD")
     assert status["status"] == "Error"
     assert "decreasing the learning rate" in status["error"]

@@ -39,7 +39,7 @@ def test_tags_are_the_users_names(devices: tuple[str, ...]) -> None:
     program.close()
 
 
-def test_a_batch_that_is_trained_in_parts_is_shown_by_its_first_part() -> None:
+def test_a_batch_trained_in_parts_is_shown_by_its_first_part() -> None:
     text = NETWORK.replace("tf.get_variable('conv1/biases')", "self.x[:, 0, 0, 0]")
     program = built(text, accumulate=4)
     summary = tf.Summary.FromString(program.summarise(batches(1, 32)[0]))
@@ -58,7 +58,7 @@ def test_summarising_changes_no_state() -> None:
     program.close()
 
 
-def test_a_network_without_pictures_and_histograms_has_nothing_to_summarise() -> None:
+def test_a_network_without_pictures_has_nothing_to_summarise() -> None:
     program = built(SMALL)
     assert program.summarise(batches(1, 32)[0]) == b""
     program.close()
@@ -79,7 +79,7 @@ def test_two_scalars_with_the_same_last_word_are_two_curves() -> None:
     program.close()
 
 
-def test_what_is_made_in_training_only_can_be_fetched_from_steps_only() -> None:
+def test_what_only_training_makes_is_fetched_from_steps_only() -> None:
     text = SMALL.replace(
         "accuracy = digits",
         "if self.is_training:\n"

@@ -142,7 +142,7 @@ def test_evaluation_and_prediction_compute_with_the_averages() -> None:
     assert np.abs(raw["output"] - expected["output"]).max() > 0.01
 
 
-def test_a_resumed_training_is_bit_for_bit_that_which_never_stopped() -> None:
+def test_a_resumed_training_is_bit_for_bit_the_uninterrupted() -> None:
     whole, first, second = built(NORMALISED), built(NORMALISED), built(NORMALISED, seed=5)
     made = batches(10, 32)
     for batch in made:

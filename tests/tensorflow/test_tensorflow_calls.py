@@ -12,13 +12,13 @@ from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.calls import prepared_call
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import ConfigurationError
 
 
 def built() -> TensorFlowProgram:
     request = ProgramRequest(
-        network="mine.py", network_text=SMALL, input_shape=(8, 8, 1), classes=10, batch_size=32, learning_rate=0.05
+        network="mine.py", network_text=SMALL, **class_arrays((8, 8, 1), 10), batch_size=32, learning_rate=0.05
     )
     return TensorFlowBackend().build(request)
 

@@ -105,6 +105,7 @@ def test_errors_have_their_exit_codes(ziggurat: Callable[..., Answer], tmp_path:
 # ---- with TensorFlow
 
 
+@pytest.mark.smoke
 def test_a_trained_lenet_is_evaluated_and_predicts(ziggurat: Callable[..., Answer], images: list[str]) -> None:
     figures = ziggurat("evaluate", lenet_job(), "--json")
     assert (figures.code, figures.err) == (0, "")

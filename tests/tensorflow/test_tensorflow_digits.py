@@ -56,7 +56,7 @@ def test_contrastive_loss_is_caffes(name: str) -> None:
     assert value(lambda: getattr(digits, name)(left, right, same, margin=2.0)) == pytest.approx(expected, rel=1e-5)
 
 
-def test_contrastive_loss_is_smooth_where_the_embeddings_are_equal() -> None:
+def test_contrastive_loss_is_smooth_at_equal_embeddings() -> None:
     def make() -> object:
         point = tf.constant(np.ones((2, 3), np.float32))
         return tf.gradients(digits.contrastive_loss(point, tf.identity(point), tf.constant([0, 1])), point)[0]

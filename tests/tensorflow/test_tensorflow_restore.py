@@ -39,7 +39,7 @@ def trained(program: TensorFlowProgram, steps: int = 3) -> dict[str, np.ndarray]
     return program.state()
 
 
-def test_a_renamed_variable_keeps_its_pretrained_value_bit_for_bit() -> None:
+def test_a_renamed_variable_keeps_its_pretrained_bits() -> None:
     first = GUIDE.replace("WEIGHT2", "weight2")
     pretrained = trained(built(first, learning_rate=0.1))
     second = built(GUIDE.replace("WEIGHT2", "weight2_not_in_use"), learning_rate=0.1, pretrained=pretrained, seed=9)

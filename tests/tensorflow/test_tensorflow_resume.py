@@ -58,7 +58,6 @@ def train_and_kill(folder: Path, network: Path, flags: list[str], stops: list[in
         process.wait(timeout=60)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("further", [[], ["--average-weights", "0.99"]], ids=["plain", "averaged weights"])
 def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path, further: list[str]) -> None:

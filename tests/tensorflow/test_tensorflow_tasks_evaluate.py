@@ -36,7 +36,7 @@ def chosen(job: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarr
     return np.array([each["classes"][0]["number"] for each in found["predictions"]]), labels
 
 
-def test_the_accuracy_is_that_of_the_predictions_of_the_same_samples(figures: dict, chosen: tuple) -> None:
+def test_accuracy_is_that_of_the_predictions_of_the_samples(figures: dict, chosen: tuple) -> None:
     predicted, labels = chosen
     assert figures["samples"] == len(labels) == 270
     assert figures["samples"] % 64, "there is a remainder"
@@ -139,7 +139,7 @@ def test_a_network_that_is_no_classifier(tmp_path: Path) -> None:
     assert ((picture > 0) & (picture < 1)).all()
 
 
-def test_a_fine_tuned_network_needs_neither_its_pretrained_model_nor_its_optimizer(tmp_path: Path) -> None:
+def test_a_fine_tuned_network_needs_no_pretrained_model(tmp_path: Path) -> None:
     hooked = AUTOENCODER.replace(
         "    @model_property\n    def loss",
         "    def fineTuneHook(self, net):\n"

@@ -132,7 +132,7 @@ def test_a_request_from_a_file_and_one_that_is_none(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["message"] == "The request of a task is a JSON object. Received: list."
 
 
-def test_a_backend_without_offers_of_its_own_evaluates_and_predicts(tmp_path: Path) -> None:
+def test_a_backend_without_own_offers_evaluates_and_predicts(tmp_path: Path) -> None:
     tasks, pictures = Tasks(load_settings({})), digit_pictures()[0]
     figures = tasks.evaluate(null_job())
     assert figures == json.loads(json.dumps(evaluate({"folder": str(null_job())})))
@@ -145,7 +145,7 @@ def test_a_backend_without_offers_of_its_own_evaluates_and_predicts(tmp_path: Pa
     assert {len(each["classes"]) for each in found["predictions"]} == {2}
 
 
-def test_a_folder_without_a_job_is_refused_before_any_process_starts(tmp_path: Path) -> None:
+def test_a_folder_without_a_job_is_refused_before_any_process(tmp_path: Path) -> None:
     tasks = Tasks(load_settings({}), command=["/no/such/program"])
     with pytest.raises(JobError, match=r"must have a spec\.json"):
         tasks.evaluate(tmp_path)

@@ -16,10 +16,14 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, save_spec
+from ziggurat.workspace.passwords import PasswordCost, Passwords
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
 
-__all__ = ["add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
+__all__ = ["CHEAP", "add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
+
+CHEAP = Passwords(cost=PasswordCost(rounds=1, memory_kib=8, lanes=1))
+"""Hashes passwords at once, for tests that are not about the cost."""
 
 
 def make_empty_workspace(folder: Path) -> Path:
@@ -33,7 +37,7 @@ def make_empty_workspace(folder: Path) -> Path:
 def studio_in_copy(empty_workspace: Path, folder: Path) -> Iterator[Studio]:
     """Give a studio in a copy of a workspace."""
     shutil.copytree(empty_workspace, folder / "workspace")
-    with open_studio(Settings(workspace=folder / "workspace"), start=False) as opened:
+    with open_studio(Settings(workspace=folder / "workspace"), start=False, passwords=CHEAP) as opened:
         yield opened
 
 

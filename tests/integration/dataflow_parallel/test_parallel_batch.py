@@ -31,7 +31,7 @@ def test_batches_are_those_of_the_serial_stages(func, remainder, workers):
 
 
 @pytest.mark.parametrize("func", [noisy, odd_only])
-def test_it_resumes_between_batches_also_where_datapoints_are_dropped(func):
+def test_it_resumes_between_batches_with_dropped_datapoints(func):
     def build(workers):
         return MultiProcessMapAndBatchData(numbers(100, shuffle=True), workers, func, 8, remainder=True).seed(4)
 
@@ -45,7 +45,7 @@ def test_it_resumes_between_batches_also_where_datapoints_are_dropped(func):
         assert plain(flow) == expected[4:]
 
 
-def test_the_documented_default_of_the_buffer_works_and_none_is_too_small():
+def test_the_default_buffer_works_and_none_is_too_small():
     assert MultiProcessMapAndBatchDataZMQ is MultiProcessMapAndBatchData
     for buffer_size in (None, 1, 500):
         with MultiProcessMapAndBatchData(numbers(20), 2, noisy, 6, buffer_size) as flow:

@@ -36,7 +36,7 @@ def nothing_is_left_behind():
 
 
 @pytest.mark.parametrize("start_method", METHODS)
-def test_the_same_workers_serve_pass_after_pass_until_the_flow_is_closed(start_method):
+def test_the_same_workers_serve_all_passes_until_closed(start_method):
     flow = MultiProcessMapData(numbers(20), 2, double, start_method=start_method)
     assert flow.worker_pids() == []
     list(flow)
@@ -61,7 +61,7 @@ def test_a_flow_that_nobody_has_any_more_frees_its_workers(start_method):
 
 
 @pytest.mark.parametrize("runner", [False, True])
-def test_an_iterator_that_is_dropped_half_way_frees_the_workers_though_the_flow_stays(runner):
+def test_an_iterator_dropped_half_way_frees_the_workers(runner):
     flow = MultiProcessRunnerZMQ(numbers(2000), 2) if runner else MultiProcessMapData(numbers(2000), 2, double)
     iterator = iter(flow)
     next(iterator)
@@ -204,7 +204,7 @@ def test_a_parent_that_is_killed_leaves_no_process(tmp_path, start_method, neste
 
 
 @pytest.mark.parametrize("start_method", METHODS)
-def test_ctrl_c_ends_cleanly_with_one_traceback_that_of_the_parent(tmp_path, start_method):
+def test_ctrl_c_ends_cleanly_with_the_parents_traceback_only(tmp_path, start_method):
     script = parent_script(start_method, end="for dp in iterator: pass")
     with start_script(tmp_path, script, start_new_session=True) as parent:
         assert first_line(parent) == "ready\n"
@@ -232,7 +232,7 @@ def test_the_interpreter_ends_at_once_in_mid_pass(tmp_path, start_method, end):
     "first", ["import multiprocessing.util, threading, atexit", "import ziggurat.dataflow.parallel"]
 )
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_the_interpreter_ends_in_any_order_of_imports_with_idle_workers(tmp_path, first, parallel_map):
+def test_the_interpreter_ends_in_any_import_order(tmp_path, first, parallel_map):
     done = run_script(
         tmp_path,
         f"""
@@ -247,7 +247,7 @@ print(list(flow))
     assert (done.returncode, done.stdout, done.stderr) == (0, "[[1], [2]]\n", "")
 
 
-def test_a_copy_of_the_process_neither_uses_nor_ends_the_workers_of_the_original(tmp_path):
+def test_a_copied_process_neither_uses_nor_ends_the_workers(tmp_path):
     done = run_script(
         tmp_path,
         """

@@ -30,7 +30,7 @@ class UnpicklableError(Exception):
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_an_exception_comes_with_type_message_traceback_and_index(parallel_map, workers):
+def test_an_exception_has_type_message_traceback_and_index(parallel_map, workers):
     with parallel_map(numbers(50), workers, fails_at_7) as flow:
         got = []
         with pytest.raises(DataWorkerError) as caught:
@@ -67,7 +67,7 @@ def test_an_exception_that_cannot_be_pickled_comes_in_words():
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_leaving_the_interpreter_in_a_map_function_is_an_error_too(parallel_map):
+def test_leaving_the_interpreter_in_a_map_is_an_error_too(parallel_map):
     def leaves(dp):
         raise SystemExit(3)
 
@@ -138,7 +138,7 @@ class FailsAfter(DataFlow):
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_an_error_of_the_child_comes_after_the_datapoints_before_it(parallel_map):
+def test_an_error_of_the_child_comes_after_its_datapoints(parallel_map):
     with parallel_map(FailsAfter(), 2, double) as flow:
         got = []
         with pytest.raises(OSError, match="the disk is gone"):
@@ -147,7 +147,7 @@ def test_an_error_of_the_child_comes_after_the_datapoints_before_it(parallel_map
     assert got == [[0], [2], [4]]
 
 
-def test_a_killed_worker_is_named_with_the_signal_and_what_it_did():
+def test_a_killed_worker_is_named_with_its_signal_and_work():
     def dies(dp):
         if dp[0] == 3:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -29,7 +29,7 @@ def five_stages(parallel_map, workers):
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_a_pipeline_of_five_stages_goes_on_exactly_where_it_was_stopped(parallel_map):
+def test_a_pipeline_of_five_stages_goes_on_where_it_stopped(parallel_map):
     with five_stages(parallel_map, 2).seed(11) as flow:
         whole, second = plain(flow), plain(flow)
     assert len(whole) == 18
@@ -93,7 +93,7 @@ def test_the_state_stays_small_and_is_taken_at_every_datapoint():
             assert len(json.dumps(state)) < 500
 
 
-def test_a_child_that_spans_passes_resumes_exactly_after_a_pass_that_was_broken_off():
+def test_a_child_over_passes_resumes_exactly_after_a_broken_pass():
     def build(cls, *workers):
         return ProxyDataFlow(cls(FixedSizeData(numbers(10, shuffle=True), 6), *workers, noisy))
 
@@ -120,7 +120,7 @@ def test_the_position_of_the_child_is_that_of_what_was_delivered():
     assert child["delivered"] + own["skip"] == 10
 
 
-def test_random_numbers_are_those_of_the_serial_map_in_the_same_place():
+def test_random_numbers_are_those_of_the_serial_map():
     def pipeline(stage):
         return BatchData(stage, 5).seed(9)
 

@@ -20,7 +20,7 @@ def test_every_start_method_gives_the_same_datapoints(start_method):
 
 
 @pytest.mark.parametrize("start_method", ["forkserver", "spawn", "fork"])
-def test_workers_run_in_other_processes_with_the_environment_and_folder_of_this_one(start_method):
+def test_workers_have_the_environment_and_folder_of_this_one(start_method):
     def where(dp):
         return [os.getpid(), os.environ["TESTED_VALUE"], os.getcwd()]
 
@@ -48,7 +48,7 @@ def test_an_unknown_start_method_is_refused():
         list(flow)
 
 
-def test_what_cannot_be_pickled_is_refused_where_a_fork_is_not_safe():
+def test_unpicklable_is_refused_where_a_fork_is_not_safe():
     lock, release = threading.Lock(), threading.Event()
     threading.Thread(target=release.wait).start()
 
@@ -117,7 +117,7 @@ def test_a_script_needs_no_main_guard_and_its_own_classes_travel(tmp_path, start
     assert (done.stdout.split("\n"), done.stderr) == (["main", "[10, 11, 12, 23, 24]", ""], "")
 
 
-def test_what_cannot_be_pickled_is_forked_where_that_is_safe_and_said(tmp_path):
+def test_unpicklable_is_forked_where_that_is_safe_and_said(tmp_path):
     done = run_script(
         tmp_path,
         """

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("fork_server")
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_same_seed_gives_the_datapoints_of_the_serial_map_with_any_number_of_workers(parallel_map, workers):
+def test_same_seed_gives_the_serial_datapoints_by_any_workers(parallel_map, workers):
     expected = serial(numbers(150, shuffle=True), noisy, seed=5, passes=2)
     with parallel_map(numbers(150, shuffle=True), workers, noisy).seed(5) as flow:
         assert [plain(flow) for _ in range(2)] == expected
@@ -45,7 +45,7 @@ def test_results_come_in_order_though_later_ones_are_ready_first(parallel_map):
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_a_slow_consumer_with_a_fast_map_and_a_small_buffer_gets_everything_every_time(parallel_map):
+def test_a_slow_consumer_with_a_small_buffer_gets_everything(parallel_map):
     # The program of Tensorpack's issue 1501: replies beyond a high-water mark were dropped there.
     with parallel_map(numbers(20), 2, double, buffer_size=5) as flow:
         for _ in range(15):
@@ -58,7 +58,7 @@ def test_a_slow_consumer_with_a_fast_map_and_a_small_buffer_gets_everything_ever
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_a_fast_consumer_with_a_slow_map_and_a_small_buffer_gets_everything(parallel_map):
+def test_a_fast_consumer_with_a_slow_map_gets_everything(parallel_map):
     def slow(dp):
         time.sleep(0.002)
         return dp
@@ -69,7 +69,7 @@ def test_a_fast_consumer_with_a_slow_map_and_a_small_buffer_gets_everything(para
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_dropped_datapoints_leave_the_random_numbers_of_the_others_alone(parallel_map):
+def test_dropped_datapoints_leave_others_random_numbers_alone(parallel_map):
     with parallel_map(numbers(60), 3, odd_only).seed(5) as flow:
         assert plain(flow) == serial(numbers(60), odd_only)[0]
         assert len(flow) == 60
@@ -105,7 +105,7 @@ def test_an_empty_flow_gives_an_empty_pass(parallel_map):
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_any_kind_of_datapoint_and_size_of_array_comes_back_as_it_was(parallel_map):
+def test_any_datapoint_and_array_size_comes_back_as_it_was(parallel_map):
     rng = np.random.default_rng(3)
     points = [
         {"image": rng.integers(0, 256, (size, size, 3), np.uint8), "label": size, "name": f"n{size}"}
@@ -117,7 +117,7 @@ def test_any_kind_of_datapoint_and_size_of_array_comes_back_as_it_was(parallel_m
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_the_function_may_change_its_datapoint_without_changing_the_source(parallel_map):
+def test_the_function_may_change_its_datapoint_not_the_source(parallel_map):
     def change(dp):
         dp[0] = "changed"
         return dp
@@ -138,7 +138,7 @@ def test_breaking_off_a_pass_does_not_change_the_next(parallel_map):
 
 
 @pytest.mark.parametrize("parallel_map", MAPS)
-def test_a_child_that_goes_on_over_passes_goes_on_after_what_was_delivered(parallel_map):
+def test_a_child_over_passes_goes_on_after_what_was_delivered(parallel_map):
     def passes(flow):
         return [plain(itertools.islice(flow, count)) for count in (2, 3, 1, 6, 6)]
 

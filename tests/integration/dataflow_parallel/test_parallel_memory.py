@@ -111,7 +111,7 @@ def test_a_map_function_may_keep_its_input():
         assert list(flow)[-1] == list(range(12))
 
 
-def test_large_arrays_in_the_program_are_not_copied_for_every_worker():
+def test_large_arrays_are_not_copied_for_every_worker():
     table = np.zeros(40 * MEBI, np.uint8)
 
     def touched(dp):

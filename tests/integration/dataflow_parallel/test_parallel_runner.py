@@ -152,7 +152,7 @@ def test_batches_are_divided_whole(runner):
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_where_a_stage_drops_datapoints_the_pass_is_still_the_serial_one(runner, caplog):
+def test_where_a_stage_drops_the_pass_is_still_serial(runner, caplog):
     def build():
         return DividedBatch(DividedMap(numbers(53, shuffle=True), drop=(11, 12, 40)), 3)
 
@@ -162,7 +162,7 @@ def test_where_a_stage_drops_datapoints_the_pass_is_still_the_serial_one(runner,
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_a_flow_that_cannot_be_divided_is_run_by_one_worker_and_said(runner, caplog):
+def test_an_indivisible_flow_is_run_by_one_worker_and_said(runner, caplog):
     class Own(DataFlow):
         def __iter__(self):
             for number in range(10):
@@ -179,7 +179,7 @@ def test_a_flow_that_cannot_be_divided_is_run_by_one_worker_and_said(runner, cap
     assert "DividedBatch cannot be divided" in caplog.text
 
 
-def test_a_subclass_with_an_iteration_of_its_own_is_not_divided_by_its_base():
+def test_a_subclass_with_its_own_iteration_is_not_divided():
     class Filter(DividedMap):
         def __iter__(self):
             for dp in super().__iter__():
@@ -271,7 +271,7 @@ def test_threads_need_a_flow_each():
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_independent_workers_draw_numbers_of_their_own_and_repeat_themselves(runner):
+def test_independent_workers_draw_own_repeatable_numbers(runner):
     class Draws(RNGDataFlow):
         def __iter__(self):
             for _ in range(6):
@@ -328,7 +328,7 @@ def test_workers_that_see_different_data_are_found_out():
     assert "must get the same datapoints from the flow. Received: passes of 10 and 13 datapoints." in str(caught.value)
 
 
-def test_global_generators_shuffle_alike_in_all_workers_and_draw_apart_afterwards():
+def test_global_generators_shuffle_alike_and_draw_apart_after():
     class Permuted(ProxyDataFlow):
         share: Any = None
 

@@ -59,7 +59,7 @@ def test_every_value_arrives_as_it_was():
     assert (sender.sent, sender.error) == (5, None)
 
 
-def test_a_pass_ends_when_the_sender_is_done_and_another_may_follow():
+def test_a_pass_ends_with_its_sender_and_another_may_follow():
     with RemoteDataZMQ(ANYWHERE) as flow:
         (address,) = flow.open()
         for _ in range(2):
@@ -131,7 +131,7 @@ def test_a_value_that_cannot_be_sent_is_named():
         encode([np.array([None])])
 
 
-def test_a_sender_that_is_killed_ends_the_pass_after_the_time_that_was_set(tmp_path):
+def test_a_killed_sender_ends_the_pass_after_the_set_time(tmp_path):
     with RemoteDataZMQ(ANYWHERE, timeout_s=60) as flow:
         script = f"""
 import time
@@ -175,7 +175,7 @@ def test_a_sender_that_computes_for_long_is_not_taken_for_dead():
         assert list(iterator) == [[2]]
 
 
-def test_nobody_there_is_an_error_on_both_sides_after_the_time_that_was_set():
+def test_nobody_there_is_an_error_on_both_sides_in_set_time():
     with RemoteDataZMQ(ANYWHERE, timeout_s=0.3) as flow:
         (address,) = flow.open()
         with pytest.raises(DataWorkerError, match=r"no connection\. See whether the senders run and reach tcp"):
@@ -263,7 +263,7 @@ def test_what_was_encoded_is_decoded_from_any_memory():
     assert got["b"] == (1, [2.0])
 
 
-def test_the_sender_runs_for_ever_unless_told_and_refuses_an_empty_flow():
+def test_the_sender_runs_for_ever_and_refuses_an_empty_flow():
     with RemoteDataZMQ(ANYWHERE) as flow:
         Sender(numbers(2), flow.open()[0], passes=None, timeout_s=1)
         assert list(itertools.islice(flow, 7)) == [[0], [1], [0], [1], [0], [1], [0]]

@@ -54,7 +54,7 @@ def test_a_studio_fetches_from_a_host_that_is_named(tmp_path: Path, served: Any)
     assert sum(path.endswith(".png") for path in served[0].asked) == 24
 
 
-def test_pictures_that_a_list_names_are_kept_to_it_in_all_processes(tmp_path: Path, served: Any) -> None:
+def test_pictures_of_a_list_are_kept_to_it_in_all_processes(tmp_path: Path, served: Any) -> None:
     listing = tmp_path / "list.txt"
     listing.write_text("".join(f"{served[1]}cat/{number}.png {number % 2}\n" for number in range(0, 8, 2)))
     spec = {"source": str(listing), "format": "text_list", "options": {"urls": True}}

@@ -20,7 +20,7 @@ TRAIN = ("train", "--framework", "null", "--network", "mlp", "--epochs", 1, "--b
     ],
     ids=" ".join,
 )
-def test_45_every_encoding_and_store_is_made_explored_and_trained_on(ziggurat, pets, tmp_path, words):
+def test_45_every_encoding_and_store_is_made_and_trained_on(ziggurat, pets, tmp_path, words):
     content = ziggurat.create(pets, tmp_path / "set", *words)
     assert content["splits"] == {"train": 18, "val": 6}
     assert len(ziggurat.samples(tmp_path / "set")) == 24

@@ -71,7 +71,6 @@ def test_a_real_set_is_recognised_and_counted(ziggurat, tmp_path, name):
         assert sum(each[split] for each in content["classes"] for split in splits) == OBJECTS[name]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
 def test_idx_files_of_seventy_thousand_pictures(ziggurat, tmp_path, name):
     content = made(ziggurat, tmp_path, shared(name), "--near-duplicates", "false", "--check", "none")

@@ -28,7 +28,7 @@ def test_an_evaluation_is_a_job_like_others(client, studio, made, evaluated):
     assert "evaluation.create" in [each.action for each in studio.people.audit().entries]
 
 
-def test_the_summary_agrees_with_the_predictions_for_each_picture(client, made, evaluated, truth):
+def test_the_summary_agrees_with_each_prediction(client, made, evaluated, truth):
     for name in ("weak", "strong"):
         labels, probabilities = truth[name]["labels"], truth[name]["probabilities"]
         chosen = probabilities.argmax(axis=1)
@@ -180,7 +180,7 @@ def test_a_split_that_the_data_set_does_not_have(client, source):
         client.evaluations.create(job["id"], split="test")
 
 
-def test_evaluating_waits_for_its_place_and_not_for_the_end_of_the_training(client, studio, made):
+def test_evaluating_waits_for_its_place_not_for_the_training(client, studio, made):
     spec = {"network": "mlp", "epochs": 100_000, "batch_size": 6, "checkpoints": {"every_steps": 3}}
     (training,) = client.train(spec, dataset=made["dataset"])
     (waiting,) = client.train({"network": "mlp", "batch_size": 6, "devices": ["gpu:7"]}, dataset=made["dataset"])

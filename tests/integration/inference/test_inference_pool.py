@@ -112,7 +112,7 @@ def test_a_busy_process_is_not_idle(opens: Opens, folder: Path) -> None:
     assert ask(pool, folder, "wait 1")["predictions"] == ["wait 1"]
 
 
-def test_killed_in_mid_request_that_one_is_told_and_the_next_works(opens: Opens, folder: Path) -> None:
+def test_killed_in_mid_request_one_is_told_and_the_next_works(opens: Opens, folder: Path) -> None:
     pool = opens()
     ask(pool, folder)
     with pytest.raises(JobError) as caught:

@@ -78,7 +78,7 @@ def test_each_answer_repeats_the_number_of_its_request(warm: Served) -> None:
     ]
 
 
-def test_what_is_asked_wrongly_is_an_error_and_the_process_goes_on(warm: Served) -> None:
+def test_a_wrong_request_is_an_error_and_the_process_goes_on(warm: Served) -> None:
     wrong = [
         warm.ask("dance"),
         warm.ask("predict", pictures="a.png"),
@@ -100,7 +100,7 @@ def test_what_is_asked_wrongly_is_an_error_and_the_process_goes_on(warm: Served)
     assert "result" in warm.ask("ping")
 
 
-def test_requests_that_wait_are_answered_together_each_with_its_own_pictures(warm: Served) -> None:
+def test_waiting_requests_are_answered_together_each_its_own(warm: Served) -> None:
     pictures = digit_pictures(12)
     alone = [warm.ask("predict", pictures=[each], top=2)["result"]["predictions"] for each in pictures]
     for number, picture in enumerate(pictures):

@@ -1,5 +1,6 @@
 """LeNet classifies digits rightly, warm and cold alike."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.settings import load_settings
 from ziggurat.workspace.tasks import Tasks
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="`tensorflow` is not installed"),
+]
 
 
 def test_lenet_says_the_same_warm_and_cold(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow")
     pictures, labels = digit_pictures(60), digit_labels(60)
     paths = save_pictures(tmp_path, pictures)
     cold = Tasks(load_settings()).predict(lenet_job(), paths, top=3)

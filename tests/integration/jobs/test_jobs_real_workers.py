@@ -19,7 +19,8 @@ from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
 
 
-def test_a_worker_that_is_killed_fails_and_goes_on_at_the_exact_step(new_studio, undisturbed):
+@pytest.mark.smoke
+def test_a_killed_worker_fails_and_resumes_at_the_exact_step(new_studio, undisturbed):
     studio = new_studio()
     folder = studio.train("job")
     os.kill(studio.wait_for_step(folder, 10), signal.SIGKILL)

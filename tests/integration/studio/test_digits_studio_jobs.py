@@ -161,7 +161,7 @@ def test_16_18_19_a_model_waits_for_its_data_set_and_keeps_it(digits):
     assert digits.http.delete(f"/datasets/{dataset}").status_code == 200
 
 
-def test_21_88_snapshots_of_a_running_and_of_an_aborted_model_can_be_used(digits, dataset):
+def test_21_88_snapshots_of_running_and_aborted_models_work(digits, dataset):
     model = digits.model(dataset, train_epochs=FOR_EVER, snapshot_interval="20")
     epoch = digits.snapshots(model)[0]
     assert len(digits.classify(model, snapshot_epoch=str(epoch))) == 4
@@ -177,7 +177,7 @@ def test_21_88_snapshots_of_a_running_and_of_an_aborted_model_can_be_used(digits
     digits.http.delete(f"/models/{model}")
 
 
-def test_88_asking_a_model_does_not_keep_its_training_from_the_end(digits, dataset):
+def test_88_asking_a_model_keeps_no_training_from_its_end(digits, dataset):
     model = digits.model(dataset, train_epochs="600", snapshot_interval="50")
     epoch = digits.snapshots(model)[0]
     shares = [share for _, share in digits.classify(model, snapshot_epoch=str(epoch))]
@@ -222,8 +222,7 @@ def test_90_an_evaluation_has_as_many_samples_as_the_data_set(digits, dataset):
     digits.http.delete(f"/models/{model}")
 
 
-@pytest.mark.slow
-def test_93_a_model_that_was_taken_away_is_used_and_trained_on_elsewhere(digits, dataset, tmp_path, monkeypatch):
+def test_93_a_model_taken_away_is_used_and_trained_elsewhere(digits, dataset, tmp_path, monkeypatch):
     model = digits.model(dataset, train_epochs="30", snapshot_interval="10", group_name="travels")
     digits.until(model, "Done")
     said = digits.classify(model, snapshot_epoch="30")

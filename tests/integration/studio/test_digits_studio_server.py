@@ -40,21 +40,21 @@ def training():
     return JobRequest(spec={"kind": "train", "version": 1, "network": "mlp", "data": "digits"})
 
 
-def test_1_4_the_server_names_the_product_and_what_is_not_there_is_404(http):
+def test_1_4_server_names_the_product_and_unknown_is_404(http):
     page = http.get("/api/v1/docs")
     assert (page.status_code, "Ziggurat" in page.text) == (200, True)
     for path in ("/no/such/page", "/datasets/nobody.json", "/models/nobody.json", "/api/v1/jobs/nobody"):
         assert http.get(path).status_code == 404, path
 
 
-def test_5_the_package_the_module_and_the_server_have_one_version(http):
+def test_5_package_module_and_server_have_one_version(http):
     assert importlib.metadata.version("ziggurat") == ziggurat.__version__
     assert http.get("/api/v1/version").json()["ziggurat"] == ziggurat.__version__
     assert http.get("/index.json").json()["version"] == ziggurat.__version__
 
 
 @pytest.mark.parametrize("version", [0, 2, "1.0", "v1", None])
-def test_6_versions_of_specs_are_whole_numbers_and_others_are_refused(version):
+def test_6_spec_versions_are_whole_numbers_others_are_refused(version):
     with pytest.raises(SpecError, match="version"):
         parse_spec({"kind": "train", "version": version, "network": "mlp", "data": "digits"}, source="a test")
 
@@ -96,7 +96,7 @@ def test_11_starting_twice_and_ending_twice_are_harmless(workspace):
     again.close()
 
 
-def test_12_a_job_is_there_when_it_was_added_and_gone_when_it_was_deleted(workspace):
+def test_12_a_job_is_there_when_added_and_gone_when_deleted(workspace):
     with open_studio(workspace, start=False) as studio:
         (job,) = studio.training.create(training())
         assert studio.jobs.get(job.id) == job

@@ -78,7 +78,7 @@ def test_a_job_is_stopped_resumed_and_deleted(ziggurat, studio):
     assert (code, json.loads(out)["error"]) == (10, "job")
 
 
-def test_the_rate_of_a_training_is_set_and_follows_its_schedule_again(ziggurat, studio):
+def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
     with Client(studio.address) as client:
         (job,) = client.train(tiny_training(100_000) | {"learning_rate": 0.03125})
         place = job["id"]

@@ -140,12 +140,12 @@ def test_a_download_says_its_kind_in_its_name(ziggurat, studio, known, tmp_path)
     assert (tmp_path / "job.zip").read_bytes().startswith(b"PK")
 
 
-def test_a_workspace_on_the_command_line_counts_more_than_a_studio_of_the_settings(known, tmp_path):
+def test_a_workspace_on_the_command_line_beats_the_settings(known, tmp_path):
     answer = call(tmp_path / "mine", "job", "list")
     assert (answer.returncode, f"A studio must serve {tmp_path / 'mine'}" in answer.stderr) == (10, True)
 
 
-def test_a_database_of_the_settings_is_used_and_stands_in_no_list_of_processes(tmp_path, monkeypatch):
+def test_a_database_of_the_settings_is_in_no_process_list(tmp_path, monkeypatch):
     place = tmp_path / "elsewhere" / "mine.db"
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ZIGGURAT_DATABASE", f"sqlite:///{place}")

@@ -17,8 +17,6 @@ from tests.integration.studio.studio_process import StudioProcess, tiny_training
 from ziggurat.client import Client
 from ziggurat.engine.monitors.tensorboard_records import file_version, image_event, record
 
-pytestmark = pytest.mark.slow
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EPOCHS = 3
 PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg"><script>document.documentElement.dataset.ran = 1</script></svg>'
@@ -102,7 +100,7 @@ def browser():
 
 
 @pytest.mark.browser
-def test_a_browser_shows_the_curves_and_its_scripts_reach_nothing_else(studio, browser):
+def test_a_browser_shows_curves_and_scripts_reach_nothing_else(studio, browser):
     page = browser.new_page(extra_http_headers=studio.headers)
     said = []
     page.on("console", lambda message: said.append(message.text))

@@ -98,7 +98,7 @@ def make_site(tmp_path, empty_workspace):
         site.studio.close()
 
 
-def test_a_request_and_its_answer_pass_without_what_is_the_studios_own(make_site):
+def test_a_request_and_answer_pass_without_the_studios_own(make_site):
     site = make_site()
     headers = {
         **site.token(),
@@ -138,7 +138,7 @@ def test_what_is_sent_passes(make_site):
     assert (large.status_code, large.json()["error"]) == (413, "too_large")
 
 
-def test_its_pages_reach_their_own_address_only_and_run_nothing_inline(make_site):
+def test_its_pages_reach_their_own_address_and_run_no_inline(make_site):
     site = make_site(prefix="/ziggurat")
     theirs = "script-src 'self' 'unsafe-eval' 'unsafe-inline' 'sha256-YWJj' https://evil.example.com 'sha256-x;y'"
     asked = {"type": "text/html; charset=utf-8", "policy": theirs}
@@ -199,7 +199,7 @@ def test_a_job_that_is_not_there_has_none(make_site):
     assert site.ask("GET", PLACE + "/").status_code == 404
 
 
-def test_while_it_starts_a_page_loads_again_and_a_program_is_told_when(make_site):
+def test_while_it_starts_pages_reload_and_programs_are_told(make_site):
     site = make_site()
     (site.events / "waits").touch()
     page = site.ask("GET", PLACE + "/", headers=PAGE)

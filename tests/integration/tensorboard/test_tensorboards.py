@@ -63,7 +63,7 @@ def helper_of(folder: Path) -> int:
     return int((folder / "tb/helper").read_text())
 
 
-def test_a_real_one_answers_under_its_prefix_and_ends_with_its_helpers(tmp_path: Path) -> None:
+def test_a_real_board_answers_under_its_prefix_and_ends_whole(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     (tmp_path / "41/tb").mkdir(parents=True)
     with TensorBoards(lambda job: tmp_path / job, os.environ, prefix="/models/{job_id}/tb") as boards:

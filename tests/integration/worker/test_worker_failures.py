@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint_is_passed_over(workers, new_job, how):
     assert differences(outcome_of(job), outcome_of(whole)) == []
 
 
-def test_a_job_whose_checkpoints_are_all_damaged_does_not_begin_anew(workers, job):
+def test_a_job_with_all_checkpoints_damaged_does_not_restart(workers, job):
     assert workers.execute(job, "kill:9") == -9
     store = CheckpointStore(JobFolder(job).checkpoints)
     steps = [info.step for info in store.list()]

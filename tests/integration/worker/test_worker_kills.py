@@ -4,7 +4,6 @@ import signal
 import time
 
 import numpy as np
-import pytest
 from worker_processes import wait_for
 from worker_saver import REPORT
 
@@ -13,8 +12,7 @@ from ziggurat.engine.checkpoints import CheckpointStore
 KILLS = 200
 
 
-@pytest.mark.slow
-def test_200_kills_at_random_moments_never_leave_a_state_that_does_not_load(workers, tmp_path):
+def test_200_random_kills_never_leave_an_unloadable_state(workers, tmp_path):
     random = np.random.default_rng(8)
     folder, report = tmp_path / "checkpoints", tmp_path / REPORT
     saved_in_all, mended = 0, 0
@@ -43,7 +41,7 @@ def test_200_kills_at_random_moments_never_leave_a_state_that_does_not_load(work
     assert mended > KILLS / 10  # else the kills hit nothing
 
 
-def test_the_checkpoint_of_a_step_that_is_saved_again_is_there_all_the_time(tmp_path, workers):
+def test_a_checkpoint_saved_again_is_there_all_the_time(tmp_path, workers):
     folder, report = tmp_path / "checkpoints", tmp_path / REPORT
     writer = workers.start_saver(folder, seed=1)
     wait_for(lambda: report.exists() and report.stat().st_size > 80, "ten saves")

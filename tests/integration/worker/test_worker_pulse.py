@@ -40,7 +40,7 @@ def _hung_steps(job):
     return [text for text in messages_of(job) if text.startswith("No step")]
 
 
-def test_a_hung_step_is_seen_and_said_with_the_stacks_of_all_threads(workers, new_job):
+def test_a_hung_step_is_said_with_the_stacks_of_all_threads(workers, new_job):
     job = new_job(hung_after_s=0.5, backend="test_hangs_at_step_4")
     worker = workers.start(job)
     (message,) = wait_for(lambda: _hung_steps(job), "the message")

@@ -30,7 +30,7 @@ def rates_of(folder):
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "fixed"])
-def test_the_curve_shows_the_value_by_hand_and_then_the_schedule_again(workers, new_training, schedule):
+def test_the_curve_shows_the_value_by_hand_then_the_schedule(workers, new_training, schedule):
     plain, job = new_training(schedule, is_set=False), new_training(schedule)
     assert workers.execute(plain) == workers.execute(job) == 0
     expected = rates_of(plain)
@@ -63,7 +63,7 @@ def test_interrupted_once_everything_is_equal_bit_for_bit(workers, new_training,
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "fixed"])
-def test_let_go_after_the_newest_checkpoint_and_killed_the_schedule_holds(workers, new_training, schedule):
+def test_released_after_the_checkpoint_and_killed_it_holds(workers, new_training, schedule):
     plain, job = new_training(schedule, is_set=False), new_training(schedule)
     assert workers.execute(plain) == 0
     assert workers.execute(job, f"kill:{SET + 6}") == -9  # the newest checkpoint has the rate by hand

@@ -88,7 +88,7 @@ def test_interrupted_again_and_again(workers, job, uninterrupted):
     assert differences(outcome_of(job), uninterrupted) == []
 
 
-def test_killed_behind_the_end_of_an_epoch_that_its_checkpoint_does_not_know(workers, new_job):
+def test_killed_behind_an_epochs_end_the_checkpoint_misses(workers, new_job):
     rule = {"every_epochs": 0, "every_steps": STEPS}  # saved before the end of the epoch had its turn
     whole, job = new_job(checkpoints=rule), new_job(checkpoints=rule)
     assert workers.execute(whole) == 0

@@ -116,7 +116,7 @@ def test_stopped_without_saving_where_the_spec_says_so(workers, new_job):
     assert steps_of(job) == [4]
 
 
-def test_a_worker_whose_parent_is_killed_ends_within_5_s_with_a_checkpoint(workers, new_job):
+def test_a_worker_of_a_killed_parent_ends_with_a_checkpoint(workers, new_job):
     job = new_job(epochs=500, **pausing(each_s=0.02))
     mine = job.parent / "mine"
     command = [sys.executable, "-m", "ziggurat", "train", str(JobFolder(job).spec), "--out", str(mine)]

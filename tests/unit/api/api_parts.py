@@ -11,10 +11,8 @@ from ziggurat.api import create_app
 from ziggurat.jobs.pubsub import EventBus
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import LOCAL, Accounts
-from ziggurat.workspace.passwords import PasswordCost, Passwords
 
 PASSWORD = "correct horse battery"
-CHEAP = Passwords(cost=PasswordCost(rounds=1, memory_kib=8, lanes=1))
 
 
 class Clock:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from api_parts import CHEAP, Clock, Site
+from api_parts import Clock, Site
 
+from tests.unit.studio_samples import CHEAP
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.login_limits import LoginLimits

@@ -94,7 +94,7 @@ def test_a_notice_reaches_who_chose_its_topic(site, run):
     run(scene())
 
 
-def test_the_first_event_says_where_one_is_and_which_life_of_the_server_it_is(site, run):
+def test_the_first_event_says_place_and_life_of_the_server(site, run):
     async def scene(app):
         site.notices.publish("jobs", "added", "1-a")
         reader = Reader(app)
@@ -126,7 +126,7 @@ def test_who_comes_back_gets_what_they_missed(site, run):
 
 @pytest.mark.parametrize("last", ["7", "-3", "a'; --", "9" * 30, "9" * 5000, "١"])
 @pytest.mark.parametrize("life", ["{}-", "{}", "another-", "", "-"])
-def test_who_comes_back_from_elsewhere_is_told_to_ask_for_everything(site, run, last, life):
+def test_who_comes_back_from_elsewhere_asks_for_everything(site, run, last, life):
     async def scene():
         app = site.app()
         last_id = life.format(app.state.streams.server) + last
@@ -143,7 +143,7 @@ def ids_of(text):
 
 
 @pytest.mark.parametrize(("before", "after"), [(7, 3), (3, 7), (5, 5), (0, 4), (4, 0)])
-def test_who_comes_back_to_another_life_of_the_server_reloads_and_misses_nothing(site, run, before, after):
+def test_who_comes_back_to_another_life_reloads_everything(site, run, before, after):
     async def life(numbers, last, later):
         site.notices = EventBus()  # it begins to count anew in each life
         for number in range(numbers):
@@ -165,7 +165,7 @@ def test_who_comes_back_to_another_life_of_the_server_reloads_and_misses_nothing
     run(scene())
 
 
-def test_the_place_before_the_first_notice_is_one_to_come_back_to(site, run):
+def test_the_place_before_the_first_notice_can_be_resumed(site, run):
     async def scene():
         app = site.app()
         reader = Reader(app)
@@ -249,7 +249,7 @@ def test_whoever_loses_their_right_elsewhere_loses_the_stream(site, run, how):
     run(scene())
 
 
-def test_a_hundred_readers_each_get_everything_and_each_notice_is_encoded_once(site, run):
+def test_a_hundred_readers_get_all_and_notices_encode_once(site, run):
     encoded = {}
 
     def publish():
@@ -279,7 +279,7 @@ def test_a_hundred_readers_each_get_everything_and_each_notice_is_encoded_once(s
     assert len(encoded) == 200
 
 
-def test_readers_that_are_too_slow_are_told_to_ask_for_everything(site, run):
+def test_too_slow_readers_are_told_to_ask_for_everything(site, run):
     async def scene():
         app = site.app()
         slow, quick = Reader(app), Reader(app)

@@ -144,7 +144,7 @@ def test_every_answer_has_the_headers_that_protect(send):
         assert headers["cache-control"] == "no-store"
 
 
-def test_people_programs_and_parts_of_pages_are_sent_to_the_login_each_in_its_way(site, send):
+def test_people_programs_and_parts_each_find_the_login(site, send):
     site.add("ann")
     page = send("GET", "/page?a=1&b=%0d%0a2", Accept="text/html,*/*")
     assert (page.status_code, page.headers["location"]) == (

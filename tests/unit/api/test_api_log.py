@@ -15,7 +15,8 @@ SERVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from api_parts import CHEAP, Clock, Site
+from api_parts import Clock, Site
+from tests.unit.studio_samples import CHEAP
 from ziggurat.server.serving import serve
 from ziggurat.store import Store
 from ziggurat.workspace.login_limits import LoginLimits

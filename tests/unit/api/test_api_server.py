@@ -89,7 +89,7 @@ def test_heads_that_mean_two_things(served, head):
     assert raw(port, head).startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_stranger_in_the_network_gets_only_what_a_proxy_passes_on(served):
+def test_a_stranger_gets_only_what_a_proxy_passes_on(served):
     port, _ = served
     head = b"GET /planted/page HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: close\r\n\r\n"
     assert raw(port, head).startswith(b"HTTP/1.1 401 ")

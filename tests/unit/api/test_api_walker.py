@@ -98,7 +98,7 @@ def test_another_site_changes_nothing_with_ones_cookie(site, run, site_header):
     check_all(run(answers(site, app, lambda method, _: method not in SAFE_METHODS, **headers)), 403)
 
 
-def test_another_site_changes_nothing_where_the_browser_says_only_its_origin(site, run):
+def test_another_site_changes_nothing_known_by_origin_only(site, run):
     secret, app = site.add("ann"), site.app(routers=ALL)
     for origin in ("http://evil.example.com", "null", "http://localhost:3000", "http://localhost:5000.evil.example"):
         headers = {**cookie(secret), "Origin": origin}
@@ -159,7 +159,7 @@ def test_whoever_is_let_in_still_has_a_limit(site, run):
         ("socket", "/planted/socket: it does not come from `new_router`."),
     ],
 )
-def test_a_route_that_says_nothing_or_too_much_is_refused_at_the_start(site, name, complaint):
+def test_a_route_that_says_too_little_or_much_is_refused(site, name, complaint):
     with pytest.raises(PluginError, match="Every route must say once who may use it") as caught:
         site.app(routers=[f"api_planted_routes:{name}"])
     assert complaint in str(caught.value)
@@ -177,7 +177,7 @@ def test_only_files_that_are_meant_to_be_open_may_be_mounted(site, run):
     assert outside.status_code == 404
 
 
-def test_the_page_shows_every_operation_and_runs_and_loads_nothing(site, run):
+def test_the_page_shows_every_operation_and_loads_nothing(site, run):
     async def ask():
         async with site.client(site.app()) as client:
             return (await client.get("/api/v1/docs")).text, (await client.get("/api/v1/openapi.json")).json()

@@ -3,8 +3,9 @@
 import threading
 
 import pytest
-from api_parts import CHEAP, PASSWORD, Clock
+from api_parts import PASSWORD, Clock
 
+from tests.unit.studio_samples import CHEAP
 from ziggurat.errors import UsageError
 from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts
 from ziggurat.workspace.binding import check_bind, first_token, is_loopback
@@ -15,7 +16,7 @@ from ziggurat.workspace.sessions import LoginError
 DAY_S = 86400
 
 
-def test_a_session_lives_as_long_as_it_is_used_and_thirty_days_at_most(site):
+def test_a_session_lives_while_used_and_thirty_days_at_most(site):
     secret = site.add("ann")
     for _ in range(5):
         site.clock.sleep(6 * DAY_S)
@@ -139,7 +140,7 @@ def test_guessing_at_one_name_at_many_names_and_from_many_places():
     assert try_until_refused(LoginLimits(Clock()), same_house) == (5, 1)
 
 
-def test_waits_double_up_to_five_minutes_and_are_forgotten_after_an_hour():
+def test_waits_double_to_five_minutes_and_reset_in_an_hour():
     clock = Clock()
     limits, waits = LoginLimits(clock), []
     for _ in range(20):
@@ -151,7 +152,7 @@ def test_waits_double_up_to_five_minutes_and_are_forgotten_after_an_hour():
     assert try_until_refused(limits, [("ann", "192.0.2.1")] * 100) == (5, 1)
 
 
-def test_a_known_account_does_not_clear_the_way_for_guessing_at_others():
+def test_a_known_account_clears_no_way_for_guessing_others():
     limits = LoginLimits(Clock())
     tries = 0
     with pytest.raises(TooManyLoginsError):
@@ -190,7 +191,7 @@ def test_what_is_remembered_is_bounded():
     assert try_until_refused(limits, [("name0", "192.0.2.1")] * 100)[0] == 5
 
 
-def test_a_flood_of_logins_is_refused_instead_of_holding_all_threads():
+def test_a_flood_of_logins_is_refused_and_holds_no_threads():
     passwords = Passwords(at_once=1, waiting=1)
     stored, refused, done = passwords.hash(PASSWORD), [], []
     start = threading.Barrier(12)
@@ -238,7 +239,7 @@ def test_beyond_this_machine_somebody_must_have_an_account(site, host):
     check_bind(host, site.people)
 
 
-def test_the_first_token_makes_an_admin_where_there_is_none_and_opens_the_studio(site):
+def test_the_first_token_makes_an_admin_and_opens_the_studio(site):
     secret = first_token(site.people)
     check_bind("0.0.0.0", site.people)
     assert site.people.identity_of_token(secret).may("admin", "admin")

@@ -54,7 +54,7 @@ def test_2_paths_are_suggested(ask, pictures):
     assert found == {"suggestions": [f"{pictures}/cat/"]}
 
 
-def test_a_data_set_is_described_with_width_and_height_the_right_way_round(ask, pets):
+def test_a_data_set_is_described_with_width_and_height_right(ask, pets):
     found = ask("GET", f"/datasets/{pets}.json").json()
 
     (parse,) = found["ParseFolderTasks"]
@@ -159,7 +159,7 @@ def test_63_lists_of_values_make_a_job_of_each_combination(ask, model):
     assert "batch_size=2" in jobs[3]["name"]
 
 
-def test_17_a_model_on_a_deleted_data_set_fails_and_leaves_no_job(ask, model):
+def test_17_a_model_on_a_deleted_data_set_fails_without_job(ask, model):
     answer = model(dataset="20200101-000000-abcd")
 
     assert answer.status_code == 400

@@ -32,7 +32,7 @@ def test_the_queue_comes_in_pages(ask, train):
     assert [each["id"] for each in moved["jobs"]] == [order[2], order[0], order[1]]
 
 
-def test_a_training_waits_in_the_queue_and_is_found_by_what_it_is(ask, train):
+def test_a_queued_training_is_found_by_what_it_is(ask, train):
     job = train(spec={"name": "first", "learning_rate": 0.1}, project="faces", tags=["try"])
     train(spec={"name": "second", "learning_rate": 0.001})
 

@@ -129,7 +129,7 @@ def test_digits_64_standard_networks_and_their_source(ask):
 
 
 @pytest.mark.tensorflow
-def test_digits_61_64_the_text_of_a_network_is_described_in_a_process_of_its_own(ask):
+def test_digits_61_64_a_networks_text_has_its_own_process(ask):
     text = ask("GET", "/api/v1/networks/lenet").json()["text"]
 
     good = ask("POST", "/api/v1/networks/describe", json={"text": text, "input_shape": [28, 28, 1]})
@@ -212,7 +212,7 @@ def test_the_openapi_document_names_every_answer(app, ask):
 
 
 @pytest.mark.parametrize("turns", ["rot90", "rotall"])
-def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, turns):
+def test_quarter_turns_of_no_squares_are_refused(ask, pets, turns):
     turned = {**_SPEC, "batch_size": 4, "augmentation": {"quad_rotation": turns}}
     answer = ask("POST", "/api/v1/trainings", json={"spec": turned, "dataset": pets})
 
@@ -227,7 +227,7 @@ def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ask, pets, tu
     assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 0
 
 
-def test_quarter_turns_of_squares_and_half_turns_of_all_are_taken(ask, pets, train):
+def test_quarter_turns_of_squares_and_all_half_turns_are_taken(ask, pets, train):
     train(dataset=pets, spec={"augmentation": {"quad_rotation": "rot90"}, "preprocessing": {"size": [16, 16]}})
     train(dataset=pets, spec={"augmentation": {"quad_rotation": "rot180"}})
     train(spec={"augmentation": {"quad_rotation": "rotall"}})

@@ -91,16 +91,14 @@ def test_an_address_is_kept_as_it_is_and_gives_a_name(ziggurat, address, name):
         (["--val-share", "0.6", "--test-share", "0.4"], 3, "must leave something for training"),
     ],
 )
-def test_mistyped_words_are_refused_with_what_was_meant_and_leave_no_folder(
-    ziggurat, flowers, tmp_path, words, code, said
-):
+def test_mistyped_words_are_refused_and_leave_no_folder(ziggurat, flowers, tmp_path, words, code, said):
     answer = ziggurat("dataset", "create", flowers, "--out", tmp_path / "set", *words)
     assert answer.code == code
     assert said in answer.err
     assert not (tmp_path / "set").exists()
 
 
-def test_28_a_source_that_is_not_there_is_said_and_leaves_no_folder(ziggurat, tmp_path):
+def test_28_a_missing_source_is_said_and_leaves_no_folder(ziggurat, tmp_path):
     answer = ziggurat("dataset", "create", tmp_path / "nowhere", "--out", tmp_path / "set")
     assert answer.code == 4
     assert answer.err == (
@@ -140,7 +138,7 @@ def test_37_numbers_have_a_range_and_say_it(ziggurat, flowers, tmp_path, flag, v
     assert not (tmp_path / "set").exists()
 
 
-def test_51_what_cannot_be_written_or_read_is_said_before_anything_is_resized(ziggurat, flowers, tmp_path):
+def test_51_unwritable_or_unreadable_is_said_before_resizing(ziggurat, flowers, tmp_path):
     (tmp_path / "file").write_text("no folder")
     for out, code, said in (("file", 10, "which holds `file`"), ("file/set", 11, "must be made"), (".", 10, "holds")):
         answer = ziggurat("dataset", "create", flowers, "--size", "8", "--out", tmp_path / out)

@@ -100,7 +100,7 @@ def test_a_mistyped_word_names_the_nearest(ziggurat, words, text):
 
 
 @pytest.mark.parametrize("word", LATER)
-def test_a_word_that_is_to_come_is_told_apart_from_a_mistyped_one(ziggurat, word):
+def test_a_word_to_come_is_told_apart_from_a_mistyped_one(ziggurat, word):
     answer = ziggurat(word, "--any", "thing")
     assert answer.code == 2
     assert answer.err == (

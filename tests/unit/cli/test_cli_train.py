@@ -47,7 +47,7 @@ def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):
     assert not (tmp_path / "job").exists()
 
 
-def test_quarter_turns_of_pictures_that_are_no_squares_are_refused(ziggurat, tmp_path):
+def test_quarter_turns_of_no_squares_are_refused(ziggurat, tmp_path):
     oblong = ("--set", "preprocessing.size=[8,10]", "--set", "augmentation.quad_rotation=rot90")
     answer = ziggurat("train", *FLAGS, *oblong, "--out", tmp_path / "job")
     assert answer.code == 3

@@ -61,7 +61,7 @@ def test_a_port_in_a_file_is_no_truth_and_a_token_no_number(tmp_path, text):
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("TOKE", "TOKEN"), ("SERVR", "SERVER"), ("DATABASES", "DATABASE")])
-def test_a_mistyped_variable_names_the_nearest_and_shows_no_value(name, nearest):
+def test_a_mistyped_variable_names_the_nearest_without_value(name, nearest):
     with pytest.raises(SettingsError, match=f"Did you mean `ZIGGURAT_{nearest}`") as caught:
         load_settings({f"ZIGGURAT_{name}": "zig_secret"})
     assert "zig_secret" not in str(caught.value)

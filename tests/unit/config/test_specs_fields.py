@@ -65,7 +65,7 @@ def test_short_forms_in_lists_and_files():
     assert spec.schedule.at_percent == [30.0, 60.0]
 
 
-def test_the_policies_are_those_of_the_engine_with_the_same_parameters():
+def test_the_policies_are_those_of_the_engine():
     described = next(field for field in DESCRIBED if field.path == "schedule")
     assert set(described.choices) == set(SCHEDULES)
     for policy, schedule in SCHEDULES.items():

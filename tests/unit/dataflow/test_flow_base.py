@@ -249,7 +249,7 @@ def test_the_time_of_each_stage_is_known():
     assert sum(row.own_s for row in rows) <= rows[0].total_s * 1.01
 
 
-def test_a_pass_that_is_broken_off_ends_the_generators_below_at_once():
+def test_a_broken_off_pass_ends_the_generators_below_at_once():
     ended = []
 
     class Source(DataFlow):
@@ -334,7 +334,7 @@ def test_a_forked_process_prepares_the_flow_again():
     process.join()
 
 
-def test_the_state_that_another_thread_takes_is_never_in_the_middle():
+def test_a_state_taken_by_a_thread_is_never_in_the_middle():
     flow = BatchData(MapData(RepeatedData(numbers(7), -1), add_noise), 3)
     stop = threading.Event()
 

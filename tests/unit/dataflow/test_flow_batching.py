@@ -109,7 +109,7 @@ def test_a_batch_is_new_memory():
 
 
 @pytest.mark.parametrize("odd", [(28, 30), (30, 28), (28, 28, 1)])
-def test_components_of_different_shapes_name_datapoint_component_shapes_and_what_to_do(odd):
+def test_components_of_different_shapes_are_named_with_advice(odd):
     points = [[n, np.zeros((28, 28))] for n in range(6)]
     points[4][1] = np.zeros(odd)
     with pytest.raises(DataError) as caught:
@@ -176,7 +176,7 @@ FAST = {
 
 @pytest.mark.parametrize("build", FAST.values(), ids=FAST)
 @pytest.mark.parametrize("batch_size", [1, 7, 10])
-def test_reading_many_at_a_time_gives_exactly_what_one_by_one_gives(build, batch_size):
+def test_reading_many_gives_exactly_what_one_by_one_gives(build, batch_size):
     fast = BatchData(build(), batch_size, remainder=True).seed(3)
     slow = BatchData(one_by_one(build()), batch_size, remainder=True).seed(3)
     for _ in range(2):
@@ -184,7 +184,7 @@ def test_reading_many_at_a_time_gives_exactly_what_one_by_one_gives(build, batch
             assert [(type(c), c.dtype, c.tolist()) for c in one] == [(type(c), c.dtype, c.tolist()) for c in other]
 
 
-def test_a_map_function_may_change_a_gathered_datapoint_but_not_the_arrays():
+def test_a_map_may_change_a_gathered_datapoint_not_the_arrays():
     x = np.zeros((4, 2))
 
     def fill(dp):

@@ -59,7 +59,7 @@ def test_sub_modules_are_still_modules():
     assert speed.PrintData is ziggurat.dataflow.PrintData
 
 
-def test_an_unknown_name_is_an_attribute_error_that_lists_the_nearest():
+def test_an_unknown_name_is_an_attribute_error_with_nearest():
     with pytest.raises(AttributeError, match=r"no attribute 'BatchDat'\. Did you mean BatchData"):
         ziggurat.dataflow.BatchDat  # noqa: B018
     assert not hasattr(ziggurat.dataflow, "nothing_like_it")
@@ -73,7 +73,7 @@ def test_an_unknown_name_is_an_attribute_error_that_lists_the_nearest():
         ("datasets", "to_huggingface(FakeData([[1]]))"),
     ],
 )
-def test_a_missing_optional_package_is_named_with_the_extra_that_brings_it(package, use):
+def test_a_missing_optional_package_is_named_with_its_extra(package, use):
     program = f"""
 import sys
 sys.modules[{package!r}] = None

@@ -20,7 +20,7 @@ def refuse_odd(dp):
     return dp
 
 
-def test_by_default_the_error_names_the_datapoint_and_has_the_users_error_as_cause():
+def test_by_default_the_error_names_the_datapoint_and_cause():
     with pytest.raises(DatapointError) as caught:
         list(MapData(numbers(4), refuse_odd))
     assert str(caught.value) == (
@@ -72,7 +72,7 @@ def test_logging_names_each_datapoint(caplog):
     ]
 
 
-def test_only_the_first_keys_are_remembered_and_too_many_errors_are_raised():
+def test_only_first_keys_are_kept_and_many_errors_are_raised():
     policy = ErrorPolicy("skip", at_most=3, remember=2)
     with pytest.raises(DatapointError, match=r"Datapoint 7 .* More than 3 datapoints had to be dropped"):
         list(MapData(numbers(20), refuse_odd, on_error=policy))
@@ -181,7 +181,7 @@ def test_a_failure_in_a_worker_is_skipped_and_counted():
     assert policy.counts().first == [("a.png", "it is empty.")]
 
 
-def test_a_failure_that_is_not_the_datapoints_is_raised_as_it_is_or_in_words():
+def test_another_failure_is_raised_as_it_is_or_in_words():
     error = MissingDependencyError("h5py", extra="hdf5", purpose="this")
     with pytest.raises(MissingDependencyError):
         ErrorPolicy("skip").take(failure_of(error), error)
@@ -190,7 +190,7 @@ def test_a_failure_that_is_not_the_datapoints_is_raised_as_it_is_or_in_words():
     assert "Traceback" in caught.value.worker_traceback
 
 
-def test_the_limit_of_dropped_datapoints_is_named_with_the_error_that_passed_it() -> None:
+def test_the_limit_of_drops_is_named_with_the_last_error() -> None:
     def refuse(point: list[int]) -> list[int]:
         raise DatapointError(f"key-{point[0]}", "it cannot be read.")
 

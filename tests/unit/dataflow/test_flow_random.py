@@ -82,7 +82,7 @@ def test_equal_stages_in_other_places_draw_other_numbers():
     assert len({tuple(column) for column in columns}) == 4
 
 
-def test_the_numbers_of_a_datapoint_do_not_depend_on_what_was_drawn_before():
+def test_numbers_of_a_datapoint_do_not_depend_on_those_before():
     def greedy(dp, rng):
         rng.rand(dp[0] * 7)
         return draw(dp, rng)
@@ -115,7 +115,7 @@ def test_batches_draw_as_single_datapoints_do():
     assert [n for batch in BatchData(MapData(in_order(6), draw), 2).seed(0) for n in batch[1].tolist()] == single
 
 
-def test_a_fixed_seed_holds_for_pipelines_without_one_and_can_be_undone():
+def test_a_fixed_seed_holds_for_pipelines_and_can_be_undone():
     fix_rng_seed(7)
     try:
         one, other = MapData(Dice(), draw), MapData(Dice(), draw)

@@ -226,7 +226,7 @@ def states_of_passes(flow):
             yield number, position, through_json(flow.state())
 
 
-def test_a_resumed_flow_yields_the_rest_of_the_pass_and_the_next_one(build, passes):
+def test_a_resumed_flow_yields_the_rest_and_the_next_pass(build, passes):
     for number, position, state in states_of_passes(build().seed(5)):
         resumed = build().seed(99)
         resumed.load_state(state)
@@ -275,7 +275,7 @@ def test_a_flow_goes_back_to_a_state_of_its_own(build, passes):
     assert look_at(flow)[: LONGEST - taken] == passes[0][taken:]
 
 
-def test_after_a_pass_that_was_broken_off_the_states_are_those_of_the_next_pass(build):
+def test_after_a_broken_pass_the_states_are_those_of_the_next(build):
     flow = build().seed(5)
     for _ in itertools.islice(flow, 2):
         pass

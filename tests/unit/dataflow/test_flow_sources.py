@@ -22,7 +22,7 @@ from ziggurat.dataflow import (
 from ziggurat.errors import DataError, DatapointError, UsageError
 
 
-def test_a_list_is_shuffled_by_default_and_each_pass_is_in_another_order():
+def test_a_list_is_shuffled_by_default_anew_in_each_pass():
     points = [[n] for n in range(50)]
     flow = DataFromList(points).seed(1)
     first, second = list(flow), list(flow)
@@ -109,7 +109,7 @@ def test_an_iterable_has_the_length_that_it_has():
         len(DataFromIterable(iter([[1]])))
 
 
-def test_an_iterator_is_read_once_and_not_silently_empty_afterwards():
+def test_an_iterator_is_read_once_and_not_silently_empty():
     flow = DataFromIterable(iter([[1], [2]]))
     assert list(flow) == [[1], [2]]
     with pytest.raises(DataError, match=r"one pass only.*a second pass over a list_iterator.*DataFromGenerator"):
@@ -181,21 +181,21 @@ class Negative(Squares):
         return [-super().datapoint(index)[0]]
 
 
-def test_a_reader_that_gathers_gives_the_same_batches_as_one_by_one():
+def test_a_reader_that_gathers_gives_the_batches_of_one_by_one():
     flow = Squares(shuffle=True).seed(4)
     one_by_one = [dp[0] for dp in flow]
     gathered = [batch[0].tolist() for batch in BatchData(Squares(shuffle=True), 5).seed(4)]
     assert sorted(one_by_one) == sorted(itertools.chain(*gathered)) == [n**2 for n in range(10)]
 
 
-def test_a_subclass_that_changes_datapoints_is_not_bypassed_by_gathering():
+def test_a_subclass_changing_datapoints_is_not_bypassed():
     assert [batch[0].tolist() for batch in BatchData(Negative(), 5)] == [
         [0, -1, -4, -9, -16],
         [-25, -36, -49, -64, -81],
     ]
 
 
-def test_a_subclass_of_a_list_that_changes_datapoints_is_not_bypassed():
+def test_a_list_subclass_changing_datapoints_is_not_bypassed():
     class Doubled(DataFromList):
         def datapoint(self, index):
             return [2 * super().datapoint(index)[0]]
@@ -203,7 +203,7 @@ def test_a_subclass_of_a_list_that_changes_datapoints_is_not_bypassed():
     assert [batch[0].tolist() for batch in BatchData(Doubled([[1], [2]], shuffle=False), 2)] == [[2, 4]]
 
 
-def test_an_epoch_over_a_million_shuffled_entries_needs_little_memory():
+def test_an_epoch_over_a_million_entries_needs_little_memory():
     program = """
 import resource
 from ziggurat.dataflow import BatchData, DataFromList

@@ -71,7 +71,7 @@ def test_map_component_changes_one_component_and_makes_lists():
     assert dicts == [{"x": 1, "y": 2}]
 
 
-def test_a_component_that_is_not_there_is_a_wrong_call_whatever_the_policy():
+def test_a_missing_component_is_a_wrong_call_by_every_policy():
     with pytest.raises(UsageError, match=r"no component 2 in the datapoints\. Received: a list with 1 components"):
         list(MapDataComponent(numbers(2), abs, 2, on_error="skip"))
 
@@ -204,7 +204,7 @@ def test_choose_refuses_wrong_weights(weights):
         RandomChooseData(list(zip([numbers(1), numbers(1)], weights, strict=True)))
 
 
-def test_mix_yields_every_datapoint_once_in_another_order_each_pass():
+def test_mix_yields_every_datapoint_once_in_a_new_order():
     flow = RandomMixData([numbers(30), numbers(10, start=100)]).seed(1)
     first, second = values(flow), values(flow)
     assert sorted(first) == sorted(second) == [*range(30), *range(100, 110)]
@@ -238,7 +238,7 @@ def test_a_locally_shuffled_pass_is_a_pass(buffer_size):
     assert len(flow) == 100
 
 
-def test_local_shuffling_moves_datapoints_about_as_far_as_the_buffer():
+def test_local_shuffling_moves_about_as_far_as_the_buffer():
     order = np.array(values(LocallyShuffleData(numbers(5000), 100).seed(0)))
     distance = np.abs(order - np.arange(5000))
     assert 30 < distance.mean() < 150
@@ -306,7 +306,7 @@ def test_a_shuffled_cache_has_a_new_order_in_every_pass():
     assert len({tuple(order) for order in (first, second, third)}) == 3
 
 
-def test_closing_frees_the_cache_and_the_same_pass_is_cached_again():
+def test_closing_frees_the_cache_and_a_pass_is_cached_again():
     noise = MapData(numbers(4), lambda dp, rng: [rng.rand()])
     flow = CacheData(noise).seed(0)
     first = values(flow)

@@ -103,7 +103,7 @@ def test_another_number_of_the_same_class_is_no_difference(tmp_path):
     assert (renamed.relabelled, renamed.classes_added, renamed.classes_removed) == (("02.png",), ("bird",), ("owl",))
 
 
-def test_other_content_under_a_key_is_a_replacement_and_lists_are_bounded(tmp_path):
+def test_other_content_under_a_key_replaces_in_bounded_lists(tmp_path):
     one = write_dataset(tmp_path / "a", {"train": animals(20)})
     samples = [(key, (png(picture(90 + number)),), label) for number, (key, _, label) in enumerate(animals(20))]
     two = write_dataset(tmp_path / "b", {"train": samples}, ANIMALS)

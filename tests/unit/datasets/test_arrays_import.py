@@ -63,7 +63,7 @@ def test_labels_stand_in_a_table_or_in_json(tmp_path, name, text):
     }
 
 
-def test_what_is_no_array_of_numbers_is_listed_and_never_executed(tmp_path):
+def test_what_is_no_array_is_listed_and_never_executed(tmp_path):
     put(tmp_path, a=np.zeros(2))
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     (tmp_path / "pickle.npy").write_bytes(pickle.dumps(print))

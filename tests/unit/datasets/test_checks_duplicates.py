@@ -30,7 +30,7 @@ def test_a_sample_that_is_twice_in_its_split_is_found(doubtful):
     assert case.note == "equal to train0.jpg (train)"
 
 
-def test_of_duplicates_across_splits_the_one_in_training_is_to_go(doubtful):
+def test_of_duplicates_across_splits_the_training_one_goes(doubtful):
     finding = check_dataset(doubtful)["duplicate-across-splits"]
     assert (finding.severity, finding.count) == ("error", 4)
     assert finding.exclude == {"train": (3, 4)}

@@ -24,7 +24,7 @@ def checked(tmp_path):
     return check
 
 
-def test_a_random_split_of_raccoon_leaks_and_one_by_clusters_does_not(checked, tmp_path):
+def test_a_random_split_of_raccoon_leaks_and_by_clusters_not(checked, tmp_path):
     report = checked("raccoon-voc", format=VocImporter.name, rule=SplitRule(method="share"))
     assert report["leak"].text.startswith("This split leaks: 4.0% of the validation samples have a near duplicate")
     assert report["duplicate-across-splits"].count == 4

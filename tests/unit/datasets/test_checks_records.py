@@ -47,7 +47,7 @@ def test_a_store_that_is_gone_is_found_without_reading(tmp_path):
     assert verified["corrupt-record"].count == 3
 
 
-def test_a_store_that_changed_without_its_size_is_found_by_its_checksum(tmp_path):
+def test_a_changed_store_of_equal_size_is_found_by_checksum(tmp_path):
     with dataset_of(tmp_path / "set", {"train": points([jpeg(picture(0))])}) as dataset:
         manifest = Manifest.load(dataset.folder)
         store = dataset.folder / "train.lmdb"

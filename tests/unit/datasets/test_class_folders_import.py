@@ -71,7 +71,7 @@ def test_31_small_classes_are_left_out_and_get_no_number(tmp_path):
     assert Scanned(ClassFolders(), tmp_path, min_per_class=1).schema.class_names == ("a", "b", "c")
 
 
-def test_31_at_most_so_many_pictures_of_a_class_are_chosen_by_a_seed(tmp_path):
+def test_31_pictures_of_a_class_are_limited_by_a_seed(tmp_path):
     put(tmp_path, *(f"{name}/{number:02}.png" for name in "ab" for number in range(20)))
     chosen = [list(Scanned(ClassFolders(), tmp_path, max_per_class=5, seed=seed).labels) for seed in (0, 0, 1)]
     assert [len(keys) for keys in chosen] == [10, 10, 10]
@@ -222,7 +222,7 @@ def test_guess_takes_pictures_alone_with_less_confidence(tmp_path):
         ("trainA", "trainB"),
     ],
 )
-def test_guess_does_not_take_what_other_formats_name_their_folders(tmp_path, folders):
+def test_guess_does_not_take_folder_names_of_other_formats(tmp_path, folders):
     put(tmp_path, *(f"{folder}/{number}.png" for folder in folders for number in range(3)))
     guess = ClassFolders().guess(tmp_path)
     assert guess is None or guess.confidence < 0.3

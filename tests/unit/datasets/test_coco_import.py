@@ -40,7 +40,7 @@ def pets(tmp_path):
     return tmp_path
 
 
-def test_category_ids_with_gaps_become_numbers_and_everything_else_is_kept(pets):
+def test_category_ids_with_gaps_become_numbers_and_rest_stays(pets):
     found = scan(COCO, pets)
     assert found.schema.class_names == ("cat", "dog")
     assert [entry["id"] for entry in found.schema.details["coco"]["categories"]] == [3, 7]

@@ -16,9 +16,7 @@ from ziggurat.records.manifest import ImageForm
 
 
 @pytest.mark.parametrize(("mode", "channels"), list(itertools.product(("squash", "crop", "fill", "half_crop"), (1, 3))))
-def test_39_every_resize_mode_and_channel_gives_the_shape_that_was_asked_for(
-    tmp_path: Path, mode: str, channels: int
-) -> None:
+def test_39_every_resize_mode_and_channel_gives_the_asked_shape(tmp_path: Path, mode: str, channels: int) -> None:
     source = class_folders(tmp_path / "source", 4, ("a", "b"))
     Image.fromarray(photo(9, 50, 10)).save(source / "a" / "tall.png")
     Image.fromarray(photo(8, 10, 50)).save(source / "b" / "wide.jpg")
@@ -62,7 +60,7 @@ def test_40_every_usual_kind_of_picture_becomes_grey_or_rgb(tmp_path: Path, mode
     assert made.manifest.problems.get("unreadable") is None
 
 
-def test_40_damaged_and_missing_pictures_are_listed_with_their_reason(tmp_path: Path) -> None:
+def test_40_damaged_and_missing_pictures_are_listed_with_reason(tmp_path: Path) -> None:
     source = class_folders(tmp_path / "source", 20)
     whole = (source / "cat" / "00000.png").read_bytes()
     (source / "cat" / "00000.png").write_bytes(whole[: len(whole) // 2])
@@ -80,7 +78,7 @@ def test_40_damaged_and_missing_pictures_are_listed_with_their_reason(tmp_path: 
 
 
 @pytest.mark.parametrize("store", ["lmdb", "hdf5", "tfrecord"])
-def test_41_a_store_has_an_entry_for_every_good_picture_in_the_order_of_files(tmp_path: Path, store: str) -> None:
+def test_41_a_store_has_every_good_picture_in_order_of_files(tmp_path: Path, store: str) -> None:
     source = class_folders(tmp_path / "source", 30)
     (source / "dog" / "00001.png").write_bytes(b"")
     create_dataset(request(source, store=store, rule=SplitRule(val_share=0)), tmp_path / "set")

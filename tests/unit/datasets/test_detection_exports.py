@@ -95,7 +95,7 @@ def test_kitti_lines_are_written_as_they_were(tmp_path):
         assert [[line.split()[0], *map(float, line.split()[1:])] for line in written] == numbers
 
 
-def test_coco_boxes_are_written_with_the_numbers_that_stood_there(tmp_path):
+def test_coco_boxes_are_written_with_the_numbers_they_had(tmp_path):
     save_picture(tmp_path / "old/1.jpg")
     save_text(
         tmp_path / "old/train.json",

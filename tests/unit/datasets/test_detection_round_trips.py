@@ -107,7 +107,7 @@ def test_voc_gives_back_classes_boxes_and_marks(content):
 @ANY
 @example((["0"], {"train": {"a.png": ((1, 1), []), "b.png": ((9, 9), [box(0, 0.0, 0.0, 4.0, 4.0)])}}))
 @given(datasets())
-def test_kitti_gives_back_classes_and_boxes_and_regions_without_class(content):
+def test_kitti_gives_back_classes_boxes_and_plain_regions(content):
     given_objects, found, _ = there_and_back(export_kitti, KittiImporter(), *content)
     assert list(found.schema.class_names) == content[0]
     for key, listed in given_objects.items():

@@ -112,7 +112,7 @@ def test_48_a_bad_path_is_refused(tmp_path, options):
         read_back(DigitsLMDBImporter(), tmp_path, train_labels="x")
 
 
-def test_47_one_shape_passes_and_mixed_shapes_only_where_that_is_allowed(tmp_path):
+def test_47_one_shape_passes_and_mixed_ones_only_where_allowed(tmp_path):
     store(tmp_path / "same", {"a": raw(RGB), "b": encoded(RGB)})
     store(tmp_path / "mixed", {"a": raw(RGB), "b": encoded(RGB[:2])})
     assert len(read_back(DigitsLMDBImporter(), tmp_path / "same").samples) == 2

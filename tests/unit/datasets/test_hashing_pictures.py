@@ -67,7 +67,7 @@ def test_small_pictures_are_near_only_where_they_are_equal():
     assert distance(picture_hash(digit), picture_hash(other)) > NEAR_DISTANCE
 
 
-def test_pictures_without_structure_are_told_apart_by_their_colour():
+def test_pictures_without_structure_are_told_by_their_colour():
     white, black, red = (np.full((80, 90, 3), colour, np.uint8) for colour in (255, 0, (200, 0, 0)))
     hashes = {picture_hash(white), picture_hash(black), picture_hash(red)}
     assert len(hashes) == 3

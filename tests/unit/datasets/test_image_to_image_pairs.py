@@ -32,7 +32,7 @@ def test_two_folders_with_the_same_names(tmp_path):
     assert found.problems[0].reason == "`clean` has no image of the same name."
 
 
-def test_50_a_separate_folder_for_validation_gives_the_right_counts(tmp_path):
+def test_50_a_separate_validation_folder_gives_the_right_counts(tmp_path):
     put(tmp_path, *(f"features/{number}.png" for number in range(7)), *(f"labels/{number}.png" for number in range(7)))
     put(tmp_path, *(f"vf/{number}.png" for number in range(3)), *(f"vl/{number}.png" for number in range(3)))
     options = {"inputs": "features", "targets": "labels", "val_inputs": "vf", "val_targets": "vl"}

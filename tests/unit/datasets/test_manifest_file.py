@@ -88,7 +88,7 @@ def manifest():
     return Manifest(name="Grüße", schema=schema, splits={"train": SplitNote(count=2, stores=(note,))})
 
 
-def test_the_same_content_has_the_same_id_and_any_other_has_another(manifest, tmp_path):
+def test_same_content_has_the_same_id_and_other_has_another(manifest, tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
         manifest.save(tmp_path / name)

@@ -147,7 +147,7 @@ def test_masks_share_one_palette(tmp_path):
     assert "its color 1 is (1, 2, 3) instead of (255, 0, 0)" in read_error(tmp_path)
 
 
-def test_colours_without_a_map_and_colours_where_numbers_should_be_are_refused(tmp_path):
+def test_colours_without_a_map_and_unwanted_ones_are_refused(tmp_path):
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES)})
     assert "nobody said which class each stands for" in read_error(tmp_path)
     assert "a mask in the mode index has one channel, and it is RGB" in read_error(tmp_path, mode="index")
@@ -244,7 +244,7 @@ def test_voc_lists_give_the_splits(tmp_path):
     assert [split for split, _parts, _label in found.samples.values()] == ["train", "train", "val"]
 
 
-def test_folders_for_validation_may_be_named_as_digits_asked_for_them(tmp_path):
+def test_validation_folders_may_be_named_as_digits_asked(tmp_path):
     put(tmp_path, {"one/a.jpg": PICTURE, "two/a.png": png(CLASSES), "three/b.jpg": PICTURE, "four/b.png": png(CLASSES)})
     folders = {"images": "one", "masks": "two", "val_images": "three", "val_masks": "four"}
     found = read_back(MasksImporter(), tmp_path, **folders)
@@ -258,7 +258,7 @@ def test_a_source_without_any_pair_says_what_to_do(tmp_path):
         read_back(MasksImporter(), tmp_path)
 
 
-def test_yolo_labels_and_folders_of_classes_are_not_taken_for_masks(tmp_path):
+def test_yolo_labels_and_class_folders_are_not_taken_for_masks(tmp_path):
     put(tmp_path / "yolo", {"images/train/a.jpg": PICTURE, "labels/train/a.txt": "0 0.5 0.5 1 1\n"})
     put(tmp_path / "classes", {"cat/a.jpg": PICTURE, "dog/a.jpg": PICTURE})
     assert MasksImporter().guess(tmp_path / "yolo") is None

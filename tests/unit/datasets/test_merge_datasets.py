@@ -120,7 +120,7 @@ def test_duplicates_are_listed_or_left_out(tmp_path):
         merge_datasets([a, b], tmp_path / "e", duplicates="drop")
 
 
-def test_a_data_set_joined_with_a_version_of_itself_shares_its_files(tmp_path):
+def test_a_data_set_joined_with_its_version_shares_its_files(tmp_path):
     a = write_dataset(tmp_path / "a", {"train": animals(4)})
     make_version(a, [Exclude("train", [0]), Relabel("train", [1], 2)], tmp_path / "b", name="b")
     made = joined([a, opened(tmp_path / "b")], tmp_path / "c", duplicates="leave-out")

@@ -42,9 +42,7 @@ def limit(hosts: str = "") -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]"])
-def test_this_machine_is_refused_however_it_is_written_and_is_not_asked(
-    tmp_path: Path, web: tuple[Any, str], host: str
-) -> None:
+def test_this_machine_is_refused_however_it_is_written(tmp_path: Path, web: tuple[Any, str], host: str) -> None:
     port = web[0].server_port
     limit()
 
@@ -61,7 +59,7 @@ def test_this_machine_is_refused_however_it_is_written_and_is_not_asked(
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_networks_of_the_machine_are_refused_before_anybody_is_asked(scheme: str, address: str) -> None:
+def test_networks_of_the_machine_are_refused_before_asking(scheme: str, address: str) -> None:
     limit()
     with pytest.raises(DataError) as refused:
         WebClient(1).open(f"{scheme}://{address}/latest/meta-data/")
@@ -136,7 +134,7 @@ def test_only_hosts_that_are_named_go_through_a_proxy(
 # ---- who fetches for whom
 
 
-def test_workers_of_a_studio_are_told_and_those_of_a_person_are_not() -> None:
+def test_workers_of_a_studio_are_told_those_of_a_person_not() -> None:
     for_one = load_settings({}, flags={"source_hosts": "nas:8000"})
     keep_to_addresses(load_settings(child_environment(for_one, {})))
     assert address_limits() is None

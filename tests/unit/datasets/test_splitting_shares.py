@@ -91,7 +91,7 @@ def test_unknown_methods_and_splits_name_the_nearest():
         SplitRule(method="list", lists={"trian": "a.txt"})
 
 
-def test_the_same_seed_gives_the_same_split_and_another_gives_another(flowers):
+def test_same_seed_gives_the_same_split_and_other_another(flowers):
     first, again, other = (assign_splits(flowers, SplitRule(method="share", seed=seed)).splits for seed in (3, 3, 4))
     assert (first == again).all()
     assert (first != other).any()

@@ -23,7 +23,7 @@ def scanned(path: Path, content: str | bytes | None = None, **options: object) -
 HOUSES = "id,rooms,town,price,sold\n1,3,Ulm,100.5,2020-01-02\n2,4,Bonn,220,2020-02-03\n3,,Ulm,80,2020-03-04\n"
 
 
-def test_a_sample_is_a_row_with_its_values_in_the_order_of_the_columns(tmp_path: Path) -> None:
+def test_a_sample_is_a_row_with_values_in_column_order(tmp_path: Path) -> None:
     found = scanned(tmp_path / "houses.csv", HOUSES, target="price")
     assert found.rows == [
         ["1", 3, "Ulm", 100.5, "2020-01-02"],
@@ -70,7 +70,7 @@ def test_the_usual_name_of_a_target_goes_before_the_last_column(tmp_path: Path) 
     assert found.labels[:2] == [1, 0]
 
 
-def test_whole_numbers_of_few_values_are_classes_in_the_order_of_their_size(tmp_path: Path) -> None:
+def test_whole_numbers_of_few_values_are_classes_by_size(tmp_path: Path) -> None:
     rows = "".join(f"{number}.5,{number % 3 * 5}\n" for number in range(30))
     found = scanned(tmp_path / "t.csv", "x,kind\n" + rows)
     assert found.schema.class_names == ("0", "5", "10")
@@ -125,7 +125,7 @@ def test_rows_of_another_length_are_problems_with_their_line(tmp_path: Path) -> 
     assert found.labels == [2.5, 8.5]
 
 
-def test_quotes_hold_delimiters_and_line_ends_and_windows_line_ends_do_not_matter(tmp_path: Path) -> None:
+def test_quotes_hold_delimiters_and_any_line_ends(tmp_path: Path) -> None:
     found = scanned(tmp_path / "t.csv", 'name,y\r\n"Braund, Mr. ""Owen""\r\nHarris",1.5\r\nzwei,2.5\r\n')
     assert found.rows[0] == ['Braund, Mr. "Owen"\r\nHarris', 1.5]
 

@@ -107,7 +107,7 @@ def test_a_table_of_others_survives_being_exported(tmp_path: Path) -> None:
         assert [(each.group, each.time) for each in again.samples] == [(e.group, e.time) for e in found.samples]
 
 
-def test_labels_that_were_changed_later_are_written_in_the_column_of_the_target(tmp_path: Path) -> None:
+def test_labels_changed_later_are_in_the_column_of_the_target(tmp_path: Path) -> None:
     schema = Schema(
         kind="table", columns=(Column(name="y", type="category", categories=("a", "b")),), target="y",
         class_names=("a", "b"),
@@ -126,7 +126,7 @@ def test_numbers_keep_all_of_their_digits(tmp_path: Path) -> None:
     assert Scanned(TableImporter(), tmp_path / "whole").rows == [[9007199254740993]]
 
 
-def test_an_export_never_writes_into_a_folder_with_something_in_it(tmp_path: Path) -> None:
+def test_an_export_never_writes_into_a_filled_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     dataset = MemoryDataset(Schema(kind="table"), [])
     with pytest.raises(StorageError, match=r"which holds `mine\.txt`"):

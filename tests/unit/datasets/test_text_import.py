@@ -21,7 +21,7 @@ def confidence(source: Path) -> float:
     return 0.0 if guess is None else guess.confidence
 
 
-def test_a_table_with_a_header_says_by_names_what_is_text_and_class(tmp_path: Path) -> None:
+def test_a_table_with_a_header_names_text_and_class(tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     path.write_text(f'id,Review,Sentiment\n1,"{GOOD}, ""really""",good\n2,{BAD},bad\n', encoding="utf-8")
     assert confidence(path) == 0.85
@@ -31,7 +31,7 @@ def test_a_table_with_a_header_says_by_names_what_is_text_and_class(tmp_path: Pa
     assert found.keys == ["row-000000", "row-000001"]
 
 
-def test_quotes_between_tabs_are_letters_unless_they_enclose_cells(tmp_path: Path) -> None:
+def test_quotes_between_tabs_are_letters_unless_around_cells(tmp_path: Path) -> None:
     plain = tmp_path / "plain.tsv"
     plain.write_text(f'spam\t"{GOOD}\nham\t{BAD} "\n' * 3)
     assert Scanned(TextImporter(), plain).texts[:2] == [f'"{GOOD}', f'{BAD} "']

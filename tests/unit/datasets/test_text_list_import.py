@@ -222,7 +222,7 @@ def test_a_picture_that_is_listed_twice(tmp_path):
     assert found.listed == {"train.txt:3": "duplicate-key", "val.txt:1": "duplicate-key"}
 
 
-def test_a_wrong_folder_is_found_before_a_million_pictures_are_missing(tmp_path):
+def test_a_wrong_folder_is_found_before_its_pictures_miss(tmp_path):
     put(tmp_path, "a.png")
     tmp_path.joinpath("list.txt").write_text("".join(f"gone/{number}.png 0\n" for number in range(200)))
     with pytest.raises(DataError, match=r"the first 100 are missing, such as `gone/0.png` below `.*/pictures`"):

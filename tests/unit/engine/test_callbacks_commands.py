@@ -82,7 +82,7 @@ def test_a_command_that_takes_too_long_is_ended():
     assert messages(memory) == ["SendStat: `sleep` took longer than 0.05 s and was ended. Training goes on."]
 
 
-def test_a_scalar_that_is_not_there_yet_is_waited_for_and_said_once(tmp_path):
+def test_a_missing_scalar_is_waited_for_and_said_once(tmp_path):
     class Late(PutEachEpoch):
         def trigger(self):
             if self.epoch_num == 3:

@@ -121,7 +121,7 @@ def test_tensorpacks_way_to_write_an_inferencer_works():
     assert train(InferenceRunner(VALIDATION, [Old()])).points("sum") == [(4, 19)]
 
 
-def test_the_names_are_declared_and_wrong_ones_are_errors_at_once():
+def test_names_are_declared_and_wrong_ones_are_errors_at_once():
     program = FakeProgram()
     train(InferenceRunner(VALIDATION, [ScalarStats(["cost", "rows"]), ClassificationError("wrong")]), program=program)
     assert program.declared == ["cost", "rows", "wrong"]
@@ -169,7 +169,7 @@ def test_periods_are_checked():
         ([["a", "b"], np.zeros(2)], 2),
     ],
 )
-def test_the_size_of_a_batch_is_the_length_of_its_first_component(batch, size):
+def test_the_size_of_a_batch_is_that_of_its_first_component(batch, size):
     assert batch_size(batch) == size
 
 

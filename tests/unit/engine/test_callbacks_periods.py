@@ -75,7 +75,7 @@ def test_periodic_trigger_leaves_the_other_hooks_alone():
     assert seen.epochs == [1, 2]
 
 
-def test_periodic_trigger_does_not_fire_again_when_a_training_is_resumed():
+def test_periodic_trigger_does_not_fire_again_on_resume():
     first = make_trainer(PeriodicTrigger(Seen(), before_train=True))
     first.train(1)
     seen = Seen()
@@ -124,7 +124,7 @@ def test_periodic_callback_takes_part_in_every_kth_step():
     assert seen.runs == [("before", 2), ("after", 3), ("before", 5), ("after", 6)]
 
 
-def test_periodic_callback_takes_part_in_every_kth_epoch_and_in_the_last():
+def test_periodic_callback_acts_every_kth_epoch_and_last():
     seen = Seen()
     make_trainer(PeriodicCallback(seen, every_k_epochs=2)).train(5)
     assert seen.epochs == [2, 4, 5]

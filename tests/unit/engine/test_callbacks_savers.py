@@ -85,7 +85,7 @@ def test_a_stop_right_after_a_save_does_not_save_again(tmp_path):
     assert saved(train(ModelSaver(tmp_path), StopAfterEpoch(), epochs=3)) == [(4, "epoch")]
 
 
-def test_the_newest_are_kept_and_the_rest_is_removed_with_an_event(tmp_path):
+def test_the_newest_are_kept_others_removed_with_an_event(tmp_path):
     memory = train(ModelSaver(tmp_path, max_to_keep=2), epochs=5)
     assert steps(tmp_path) == [16, 20]
     removed = [(event.name, event.reason) for event in memory.of_type(CheckpointRemoved)]
@@ -230,7 +230,7 @@ def test_a_tag_that_nobody_puts_is_said_once(tmp_path):
     ]
 
 
-def test_a_full_disk_ends_the_training_and_the_last_checkpoint_is_whole(tmp_path):
+def test_a_full_disk_ends_training_with_a_whole_checkpoint(tmp_path):
     class Grow(Callback):
         def state(self):
             return "x" * (100_000 if self.epoch_num == 2 else 10)

@@ -95,7 +95,7 @@ def test_the_value_at_the_start_may_be_left_alone_and_is_said():
     assert changes(memory) == [(8, RATE, 0.5, 0.1, "schedule")]
 
 
-def test_a_resumed_value_goes_on_to_hold_but_a_new_schedule_decides():
+def test_a_resumed_value_holds_on_but_a_new_schedule_decides():
     first = make_trainer(ScheduledHyperParamSetter(RATE, [(0, 0.4)]), steps_per_epoch=1)
     first.train(1)
     first.program.set_hyperparameter(RATE, 0.33)  # somebody else has set it meanwhile
@@ -108,7 +108,7 @@ def test_a_resumed_value_goes_on_to_hold_but_a_new_schedule_decides():
         assert program.rates_used == [expected]
 
 
-def test_an_attribute_gets_its_value_back_when_a_training_is_resumed():
+def test_an_attribute_gets_its_value_back_on_resume():
     first = make_trainer(ScheduledHyperParamSetter(ObjAttrParam(Thing(), "size"), [(1, 9.0)]))
     first.train(1)
     thing = Thing()
@@ -194,7 +194,7 @@ def test_a_file_sets_the_rate_while_it_trains(tmp_path):
     assert memory.of_type(Message) == []
 
 
-def test_the_file_lies_in_the_job_and_may_be_read_within_an_epoch(tmp_path):
+def test_the_file_in_the_job_may_be_read_within_an_epoch(tmp_path):
     (tmp_path / "hyper.txt").write_text("learning_rate: 0.25")
 
     class EditAtStep3(PutEachEpoch):
@@ -319,7 +319,7 @@ def test_what_held_goes_on_to_hold_when_a_training_is_resumed(tmp_path, kind, hu
 
 @pytest.mark.parametrize("kind", ["cosine", "fixed", "epoch"])
 @pytest.mark.parametrize("human_first", [False, True])
-def test_let_go_behind_the_newest_checkpoint_the_schedule_holds_from_there_on(tmp_path, kind, human_first):
+def test_released_behind_the_checkpoint_the_schedule_holds(tmp_path, kind, human_first):
     path = tmp_path / "hyper.txt"
     plain, expected = expected_rates(tmp_path / "none.txt", kind)
     one, two = FakeProgram(), FakeProgram()
@@ -332,7 +332,7 @@ def test_let_go_behind_the_newest_checkpoint_the_schedule_holds_from_there_on(tm
     assert one.rates_used + two.rates_used == [*expected[:5], *plain[5:]]
 
 
-def test_setting_by_hand_and_letting_go_are_one_event_each_also_where_it_is_resumed(tmp_path):
+def test_setting_and_letting_go_are_one_event_each_on_resume(tmp_path):
     path = tmp_path / "hyper.txt"
     told = []
     state = None

@@ -64,7 +64,7 @@ def test_the_mean_since_the_last_logging():
     assert memory.points("cost") == [(3, 2), (4, 4), (6, 5.5), (8, 7.5)]
 
 
-def test_several_points_in_an_epoch_stand_evenly_and_the_last_is_at_its_end():
+def test_points_in_an_epoch_stand_evenly_and_the_last_at_end():
     memory = train(LogScalars(["cost"], per_epoch=2, mean=True), program=counting(), epochs=2)
     assert memory.points("cost") == [(2, 1.5), (4, 3.5), (6, 5.5), (8, 7.5)]
     memory = train(LogScalars(["cost"], per_epoch=3), program=counting(), epochs=1)
@@ -213,7 +213,7 @@ def test_without_names_the_weights_are_looked_at(options, step):
             train(check, program=Explodes())
 
 
-def test_the_black_box_keeps_the_last_batches_and_says_what_they_are(tmp_path):
+def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
     box = BlackBox(["cost", "rows"], last_n=2)
     bind_folder([box], tmp_path)
     with pytest.raises(NonFiniteError) as caught:
@@ -240,7 +240,7 @@ def test_the_black_box_keeps_the_last_batches_and_says_what_they_are(tmp_path):
     }
 
 
-def test_the_black_box_holds_batches_whose_memory_is_written_over(tmp_path):
+def test_the_black_box_holds_batches_of_reused_memory(tmp_path):
     class Ring:
         """Gives every batch in the same memory."""
 

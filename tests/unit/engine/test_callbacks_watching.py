@@ -116,7 +116,7 @@ def test_a_bar_that_is_off_costs_nothing():
 # ---- time left
 
 
-def test_progress_is_said_about_once_a_second_and_after_each_epoch():
+def test_progress_is_said_each_second_and_after_each_epoch():
     clock = Clock()
     memory = train(EstimatedTimeLeft(clock=clock), Tick(clock, 0.5), epochs=2)
     progress = memory.of_type(Progress)

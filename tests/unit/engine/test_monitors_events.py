@@ -64,7 +64,7 @@ def test_the_file_has_the_numbers_before_the_checkpoint_exists(tmp_path):
     assert seen == ["late"]
 
 
-def test_numbers_are_in_the_file_a_moment_later_even_in_a_long_step(tmp_path):
+def test_numbers_are_in_the_file_soon_even_in_a_long_step(tmp_path):
     class LongStep(Callback):
         def trigger_step(self):
             if self.global_step == 1:
@@ -121,7 +121,7 @@ def test_a_full_disk_ends_the_training(tmp_path):
     assert trainer.epoch_num == 1
 
 
-def test_a_file_that_cannot_be_written_is_an_error_before_the_first_step(tmp_path):
+def test_an_unwritable_file_is_an_error_before_the_first_step(tmp_path):
     (tmp_path / "file").touch()
     trainer = make_trainer(monitors=[EventWriter(tmp_path / "file")])
     with pytest.raises(StorageError):

@@ -62,7 +62,7 @@ def test_it_is_read_back_with_its_nans(tmp_path):
     assert JSONWriter.load_existing_epoch_number(path) == 3
 
 
-def test_lines_of_later_steps_are_dropped_when_a_training_is_resumed(tmp_path):
+def test_lines_of_later_steps_are_dropped_on_resume(tmp_path):
     path = tmp_path / "stats.json"
     first = make_trainer(PutEachEpoch("b", [1, 2, 3]), monitors=[JSONWriter(path)])
     first.train(1)
@@ -77,7 +77,7 @@ def test_lines_of_later_steps_are_dropped_when_a_training_is_resumed(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["stats.json"]
 
 
-def test_an_epoch_that_was_stopped_in_the_middle_has_one_line_in_the_end(tmp_path):
+def test_an_epoch_stopped_in_the_middle_has_one_line_at_last(tmp_path):
     path = tmp_path / "stats.json"
     first = make_trainer(LogScalars(["cost"], 1), StopAt(2), monitors=[JSONWriter(path)])
     first.train(1)
@@ -210,7 +210,7 @@ def test_tensorboard_reads_pictures_and_histograms(tmp_path):
     assert (read.step, read.histogram_value.num, read.histogram_value.bucket) == (4, 7.0, [3.0, 4.0])
 
 
-def test_points_of_later_steps_are_hidden_when_a_training_is_resumed(tmp_path):
+def test_points_of_later_steps_are_hidden_on_resume(tmp_path):
     first = make_trainer(PutEachEpoch("x", [1, 2, 3]), monitors=[TFEventWriter(tmp_path)])
     first.train(1)
     state = first.state()

@@ -19,14 +19,14 @@ def test_step_falls_at_every_third_of_the_training():
         assert rate == pytest.approx(expected)
 
 
-def test_a_change_takes_effect_with_the_first_step_that_has_reached_it():
+def test_a_change_takes_effect_with_the_first_step_reaching_it():
     # 33 % of 10 steps is 3.3 steps: DIGITS rounded to 3, here the fourth step is the last at the old rate.
     factors = [Step(step_percent=33, gamma=0.1)(step / 10) for step in range(10)]
     assert factors == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01])
 
 
 @pytest.mark.parametrize("percent", range(1, 101))
-def test_a_whole_percentage_is_reached_at_its_own_step_in_spite_of_binary_fractions(percent):
+def test_a_whole_percentage_is_reached_at_its_own_step(percent):
     schedule = Step(step_percent=percent, gamma=0.5)
     for steps in (100, 1000):
         step = percent * steps // 100

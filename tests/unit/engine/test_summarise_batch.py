@@ -63,7 +63,7 @@ def test_it_costs_nothing_where_there_is_nothing_to_do(program: FakeProgram, mon
     assert callback.hooks() == frozenset()
 
 
-def test_the_first_event_file_holds_the_graph_and_the_next_ones_do_not(tmp_path: Path) -> None:
+def test_the_first_event_file_holds_the_graph_later_ones_not(tmp_path: Path) -> None:
     for epochs in (1, 2):
         make_trainer(program=Drawing(), monitors=[TFEventWriter(tmp_path)]).train(epochs)
     first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))

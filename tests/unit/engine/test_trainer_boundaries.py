@@ -47,7 +47,7 @@ class Closing(Callback):
         self.closed += 1
 
 
-def test_a_set_up_that_fails_while_a_state_is_loaded_frees_what_was_taken() -> None:
+def test_a_failing_set_up_frees_what_was_taken() -> None:
     state = trainer().state()
     closing = Closing()
     with pytest.raises(OSError, match="no such device"):

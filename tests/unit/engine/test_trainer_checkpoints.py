@@ -87,7 +87,7 @@ def damage_state(files):
 
 
 @pytest.mark.parametrize("harm", [damage_bit, truncate, remove_arrays, damage_state])
-def test_a_damaged_checkpoint_is_an_error_and_the_one_before_is_found(store, harm):
+def test_a_damaged_checkpoint_is_an_error_with_the_one_before(store, harm):
     store.save(state(1))
     store.save(state(2))
     harm(CheckpointFiles(store.folder / "step-00000002"))
@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_an_error_and_the_one_before_is_found(store, har
     assert ["step-00000002 is damaged" in str(problem) for problem in latest[2]] == [True]
 
 
-def test_where_none_can_be_loaded_the_newest_ones_error_is_raised(store):
+def test_where_none_can_be_loaded_the_newest_error_is_raised(store):
     store.save(state(1))
     truncate(CheckpointFiles(store.folder / "step-00000001"))
     with pytest.raises(CheckpointError, match=r"is damaged: the checksum of arrays.npz is another"):
@@ -170,7 +170,7 @@ def test_opening_mends_a_replacement_that_was_cut_off(store, heir_came):
     assert not old.exists()
 
 
-def test_a_full_disk_is_an_error_and_leaves_the_last_checkpoint_whole(store):
+def test_a_full_disk_is_an_error_with_a_whole_last_checkpoint(store):
     store.save(state(1))
     with files_of_at_most(4096), pytest.raises(StorageError) as caught:
         store.save(state(2, size=100_000))

@@ -153,7 +153,7 @@ class Planted(Callback):
 
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("hook", HOOKS)
-def test_an_error_in_any_hook_ends_the_training_with_it_after_everybody_was_freed(hook, wrapped):
+def test_an_error_in_any_hook_ends_training_and_frees_all(hook, wrapped):
     calls = []
     planted = ProxyCallback(Planted(hook)) if wrapped else Planted(hook)
     trainer = make_trainer(Recorder("a", calls), planted, Recorder("b", calls))
@@ -180,7 +180,7 @@ def test_an_error_while_freeing_does_not_hide_the_first_one():
     ]
 
 
-def test_an_error_of_the_data_or_the_program_ends_the_training_with_it():
+def test_an_error_of_data_or_program_ends_the_training():
     class Broken:
         def __iter__(self):
             yield make_batches(1)[0]
@@ -225,7 +225,7 @@ def test_what_nobody_overrides_is_not_called():
     assert Memory().hooks() == frozenset()
 
 
-def test_values_are_declared_once_and_fetched_only_when_asked_for():
+def test_values_are_declared_once_and_fetched_when_asked_for():
     class Ask(Callback):
         def __init__(self, name, k):
             self.wanted, self.k, self.seen = name, k, []

@@ -120,7 +120,7 @@ def test_interrupted_equals_uninterrupted(whole, tmp_path, step):
     assert stores[0].names() == stores[1].names()
 
 
-def test_a_kill_between_saves_loses_only_what_came_after_the_last(whole, tmp_path):
+def test_a_kill_between_saves_loses_only_what_came_later(whole, tmp_path):
     whole_program = whole[2]
 
     class KilledError(Exception):

@@ -50,7 +50,7 @@ class Stop(Callback):
 
 
 @pytest.mark.parametrize("hook", LOOP_HOOKS)
-def test_stop_training_completes_it_within_a_step_and_the_other_hooks_still_run(hook):
+def test_stop_training_completes_within_a_step_and_hooks_run(hook):
     calls = Calls()
     trainer = make_trainer(Stop(hook), calls)
     trainer.train(3)
@@ -96,7 +96,7 @@ def test_the_first_reason_counts():
     assert trainer.global_step == 0
 
 
-def test_a_stop_at_the_last_step_of_an_epoch_leaves_its_end_to_the_resumed_training():
+def test_a_stop_at_the_last_step_leaves_the_epochs_end():
     class StopAt(Callback):
         def trigger_step(self):
             if self.global_step == 4:

@@ -62,7 +62,7 @@ def test_a_name_that_is_none_is_refused_by_evaluations_too(studio, model, name):
             choose(model, name)
 
 
-def test_a_model_without_a_checkpoint_and_what_is_none_are_refused_alike(studio, tmp_path):
+def test_a_model_without_checkpoint_is_refused_like_no_model(studio, tmp_path):
     (waiting,) = studio.training.create(JobRequest(spec=_SPEC))
     new = NewJob(id="20260101-000000-0001", kind="dataset", name="pets", folder=str(tmp_path), spec={}, created=1.0)
     dataset = studio.datasets.take_in(new, {})

@@ -187,7 +187,7 @@ def test_components_may_be_anything_that_can_be_stacked(photographs):
     assert shares.tolist() == [0, 1]
 
 
-def test_a_batch_without_a_good_image_is_left_out_and_resumed_right(photographs):
+def test_a_batch_without_good_images_is_left_out_and_resumed(photographs):
     files = [*photographs]
     files[4:8] = [b"bad"] * 4
 
@@ -220,7 +220,7 @@ def test_a_missing_file_is_named():
         list(JpegCropBatches([["nowhere/7.jpg", 0]], 1, CROP))
 
 
-def test_an_error_of_the_flow_that_is_read_comes_after_its_batches(photographs):
+def test_an_error_of_the_flow_comes_after_its_batches(photographs):
     def failing():
         yield from points_of(photographs)
         raise OSError("the disk is gone")
@@ -282,7 +282,7 @@ def test_a_batch_that_is_kept_does_not_change(photographs):
     assert equal([kept], [copies])
 
 
-def test_threads_end_with_the_pass_with_the_iterator_and_with_close(photographs):
+def test_threads_end_with_the_pass_the_iterator_and_close(photographs):
     flow = JpegCropBatches(points_of(photographs * 5), 4, CROP, num_thread=2)
     list(flow)
     assert not our_threads()

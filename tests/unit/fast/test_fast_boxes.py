@@ -65,7 +65,7 @@ def test_the_centre_crop_is_resize_256_crop_224():
     assert not flips.any()
 
 
-def test_a_decoder_may_reduce_as_long_as_the_result_is_not_enlarged():
+def test_a_decoder_may_reduce_as_long_as_nothing_is_enlarged():
     sides = [100, 223, 224, 447, 448, 900, 1792, 4000]
     boxes = np.array([(0, 0, side, side) for side in sides], np.int32)
     assert denominators(boxes, (224, 224)).tolist() == [1, 1, 1, 1, 2, 4, 8, 8]

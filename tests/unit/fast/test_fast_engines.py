@@ -80,7 +80,7 @@ def test_boxes_at_the_edge_of_a_reduced_image_whose_size_is_odd(engine):
     assert difference(crop[:-1, :-1], np.asarray(whole.resize((27, 20), Image.Resampling.BOX))[:-1, :-1]) < 2
 
 
-def test_what_cannot_be_decoded_is_named_and_the_others_are_decoded(engine):
+def test_what_cannot_be_decoded_is_named_and_others_decoded(engine):
     good = encoded(smooth_picture(64, 64))
     damaged = bytearray(good)
     damaged[100:] = bytes(len(good) - 100)
@@ -117,7 +117,7 @@ def test_garbage_never_brings_the_process_down(engine):
         assert len(engine.decode([bytes(data)], plans((0, 8, 8, 40, 32, 1, 0)), out)) == 1
 
 
-def test_the_report_names_the_engine_and_why_no_better_one_is_used():
+def test_the_report_names_the_engine_and_why_no_better_one():
     report = fast.engine()
     assert report.name in ("native", "turbojpeg", "opencv")
     better = {"native": [], "turbojpeg": ["native"], "opencv": ["native", "turbojpeg"]}[report.name]

@@ -155,7 +155,7 @@ def test_an_empty_flow_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_in_the_flow_comes_through_and_nothing_is_overwritten(tmp_path, path):
+def test_an_error_in_the_flow_comes_and_nothing_is_overwritten(tmp_path, path):
     def broken():
         yield [1]
         raise OSError("the camera is gone")

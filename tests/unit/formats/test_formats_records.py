@@ -100,7 +100,7 @@ def test_a_missing_store_is_named(tmp_path):
             source(tmp_path / "nothing")
 
 
-def test_a_damaged_record_is_skipped_and_counted_where_that_is_asked_for(tmp_path):
+def test_a_damaged_record_is_skipped_and_counted_when_asked(tmp_path):
     path = write(tmp_path / "store", "lmdb")
     data = path.read_bytes()
     place = data.index(b"0000001313")  # the database's key 00000013, then the value 13
@@ -123,7 +123,7 @@ def test_a_closed_flow_may_be_iterated_again(tmp_path):
         assert all(np.array_equal(dp[0], item) for dp, item in zip(flow, whole, strict=True))
 
 
-def test_stores_of_tensorpack_are_read_only_when_that_is_asked_for(tmp_path):
+def test_stores_of_tensorpack_are_read_only_when_asked(tmp_path):
     path = tensorpack_lmdb(tmp_path / "store", POINTS)
     with pytest.raises(DataError) as caught:
         LMDBSerializer.load(path)
@@ -141,7 +141,7 @@ def test_stores_of_tensorpack_are_read_only_when_that_is_asked_for(tmp_path):
         assert (points[3][0] == POINTS[3][0]).all()
 
 
-def test_npz_files_of_tensorpack_are_read_only_when_that_is_asked_for(tmp_path):
+def test_npz_files_of_tensorpack_are_read_only_when_asked(tmp_path):
     buffer = np.empty(2, object)
     buffer[:] = [[1, "a"], [2, "b"]]
     np.savez_compressed(tmp_path / "old.npz", buffer=buffer)

@@ -228,7 +228,7 @@ def test_a_file_that_is_cut_off_is_refused(kind, part):
         decode_image(data[: int(len(data) * part)], key="a.jpg")
 
 
-def test_a_jpeg_that_is_cut_off_says_so_though_it_holds_a_whole_thumbnail():
+def test_a_cut_off_jpeg_says_so_though_its_thumbnail_is_whole():
     exif = b"Exif\x00\x00" + encoded(GREY[:8, :8], "JPEG")
     data = LOSSY["jpeg"]
     data = data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:]

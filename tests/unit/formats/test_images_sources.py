@@ -59,7 +59,7 @@ def test_files_are_resized_and_made_grey(files):
     assert (grey == cv2.cvtColor(picture(2), cv2.COLOR_RGB2GRAY)[:, :, None]).all()
 
 
-def test_shuffling_is_new_in_every_pass_and_the_same_for_the_same_seed(files):
+def test_shuffling_is_new_each_pass_and_the_same_by_seed(files):
     given = list(files)
     flow = ImageFromFile(given, shuffle=True).seed(3)
     first, second = numbers(flow), numbers(flow)

@@ -286,7 +286,7 @@ def test_two_readers_of_one_store_do_not_disturb_each_other(path, record_format)
     third.close()
 
 
-def test_a_store_may_be_deleted_and_written_again_while_it_is_open(path, record_format):
+def test_a_store_may_be_deleted_and_rewritten_while_open(path, record_format):
     write(path, record_format)
     old = open_records(path)
     for file in path.parent.iterdir():

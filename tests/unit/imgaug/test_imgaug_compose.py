@@ -65,7 +65,7 @@ def test_choose_one_equally_or_by_weight():
     assert found.count(7) == 0
 
 
-def test_random_order_is_right_for_augmentors_that_change_the_shape():
+def test_random_order_is_right_for_shape_changing_augmentors():
     policy = RandomOrderAug([Resize((24, 16)), RandomCrop((12, 10)), Transpose(1)]).set_rng(rng())
     shapes = set()
     for _ in range(40):

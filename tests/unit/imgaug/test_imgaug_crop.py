@@ -83,7 +83,7 @@ def test_impossible_shapes_are_an_error():
         RandomCropRandomShape(7, 2, max_aspect_ratio=1.2).augment(IMAGE)
 
 
-def test_random_resized_crop_has_the_area_and_the_aspect_ratio_that_were_asked_for():
+def test_random_resized_crop_has_the_asked_area_and_ratio():
     augmentor = GoogleNetRandomCropAndResize((0.2, 0.5), (0.75, 1.333)).set_rng(rng())
     for _ in range(200):
         y0, x0, height, width = augmentor.draw_part(300, 400)
@@ -93,7 +93,7 @@ def test_random_resized_crop_has_the_area_and_the_aspect_ratio_that_were_asked_f
         assert 0 <= x0 <= 400 - width
 
 
-def test_random_resized_crop_falls_back_to_the_central_part_of_the_targets_shape():
+def test_random_resized_crop_falls_back_to_the_central_part():
     augmentor = RandomResizedCrop((1.0, 1.0), (1.0, 1.0), target_shape=(10, 20)).set_rng(rng())
     assert augmentor.draw_part(100, 100) in {(0, 0, 100, 100)}
     assert augmentor.draw_part(100, 40) == (40, 0, 20, 40)

@@ -78,7 +78,7 @@ def test_polygons_are_clipped():
     assert polygon_area(clip_polygon(inside, (6, 10))) == polygon_area(inside) == 3
 
 
-def test_keypoints_keep_their_visibility_and_those_without_a_place_stay():
+def test_keypoints_keep_visibility_and_placeless_ones_stay():
     keypoints = np.array([[1.0, 2, 2], [5, 1, 1], [0, 0, 0]])
     moved = FlipTransform(4, 6).apply_keypoints(keypoints)
     assert moved.tolist() == [[5, 2, 2], [1, 1, 1], [0, 0, 0]]

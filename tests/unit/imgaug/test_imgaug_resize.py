@@ -93,7 +93,7 @@ def test_shortest_edge():
     assert ResizeShortestEdge(20).augment(half_and_half(80, 40)).shape == (40, 20, 3)
 
 
-def test_random_resize_by_ratios_keeps_the_limit_of_the_aspect_ratio():
+def test_random_resize_by_ratios_keeps_the_aspect_limit():
     augmentor = RandomResize((0.5, 2.0), (0.5, 2.0), aspect_ratio_thres=0.1).set_rng(rng())
     sizes = [augmentor.augment(half_and_half(100, 200)).shape[:2] for _ in range(100)]
     assert all(abs(width / height / 2 - 1) < 0.12 for height, width in sizes)

@@ -154,7 +154,7 @@ def test_removed_checkpoints_free_their_space(tmp_path):
     assert (tmp_path / "mine").exists()
 
 
-def test_how_much_is_free_can_be_asked_before_the_folder_is_there(tmp_path):
+def test_free_room_can_be_asked_before_the_folder_is_there(tmp_path):
     assert free_bytes(tmp_path / "not" / "yet") > 0
 
 

@@ -48,13 +48,15 @@ def test_a_worker_leads_a_session_of_its_own(tmp_path):
 
 
 def test_a_worker_may_be_nice_to_others(tmp_path):
-    text = "import os, sys, time; time.sleep(0.2); sys.exit(os.getpriority(os.PRIO_PROCESS, 0))"
-    folder, executor = worker(text, tmp_path, nice_level=7)
     usual = os.getpriority(os.PRIO_PROCESS, 0)
-    assert ended(executor, executor.start(folder, (), {})) == max(usual, 7)
+    if usual == 19:
+        pytest.skip("nothing can be nicer than these tests")
+    text = f"import os\nwhile (level := os.getpriority(os.PRIO_PROCESS, 0)) == {usual}: pass\nraise SystemExit(level)"
+    folder, executor = worker(text, tmp_path, nice_level=max(usual + 1, 1))
+    assert ended(executor, executor.start(folder, (), {})) == max(usual + 1, 1)
 
 
-def test_a_worker_that_a_short_lived_thread_asked_for_outlives_it(tmp_path):
+def test_a_worker_outlives_the_thread_that_asked_for_it(tmp_path):
     # It asks the system for a signal at the death of the thread that started it.
     text = "import ctypes, time; ctypes.CDLL(None).prctl(1, 9); time.sleep(0.5)"
     folder, executor = worker(text, tmp_path)

@@ -170,7 +170,7 @@ def test_what_ends_before_the_first_could_start_may_go_before_it():
     assert started(planned(jobs, running, machine(2))) == {"short": (1,)}
 
 
-def test_where_nobody_knows_when_the_first_can_start_nothing_goes_before_it():
+def test_where_no_start_is_known_nothing_goes_before_it():
     running = [a_job("r", "running", gpus=1, devices=(0,))]
     jobs = [a_job("two", gpus=2, position=1), a_job("short", gpus=1, position=2, remaining_s=1)]
     assert started(planned(jobs, running, machine(2))) == {}

@@ -70,7 +70,7 @@ def begun(jobs, made):
 
 @settings(max_examples=300, deadline=None)
 @given(situations())
-def test_nothing_is_given_twice_and_everybody_knows_why_they_wait(situation):
+def test_nothing_is_given_twice_and_waiting_has_its_reason(situation):
     jobs, running, resources = situation
     made = plan(jobs, running, resources, NOW)
     check_room([*running, *begun(jobs, made)], resources)

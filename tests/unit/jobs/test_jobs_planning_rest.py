@@ -51,7 +51,7 @@ def test_notes_of_a_job_need_no_new_plan_but_its_priority_does(waiting):
     assert waiting.job("c").reason.startswith("2 jobs at a time")
 
 
-def test_the_next_job_starts_in_the_look_that_sees_the_end_of_another_one(waiting):
+def test_the_next_job_starts_in_the_look_that_sees_an_end(waiting):
     waiting.executor.end(waiting.folder("a"), "done", 0, "all epochs are done")
     waiting.tick()
     assert waiting.states() == {"a": "done", "b": "running", "c": "running"}
@@ -63,7 +63,7 @@ def test_a_machine_that_has_more_gets_a_new_plan_at_once(waiting):
     assert waiting.job("c").state == "running"
 
 
-def test_a_busy_accelerator_and_a_disk_with_room_need_no_new_plan(studio):
+def test_a_busy_accelerator_and_a_disk_with_room_need_no_plan(studio):
     for each in ("a", "b"):
         studio.submit(each, needs=ResourceRequest(devices=1, slot="device"))
     studio.machine = machine(1, disk_free_bytes=900, disk_reserve_bytes=100)

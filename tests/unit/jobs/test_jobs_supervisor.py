@@ -292,7 +292,7 @@ def test_one_job_that_cannot_be_attended_to_stops_no_other(studio):
     assert studio.job("a").state == "failed"
 
 
-def test_11_starting_twice_and_ending_before_the_start_are_harmless(studio):
+def test_11_starting_twice_or_ending_before_start_is_harmless(studio):
     before = set(threading.enumerate())
     studio.supervisor.start(every_s=0.01)
     studio.supervisor.start(every_s=0.01)

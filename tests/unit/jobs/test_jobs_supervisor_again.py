@@ -78,7 +78,7 @@ def test_a_worker_that_the_shell_started_is_adopted(studio, state):
     assert len(studio.executor.started) == 1
 
 
-def test_a_worker_that_the_shell_starts_in_the_queue_is_not_started_twice(studio):
+def test_a_worker_the_shell_starts_is_not_started_twice(studio):
     for name in "abc":
         studio.submit(name)
     studio.tick()
@@ -181,7 +181,7 @@ def test_a_worker_on_another_machine_is_asked_by_its_folder(studio):
 # ---- space
 
 
-def test_checkpoints_that_need_not_be_kept_are_removed_when_the_job_has_ended(tmp_path):
+def test_unneeded_checkpoints_are_removed_when_the_job_ended(tmp_path):
     studio = Studio(tmp_path, retention=Retention(keep_last=1))
     for name in "ab":
         studio.submit(name)

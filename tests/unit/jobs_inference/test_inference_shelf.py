@@ -80,7 +80,7 @@ def test_what_replaced_a_broken_one_is_not_swept_away() -> None:
     kitchen.shelf.close()
 
 
-def test_room_is_made_by_the_least_recently_used_that_nobody_uses() -> None:
+def test_room_is_made_by_the_least_recent_that_none_uses() -> None:
     kitchen = Kitchen()
     with kitchen.shelf.use("a", 0):
         kitchen.use("b")
@@ -158,7 +158,7 @@ def test_many_threads_never_make_two_of_a_kind_at_a_time() -> None:
     assert all(cup.closed for cup in kitchen.made)
 
 
-def test_released_while_in_use_it_is_closed_and_the_next_user_gets_another() -> None:
+def test_released_in_use_it_closes_and_the_next_gets_another() -> None:
     kitchen = Kitchen()
     with kitchen.shelf.use("a", 0) as cup:
         kitchen.shelf.release(lambda key: key == "a")

@@ -261,7 +261,7 @@ def test_boxes_of_yolo_are_shown(look, tmp_path):
     assert [(each["name"], each["box"]) for each in sample["objects"]] == [("dog", [15, 15, 45, 25])]
 
 
-def test_masks_are_shown_as_class_numbers_as_large_as_the_picture(look, tmp_path):
+def test_masks_are_class_numbers_as_large_as_the_picture(look, tmp_path):
     source = tmp_path / "masks"
     mask = np.zeros((200, 400), np.uint8)
     mask[:, 200:] = 2
@@ -290,7 +290,7 @@ def _masks(root, **masks):
     return root
 
 
-def test_masks_that_cannot_be_read_are_problems_and_leave_their_pictures(look, tmp_path):
+def test_unreadable_masks_are_problems_and_leave_pictures(look, tmp_path):
     good = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
     cut_off = cv2.imencode(".png", np.random.default_rng(0).integers(0, 2, (8, 8), np.uint8))[1].tobytes()[:-30]
     source = _masks(
@@ -311,7 +311,7 @@ def test_masks_that_cannot_be_read_are_problems_and_leave_their_pictures(look, t
     assert found["problem_counts"] == {"unreadable": 4}
 
 
-def test_values_that_no_class_has_are_a_problem_of_a_mask_that_is_shown(look, tmp_path):
+def test_values_without_a_class_are_a_problem_of_a_shown_mask(look, tmp_path):
     strange = np.zeros((8, 8), np.uint8)
     strange[0, :3] = 1, 7, 255
     source = _masks(tmp_path / "masks", a=np.ones((8, 8), np.uint8), b=strange)

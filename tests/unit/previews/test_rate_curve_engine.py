@@ -76,7 +76,7 @@ def test_the_curve_is_what_a_training_logs(policy, warm_up, tmp_path):
     assert curve["epochs"][_STEPS] == pytest.approx(1)
 
 
-def test_few_points_are_steps_of_the_training_from_the_first_to_the_last():
+def test_few_points_are_training_steps_from_first_to_last():
     whole = rate_curve(content("cosine"), points=_EPOCHS * _STEPS)
 
     few = rate_curve(content("cosine"), points=7)

@@ -107,7 +107,7 @@ def test_a_mean_is_all_that_is_between_a_row_and_the_batch(stored):
     np.testing.assert_array_equal(rows.seen(int(rows.order(0)[3]), 0).astype(np.float32) - mean, given[3])
 
 
-def test_quarter_turns_of_pictures_that_are_no_squares_are_refused_as_a_training_would(stored):
+def test_quarter_turns_of_no_squares_are_refused_as_in_training(stored):
     spec = spec_of(str(stored), augmentation={"quad_rotation": "rot90"})
     rows = rows_of(spec)
 

@@ -17,8 +17,7 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("alembic", reason="the extra `studio` is not installed")
 
-from store_server import on_server
-
+from tests.unit.store.store_server import on_server
 from ziggurat.store import Store
 
 NOW = 1_700_000_000.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Any
 
-from store_samples import message, new_job, point
-
+from tests.unit.store.store_samples import message, new_job, point
 from ziggurat.entities import AuditEntry
 from ziggurat.errors import StorageError
 from ziggurat.store import Store

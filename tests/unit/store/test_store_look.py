@@ -42,9 +42,7 @@ def test_an_older_schema_needs_a_backup_that_a_person_makes(empty_postgresql: st
     assert inspect_database(empty_postgresql).revision == "0001"  # looking changed nothing
 
 
-def test_a_studio_brings_it_up_to_date_once_a_person_says_that_there_is_a_backup(
-    empty_postgresql: str, tmp_path: Path
-) -> None:
+def test_a_studio_updates_it_once_a_backup_is_confirmed(empty_postgresql: str, tmp_path: Path) -> None:
     Store.open(empty_postgresql).close()
     older = ("ALTER TABLE job_contents DROP COLUMN facts", "UPDATE alembic_version SET version_num = '0001'")
     on_server(empty_postgresql, *older)
@@ -83,7 +81,7 @@ def test_another_encoding_is_a_problem(empty_postgresql: str) -> None:
     "address",
     ["postgresql://fred:se:cret@127.0.0.1:1/db", "postgresql://fred:secret@127.0.0.1:1/db?sslmode=require"],
 )
-def test_a_server_that_does_not_answer_is_told_without_the_password(address: str) -> None:
+def test_a_silent_server_is_told_without_the_password(address: str) -> None:
     pytest.importorskip("pg8000", reason="the extra `postgresql` (pg8000) is not installed")
     found = examine_database(address)
     assert found.level == "problem"

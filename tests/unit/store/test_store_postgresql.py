@@ -59,14 +59,14 @@ def test_what_an_address_says_must_be_known() -> None:
         Store.open("postgresql://u@host/db?sslmode=verify")
 
 
-def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
+def test_a_silent_server_is_named_without_its_password() -> None:
     pytest.importorskip("pg8000")
     with pytest.raises(StorageError, match=r"postgresql://fred:\*\*\*@127.0.0.1:1/db.*Connection refused") as caught:
         Store.open("postgresql://fred:secret@127.0.0.1:1/db")
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_without_tls_is_refused_where_the_address_asks_for_it(empty_postgresql: str) -> None:
+def test_a_server_without_tls_is_refused_where_it_is_asked(empty_postgresql: str) -> None:
     with pytest.raises(StorageError, match="Server refuses SSL"):
         Store.open(f"{empty_postgresql}?sslmode=require")
     Store.open(f"{empty_postgresql}?sslmode=disable&connect_timeout=5").close()
@@ -117,7 +117,7 @@ def test_a_store_goes_on_after_the_server_ended_its_connections(empty_postgresql
             on_server(empty_postgresql, f"SELECT pg_terminate_backend(pid, 5000) {every}")
 
 
-def test_a_statement_that_broke_off_leaves_no_answer_for_the_next(empty_postgresql: str) -> None:
+def test_a_broken_off_statement_leaves_the_next_no_answer(empty_postgresql: str) -> None:
     database = Database(database_url(empty_postgresql))
     with pytest.raises(UnicodeEncodeError), database.write() as connection:
         connection.execute(sa.text("SELECT :word"), {"word": "\ud800"})

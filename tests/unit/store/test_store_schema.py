@@ -87,7 +87,7 @@ def test_without_room_for_a_backup_nothing_is_migrated(tmp_path: Path) -> None:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
 
 
-def test_an_older_postgresql_database_is_migrated_when_a_backup_was_made(empty_postgresql: str) -> None:
+def test_an_older_postgresql_is_migrated_with_a_backup(empty_postgresql: str) -> None:
     with Store.open(empty_postgresql) as store:
         store.jobs.add(new_job("a"))
     older = ("ALTER TABLE job_contents DROP COLUMN facts", "UPDATE alembic_version SET version_num = '0001'")

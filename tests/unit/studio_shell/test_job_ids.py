@@ -1,8 +1,6 @@
-"""Every new job gets a folder, and so an id, that no other process can get."""
+"""Every new job gets a folder, and so an id, that no other job can get."""
 
 import itertools
-import subprocess
-import sys
 
 import pytest
 
@@ -19,28 +17,6 @@ from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs
 
 NOW = 1_795_276_800.0
 TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
-CLAIMS = """
-import sys
-from pathlib import Path
-from ziggurat.workspace.new_job import claim_folder, new_job_ids, new_job_names
-
-for _ in range(2500):
-    names = new_job_ids(float(sys.argv[2])) if sys.argv[3] == "ids" else new_job_names("lenet", float(sys.argv[2]))
-    print(claim_folder(Path(sys.argv[1]), names).name)
-"""
-
-
-def claims_of_four_processes(folder, kind):
-    """Return the names of 10,000 folders that four processes claimed in one second."""
-    words = [sys.executable, "-c", CLAIMS, str(folder), str(NOW), kind]
-    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    return [name for process in processes for name in process.communicate()[0].split()]
-
-
-def test_ids_of_four_processes_in_one_second_are_distinct(tmp_path):
-    ids = claims_of_four_processes(tmp_path / "jobs", "ids")
-    assert len(ids) == len(set(ids)) == 10_000
-    assert {path.name for path in (tmp_path / "jobs").iterdir()} == set(ids)
 
 
 def test_ids_sort_by_time():

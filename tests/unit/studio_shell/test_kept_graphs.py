@@ -69,7 +69,7 @@ def test_one_is_found_by_its_name_alone(make, hour):
         assert caught.value.advice == "Press Visualize on the page for a new model again."
 
 
-def test_for_one_too_many_that_goes_which_nobody_looked_at_longest(make, hour, removed):
+def test_for_one_too_many_the_longest_unseen_goes(make, hour, removed):
     graphs = make(most=3)
     names = [added(graphs, hour) for _ in range(3)]
     hour.now += 1
@@ -79,7 +79,7 @@ def test_for_one_too_many_that_goes_which_nobody_looked_at_longest(make, hour, r
     assert removed == [names[1]]
 
 
-def test_those_that_are_too_large_together_go_and_the_new_one_stays(make, hour):
+def test_those_too_large_together_go_and_the_new_one_stays(make, hour):
     graphs = make(most_bytes=100)
     names = [added(graphs, hour, size) for size in (40, 50, 60)]
     assert there(graphs, names) == names[2:]
@@ -87,7 +87,7 @@ def test_those_that_are_too_large_together_go_and_the_new_one_stays(make, hour):
     assert there(graphs, names) == names[3:]
 
 
-def test_one_that_is_being_written_is_not_shown_and_makes_no_room(make, hour):
+def test_one_being_written_is_not_shown_and_makes_no_room(make, hour):
     graphs = make(most=1)
     begun = graphs.begin()
     names = [added(graphs, hour) for _ in range(2)]
@@ -162,7 +162,7 @@ def written(problem: str = "", content: bytes = b"graph") -> Callable[..., dict[
         ("../ä", {}, "network"),
     ],
 )
-def test_the_run_has_the_name_of_the_network_where_it_has_a_plain_one(make, network, options, run):
+def test_the_run_has_a_plain_network_name_where_there_is_one(make, network, options, run):
     graphs = make()
     found = NetworkGraphs(graphs, written(), None).describe(network, **options)
     name = found["tensorboard"]["graph"]
@@ -193,7 +193,7 @@ def test_of_a_network_that_cannot_be_built_nothing_stays(make, tmp_path):
     assert list((tmp_path / "graphs").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_hides_nothing_of_the_network(make, tmp_path):
+def test_an_unmakeable_folder_hides_nothing_of_the_network(make, tmp_path):
     (tmp_path / "graphs").write_text("a file")
     found = NetworkGraphs(make(), lambda network, **_options: {"network": network}, None).describe("lenet")
     assert found["network"] == "lenet"

@@ -95,7 +95,7 @@ def test_the_strip_names_who_uses_a_device(tmp_path):
     assert strip["frameworks"] == []
 
 
-def test_behaviour_7_without_a_driver_there_is_no_device_and_no_error(tmp_path):
+def test_behaviour_7_no_driver_means_no_device_and_no_error(tmp_path):
     without = machine(tmp_path, NoDriver())
     assert without.resources().devices == ()
     assert without.strip()["why_no_devices"] == "no NVIDIA driver: NVML Shared Library Not Found"

@@ -146,7 +146,7 @@ def test_link_to_the_workspace_is_no_move(original, tmp_path):
         assert studio.remarks == ()
 
 
-def test_copy_does_not_take_the_workers_of_the_original_for_its_own(original, copy):
+def test_a_copy_does_not_take_the_workers_of_the_original(original, copy):
     (job,) = (original / "jobs").iterdir()
     beat = Heartbeat(pid=os.getpid(), host=os.uname().nodename, time=time.time(), phase="training")
     for place in (original, copy):
@@ -156,7 +156,7 @@ def test_copy_does_not_take_the_workers_of_the_original_for_its_own(original, co
     assert read_heartbeat(JobFolder(job).heartbeat) == beat
 
 
-def test_copy_does_not_take_the_server_of_the_original_for_its_own(original, tmp_path):
+def test_a_copy_does_not_take_the_server_of_the_original(original, tmp_path):
     state = make_server_state("http://127.0.0.1:5000/", "0.2.0", now=1.0, workspace=original)
     write_server(original, state)
     shutil.copytree(original, tmp_path / "copy")

@@ -27,15 +27,13 @@ def pictures(server: PictureServer) -> WebPictures:
     return WebPictures(f"pictures.example.org, 127.0.0.1:{server.port}")
 
 
-def test_a_picture_comes_as_it_is_under_its_address_without_what_may_be_secret(
-    server: PictureServer, pictures: WebPictures
-) -> None:
+def test_a_picture_comes_as_it_is_without_what_may_be_secret(server: PictureServer, pictures: WebPictures) -> None:
     assert pictures.fetch(f" {server.url('/cat.png?key=secret#part')}\n") == (server.url("/cat.png"), PICTURE)
     assert server.asked == [("/cat.png?key=secret", f"127.0.0.1:{server.port}")]
 
 
 @pytest.mark.parametrize("hosts", ["localhost", "LOCALHOST.", "localhost:{port}", "a.example.org,localhost"])
-def test_a_host_that_is_named_may_be_local_and_is_asked_by_its_name(server: PictureServer, hosts: str) -> None:
+def test_a_named_host_may_be_local_and_is_asked_by_its_name(server: PictureServer, hosts: str) -> None:
     fetched = WebPictures(hosts.format(port=server.port)).fetch(server.url("/cat.png", "localhost"))
 
     assert fetched == (server.url("/cat.png", "localhost"), PICTURE)
@@ -61,7 +59,7 @@ LOCAL = [
 
 
 @pytest.mark.parametrize("host", LOCAL)
-def test_addresses_that_are_not_public_are_refused_however_they_are_written(host: str) -> None:
+def test_addresses_not_public_are_refused_however_written(host: str) -> None:
     with pytest.raises(UsageError, match="is fetched from a public address"):
         WebPictures().fetch(f"http://{host}:9/cat.png")
 

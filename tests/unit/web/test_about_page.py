@@ -47,7 +47,7 @@ def test_disk_use_is_counted_and_stops_in_time(visit, studio):
     assert not all(each.is_whole for each in disk_use(studio.root, monotonic=lambda: next(ticks)))
 
 
-def test_a_look_tells_what_it_found_so_far_and_is_not_begun_twice():
+def test_a_look_tells_what_it_found_and_is_not_begun_twice():
     go_on = threading.Event()
     begun: list[int] = []
 

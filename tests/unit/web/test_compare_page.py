@@ -87,7 +87,7 @@ def test_only_differences_are_shown_and_the_best_is_marked(studio, run, visit):
     assert [each["label"] for each in listed] == view.labels
 
 
-def test_parallel_coordinates_have_settings_and_end_with_the_chosen_metric(studio, run):
+def test_parallel_coordinates_end_with_the_chosen_metric(studio, run):
     runs = [
         run("one", {"cost": [1.0], "accuracy": [0.5]}, learning_rate=0.1, network="mlp"),
         run("two", {"cost": [float("nan")], "accuracy": [0.7]}, learning_rate=0.001, network="linear"),

@@ -108,7 +108,7 @@ def test_a_data_set_that_waits_says_what_was_asked(visit: Any, studio: Studio, t
         assert visit.get(f"/datasets/{job.id}/{place}").headers["location"] == f"/datasets/{job.id}"
 
 
-def test_the_page_is_loaded_again_when_the_data_set_is_there_or_gone(visit: Any, pets: str) -> None:
+def test_the_page_reloads_when_the_data_set_is_there_or_gone(visit: Any, pets: str) -> None:
     answer = visit.part(f"/datasets/{pets}", "dataset-making")
     assert (answer.status_code, answer.headers["HX-Refresh"]) == (204, "true")
     gone = visit.part("/datasets/20200101-000000-0000", "dataset-making")
@@ -247,7 +247,7 @@ def test_a_correction_that_cannot_be_keeps_what_was_typed(visit: Any, pets: str,
         assert 'name="samples" value="train/0" aria-label="Choose train/0" checked' in answer.text
 
 
-def test_a_sample_that_is_corrected_on_its_page_shows_errors_there(visit: Any, pets: str) -> None:
+def test_a_sample_corrected_on_its_page_shows_errors_there(visit: Any, pets: str) -> None:
     typed = {"what": "relabel", "label": "bird", "samples": "train/3", "single": "train/3", "name": "x"}
     answer = visit.post(f"/datasets/{pets}/explore", data=typed)
     assert answer.status_code in (400, 422)

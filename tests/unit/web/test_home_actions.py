@@ -92,7 +92,7 @@ def test_a_button_moves_a_job(visit: Any, studio: Studio, train: Callable[..., A
     assert f"c is number {expected.index('c') + 1} of the queue." in text_of(shown)
 
 
-def test_a_job_takes_over_the_priority_of_those_that_it_is_put_among(studio: Studio, train: Callable[..., Any]) -> None:
+def test_a_job_takes_over_the_priority_of_its_new_neighbours(studio: Studio, train: Callable[..., Any]) -> None:
     high, low, last = (train(priority=priority).id for priority in (5, 0, 0))
     assert move_in_queue(studio.jobs, last, "first") == 1
     assert _order(studio) == [last, high, low]
@@ -170,9 +170,7 @@ def test_a_delete_says_first_how_many_and_then_does_it(
     assert studio.jobs.page(JobFilter()).total == 0
 
 
-def test_all_that_match_means_the_filter_and_is_asked_again_when_it_leaves_others(
-    visit: Any, studio: Studio, train: Callable[..., Any]
-) -> None:
+def test_all_that_match_is_asked_again_when_others_match(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
     others = [train(spec={"name": "other"}).id for _ in range(2)]
     mine = [train(spec={"name": "mine"}).id for _ in range(3)]
     form = {"action": "stop", "all": "true", "back": "kind=train&text=mine", "ids": others}

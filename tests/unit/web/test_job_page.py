@@ -115,7 +115,7 @@ def _export_of(path: Path) -> Any:
     return NewJob(id=path.name, kind="export", name="onnx", folder=str(path), spec={"kind": "export"}, created=1.0)
 
 
-def test_a_running_job_shows_progress_rate_and_what_to_do_about_its_data(visit, begun):
+def test_a_running_job_shows_progress_rate_and_data_advice(visit, begun):
     job = begun(
         Message(time=12.0, level="warning", text="One <i>file</i> is bad.", step=20),
         Message(time=12.0, level="info", text="nothing to see", step=20),
@@ -211,7 +211,7 @@ def test_name_notes_tags_and_project_are_changed(visit, studio, train):
     )
 
 
-def test_a_name_that_is_none_is_said_at_its_field_and_stays_typed(visit, studio, train):
+def test_a_wrong_name_is_said_at_its_field_and_stays_typed(visit, studio, train):
     job = train()
     long_name = "x" * 201
 
@@ -223,7 +223,7 @@ def test_a_name_that_is_none_is_said_at_its_field_and_stays_typed(visit, studio,
     assert studio.jobs.get(job.id).name == "tiny"
 
 
-def test_the_learning_rate_is_set_while_it_runs_and_the_worker_confirms_it(visit, store, studio, begun):
+def test_the_learning_rate_is_set_and_the_worker_confirms(visit, store, studio, begun):
     job = begun()
     place = f"/jobs/{job.id}/learning-rate"
 
@@ -265,7 +265,7 @@ def test_the_learning_rate_of_a_job_that_waits_is_not_set(visit, train):
     assert "Hyperparameters are set while a training runs." in _text(page)
 
 
-def test_the_button_gives_a_rate_that_was_set_by_hand_back_to_its_schedule(visit, store, studio, begun):
+def test_the_button_gives_a_rate_by_hand_back_to_its_schedule(visit, store, studio, begun):
     job = begun()
     place, button = f"/jobs/{job.id}/learning-rate", "Follow the schedule again"
     before = visit.get(f"/models/{job.id}")

@@ -147,7 +147,7 @@ def test_an_htmx_request_is_sent_on_by_a_header(visit: Any, folder: Path) -> Non
         ("format", "cocoa", "cocoa is not a known"),
     ],
 )
-def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
+def test_what_is_wrong_is_at_its_field_and_nothing_is_lost(
     visit: Any, folder: Path, name: str, text: str, expected: str
 ) -> None:
     typed = {

@@ -237,7 +237,7 @@ def test_preview_does_not_suspect_plain_numbers(keys: list[str]) -> None:
     assert preview_of(*keys).leak_warning() == ""
 
 
-def test_an_upload_counts_its_files_also_those_that_replace_others(tmp_path: Path) -> None:
+def test_an_upload_counts_its_files_also_the_replaced(tmp_path: Path) -> None:
     def add(uploads: Uploads, name: str, content: bytes, upload_id: str = "") -> Any:
         incoming = uploads.add(name, upload_id)
         with incoming:

@@ -18,7 +18,7 @@ def _members() -> set[str]:
     return {*re.findall(r"^\| `(\w+)` \|", tower, re.MULTILINE), *re.findall(r"^### `(\w+)`", tower, re.MULTILINE)}
 
 
-def test_the_editor_completes_the_members_and_helpers_of_the_contract() -> None:
+def test_the_editor_completes_members_and_helpers_of_contract() -> None:
     written = set(re.findall(r"^const self = \{(.*?)^\};", NAMES, re.MULTILINE | re.DOTALL))
     (members,) = written
     assert set(re.findall(r"^  (\w+):", members, re.MULTILINE)) == _members()

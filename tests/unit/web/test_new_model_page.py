@@ -164,7 +164,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
 )
-def test_what_is_refused_is_said_at_its_field_and_nothing_is_lost(
+def test_what_is_refused_is_said_at_its_field_and_kept(
     visit: Any, studio: Any, sent: dict[str, Any], place: str, sentence: str
 ) -> None:
     answer = visit.post("/models/new", data={**SMALL, "notes": "typed <b>this</b>", "project": "kept", **sent})
@@ -244,7 +244,7 @@ def test_a_training_starts_from_the_weights_of_an_earlier_one(visit: Any, studio
     assert any(job.depends_on == (earlier.id,) for job in _jobs(studio))
 
 
-def test_customize_puts_the_code_into_the_editor_and_keeps_the_rest(visit: Any) -> None:
+def test_customize_puts_code_into_the_editor_and_keeps_rest(visit: Any) -> None:
     sent = {**SMALL, "epochs": "77", "customize": "tensorflow/lenet"}
     answer = visit.post("/models/new/customize", data=sent)
     assert answer.status_code == 200
@@ -306,7 +306,7 @@ def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) ->
     assert '<a href="#epochs">' in wrong.text
 
 
-def test_quarter_turns_of_pictures_that_are_no_squares_are_refused_at_their_field(visit: Any, pets: str) -> None:
+def test_quarter_turns_of_no_squares_are_refused_at_the_field(visit: Any, pets: str) -> None:
     answer = visit.post("/models/new", data={**SMALL, "dataset": pets, "augmentation-quad_rotation": "rot90"})
 
     assert answer.status_code == 422

@@ -52,7 +52,7 @@ def test_limits_are_typed_in_units_of_people_and_hold_at_once(visit, studio):
     assert not any(each.is_chosen for each in studio.limits.all())
 
 
-def test_wrong_limits_are_said_at_their_fields_and_nothing_is_kept(visit, studio):
+def test_wrong_limits_are_said_at_their_fields_and_not_kept(visit, studio):
     answer = visit.post("/settings/limits", data={"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"})
 
     assert answer.status_code == 422

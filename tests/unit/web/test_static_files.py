@@ -18,7 +18,7 @@ needs_scripts = pytest.mark.skipif(
 )
 
 
-def test_a_style_sheet_is_kept_for_a_year_and_carries_no_header_of_documents(visit: Any) -> None:
+def test_a_style_sheet_is_kept_a_year_without_document_headers(visit: Any) -> None:
     answer = visit.get("/static/studio.css?v=0123456789ab")
     assert answer.text == (STATIC / "studio.css").read_text(encoding="utf-8")
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
@@ -61,7 +61,7 @@ def test_a_script_comes_as_it_was_compressed_when_it_was_built(
 
 
 @needs_scripts
-def test_a_style_sheet_comes_small_under_the_digest_of_what_is_written(visit: Any) -> None:
+def test_a_style_sheet_comes_small_under_its_digest(visit: Any) -> None:
     address = re.search(r'href="(/static/studio\.css\?v=[0-9a-f]{12})"', visit.get("/about").text)
     assert address is not None
     small = visit.get(address[1], headers={"Accept-Encoding": "gzip"})

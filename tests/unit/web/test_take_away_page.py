@@ -194,7 +194,7 @@ def test_what_is_done_is_found_again_and_not_made_twice(studio, model, exports):
     assert second.start(model.id, "onnx", checkpoint="latest").state == "done"
 
 
-def test_one_that_was_begun_before_the_studio_ended_is_interrupted_and_made_again(visit, model, exports):
+def test_one_begun_before_the_studio_ended_is_made_again(visit, model, exports):
     place, pending = f"/models/{model.id}/take-away", "pb-step-00000004-inside"
     folder, begun, released = Path(model.folder) / "exports" / _NAME, threading.Event(), threading.Event()
 

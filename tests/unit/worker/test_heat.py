@@ -18,7 +18,7 @@ def decoded(png: bytes) -> np.ndarray:
     return shown[:, :, ::-1]
 
 
-def test_maps_count_by_the_mean_of_their_gradients_and_what_speaks_against_is_none() -> None:
+def test_maps_count_by_mean_gradients_and_negatives_are_none() -> None:
     maps = np.zeros((2, 2, 2), np.float32)
     maps[0, 0], maps[0, 1], maps[1, 0] = (4, 0), (2, 0), (0, 3)
     gradients = np.zeros((2, 2, 2), np.float32)
@@ -61,7 +61,7 @@ def test_colours_get_lighter_from_step_to_step_for_every_eye() -> None:
         assert (np.diff(linear @ np.array(weights)) > 0).all()
 
 
-def test_the_overlay_is_the_picture_in_grey_with_colour_where_it_is_hot() -> None:
+def test_the_overlay_is_grey_with_colour_where_it_is_hot() -> None:
     picture = np.zeros((8, 8, 3), np.uint8)
     picture[:, :, 0] = 120
     heat = np.zeros((8, 8))

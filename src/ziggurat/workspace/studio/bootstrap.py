@@ -21,6 +21,7 @@ from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.passwords import Passwords
 from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
 from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
@@ -49,6 +50,7 @@ def open_studio(
     start: bool = True,
     prefix: str = "",
     worker_command: Sequence[str] = WORKER_COMMAND,
+    passwords: Passwords | None = None,
 ) -> Studio:
     """Put the studio of a workspace together; close it at the end.
 
@@ -58,6 +60,7 @@ def open_studio(
         start: whether jobs are brought forward; without, they are only looked at and asked for.
         prefix: path below which the studio stands, such as ``/ziggurat``.
         worker_command: what starts a worker.
+        passwords: what hashes the passwords of its accounts; with the usual cost where it is not given.
 
     Raises:
         JobError: where another process serves the workspace; the message names it. Where the database belongs to
@@ -98,7 +101,7 @@ def open_studio(
         parts = StudioParts(
             store=store,
             supervisor=supervisor,
-            people=Accounts(store),
+            people=Accounts(store, passwords=passwords),
             inference=pool,
             tensorboards=boards,
             graphs=graphs,

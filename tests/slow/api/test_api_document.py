@@ -37,8 +37,6 @@ from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
 
-pytestmark = pytest.mark.slow
-
 NOBODY: Any = SimpleNamespace(people=None, notices=None)
 load_all_checks()
 SCHEMA = schemathesis.openapi.from_dict(openapi_of(create_app(NOBODY)))

@@ -12,7 +12,7 @@ from ziggurat.client import Client
 from ziggurat.errors import CheckpointError, JobError, SpecError, UnknownNameError, UsageError
 
 
-def test_digits_52_53_a_training_waits_for_its_data_set_and_gets_done(client, done):
+def test_digits_52_53_a_training_waits_for_its_data_set(client, done):
     dataset, job = done
 
     assert client.wait(job)["state"] == "done"
@@ -82,7 +82,7 @@ def test_digits_91_activations_of_one_picture(client, done, pets):
         assert {"name", "shape", "mean", "deviation", "histogram", "png"} <= set(layer)
 
 
-def test_a_checkpoint_that_a_name_points_at_is_kept_and_others_go(client):
+def test_a_checkpoint_with_a_name_is_kept_and_others_go(client):
     (job,) = client.train({"network": "mlp", "data": "digits", "epochs": 2, "steps_per_epoch": 2})
     client.wait(job["id"], every_s=0.2)
     first, last = client.checkpoints(job["id"])

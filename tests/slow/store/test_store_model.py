@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
-from store_samples import new_job, point, started
 
+from tests.unit.store.store_samples import new_job, point, started
 from ziggurat.entities import JOB_STATES, JobChange, JobFilter
 from ziggurat.events import Event
 from ziggurat.store import Store

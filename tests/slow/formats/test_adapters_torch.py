@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.smoke,
     pytest.mark.torch,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="`torch` is not installed"),
 ]

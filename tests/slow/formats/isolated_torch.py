@@ -67,7 +67,7 @@ def test_the_flow_may_make_batches():
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
-def test_workers_yield_each_datapoint_once_in_the_order_of_the_flow(number):
+def test_workers_yield_each_datapoint_once_in_flow_order(number):
     flow = numbers()
     first, second = as_list(flow), as_list(flow)
     loader = with_workers(to_torch(numbers(), map_func=times_ten), number, persistent_workers=True)

@@ -108,7 +108,7 @@ def test_requests_stand_in_the_access_log(start, tmp_path):
     assert "Finished server process" in (tmp_path / "logs" / "server.log").read_text()
 
 
-def test_an_application_that_does_not_start_says_where_the_cause_is(start, tmp_path):
+def test_an_application_that_does_not_start_says_the_cause(start, tmp_path):
     process, _ = start("fails")
     _, err = process.communicate(timeout=90)
     assert "ZigguratError: The application must start." in err

@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from store_processes import add_jobs, write_until_killed, write_until_the_disk_is_full
-from store_samples import message, new_job, point
 
+from tests.unit.store.store_processes import add_jobs, write_until_killed, write_until_the_disk_is_full
+from tests.unit.store.store_samples import message, new_job, point
 from ziggurat.entities import JobFilter
 from ziggurat.errors import StorageError
 from ziggurat.store import Store

@@ -35,7 +35,7 @@ def test_the_first_datapoint_tells_the_signature():
     assert (rows[4][0] == 4).all()
 
 
-def test_each_iteration_is_the_next_pass_and_none_is_lost_for_the_signature():
+def test_each_iteration_is_the_next_pass_and_none_is_lost():
     flow = DataFromArrays(np.arange(10)).seed(1)
     expected = [[int(dp[0]) for dp in flow] for _ in range(2)]
     dataset = to_tf_dataset(DataFromArrays(np.arange(10)).seed(1))

@@ -1,0 +1,1 @@
+"""Tests: what they share across folders is imported as ``tests.folder.module``."""

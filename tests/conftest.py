@@ -1,0 +1,16 @@
+"""Costs of the tests: everything outside the quick folders is marked ``slow``, and ``make test`` leaves it out."""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+QUICK = {"arch", "backend", "unit"}
+"""Folders whose tests start no studio, no demo and no browser; each of them takes less than two seconds."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder not in QUICK and item.get_closest_marker("smoke") is None:
+            item.add_marker(pytest.mark.slow)
