@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
@@ -13,7 +14,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ziggurat.api.tensorboard_policy import protecting_headers
 from ziggurat.api.tensorboard_starts import RETRY_AFTER_S
 from ziggurat.server.dependencies import StudioDep, ViewerUser
 from ziggurat.server.errors import kind_of_client
@@ -21,6 +21,37 @@ from ziggurat.server.http_errors import NotFoundError, NotReadyError
 from ziggurat.server.permissions import new_router
 
 __all__ = ["passed_on", "router", "waiting_page", "with_slash"]
+
+
+_PAGE: Final = (
+    "default-src 'self'; script-src {place} 'unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src {place}; worker-src {place}; frame-src {place}; "
+    "object-src 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'self'; "
+    "sandbox allow-scripts allow-same-origin allow-downloads"
+)
+_OTHER: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
+_PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
+_HASH: Final = re.compile(r"'sha(?:256|384|512)-[A-Za-z0-9+/_-]+={0,2}'")
+
+
+def protecting_headers(answer: Mapping[str, str], host: str, path: str) -> dict[str, str]:
+    """Return the headers that go with an answer of a TensorBoard.
+
+    Args:
+        answer: headers of TensorBoard; names in small letters.
+        host: that the browser asked for, with its port.
+        path: below which this TensorBoard stands, without a slash at its end.
+    """
+    if not answer.get("content-type", "").lower().startswith("text/html"):
+        return {"Content-Security-Policy": _OTHER}
+    # A policy has no way to write addresses of IPv6.
+    place = f"{host}{path}/" if _PLAIN_HOST.fullmatch(host) else "'self'"
+    hashes = "".join(f" {each}" for each in _HASH.findall(answer.get("content-security-policy", "")))
+    return {
+        "Content-Security-Policy": _PAGE.format(place=place, hashes=hashes),
+        "X-Frame-Options": "SAMEORIGIN",
+    }
+
 
 _PLACE: Final = "/jobs/{job_id}/tensorboard"
 _TIMES: Final = {"connect": 5.0, "read": 60.0, "write": 60.0, "pool": 5.0}

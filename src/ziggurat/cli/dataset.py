@@ -2,15 +2,287 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
 import click
 
-from ziggurat.cli.commands import Group
-from ziggurat.cli.dataset_change import append, classes, exclude, merge, move, relabel, split
-from ziggurat.cli.dataset_create import create, formats, guess
-from ziggurat.cli.dataset_look import check, explore, export, list_, problems, show, versions
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.dataset_create import create, format_options, formats, guess
+from ziggurat.cli.dataset_text import problems_text, rows_text, samples_text, show_text
+from ziggurat.cli.output import table
 from ziggurat.cli.previews import preview
+from ziggurat.errors import UsageError
+from ziggurat.workspace import dataset_versions, datasets
 
 __all__ = ["dataset"]
+
+
+_DATASET_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_SAMPLES = click.argument("samples", nargs=-1, metavar="SAMPLE...")
+_SOME_SAMPLES = click.argument("samples", nargs=-1, required=True, metavar="SAMPLE...")
+_OUT = click.option(
+    "--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="Folder of the new version."
+)
+_NAME = click.option("--name", default="", help="What people call the new version; else as before.")
+_DUPLICATES = click.option("--leave-out-duplicates", is_flag=True, help="Take a content that several have only once.")
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@_SOME_SAMPLES
+@click.option("--label", required=True, help="The right label: name, else number of a class; or JSON.")
+@_OUT
+@_NAME
+@click.pass_obj
+def relabel(application: Application, folder: Path, samples: tuple[str, ...], label: str, out: Path, name: str) -> None:
+    """Give SAMPLEs (SPLIT/ROW or key) of FOLDER another label."""
+    _say(application, out, dataset_versions.relabel(folder, samples, label, out, name))
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@_SAMPLES
+@click.option("--problem", default="", metavar="KIND", help="All samples with this problem as well.")
+@click.option("--reason", default="", help="One sentence for the record.")
+@_OUT
+@_NAME
+@click.pass_obj
+def exclude(
+    application: Application,
+    folder: Path,
+    samples: tuple[str, ...],
+    problem: str,
+    reason: str,
+    out: Path,
+    name: str,
+) -> None:
+    """Leave SAMPLEs (SPLIT/ROW or key) of FOLDER out."""
+    made = dataset_versions.exclude(folder, samples, out, problem=problem, reason=reason, name=name)
+    _say(application, out, made)
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@_SOME_SAMPLES
+@click.option("--to", required=True, metavar="SPLIT", help="train, val or test.")
+@_OUT
+@_NAME
+@click.pass_obj
+def move(application: Application, folder: Path, samples: tuple[str, ...], to: str, out: Path, name: str) -> None:
+    """Move SAMPLEs (SPLIT/ROW or key) of FOLDER to another split."""
+    _say(application, out, dataset_versions.move(folder, samples, to, out, name))
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name; may be repeated.")
+@click.option("--merge", "merged", multiple=True, metavar="A,B=NAME", help="One class of several; may be repeated.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave a class out; may be repeated.")
+@click.option("--keep", multiple=True, metavar="NAME", help="Leave all others out; may be repeated.")
+@_OUT
+@_NAME
+@click.pass_obj
+def classes(application: Application, folder: Path, out: Path, name: str, **asked: tuple[str, ...]) -> None:
+    """Rename, merge, drop or keep classes of FOLDER."""
+    changes = {
+        "rename": [_pair(text, "--rename") for text in asked["rename"]],
+        "merge": [(names.split(","), into) for names, into in (_pair(text, "--merge") for text in asked["merged"])],
+        "drop": asked["drop"],
+        "keep": asked["keep"],
+    }
+    _say(application, out, dataset_versions.change_classes(folder, changes, out, name))
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@click.option("--method", default="share", show_default=True, help="share, group, stem, time, cluster or list.")
+@click.option("--val-share", type=float, default=0.25, show_default=True, help="Share for validation.")
+@click.option("--test-share", type=float, default=0.0, show_default=True, help="Share for the test.")
+@click.option("--pattern", default="", help="For stem: regular expression of what belongs together.")
+@click.option("--list", "lists", multiple=True, metavar="SPLIT=FILE", help="For list: names of samples, one a line.")
+@click.option("--min-per-class", type=click.IntRange(min=0), default=0, help="Smaller classes are left out.")
+@click.option("--max-per-class", type=click.IntRange(min=1), help="Of larger classes, so many by chance.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the choice.")
+@_OUT
+@_NAME
+@click.pass_obj
+def split(application: Application, folder: Path, out: Path, name: str, lists: tuple[str, ...], **rule: Any) -> None:
+    """Divide the samples of FOLDER anew."""
+    rule["lists"] = dict(_pair(text, "--list") for text in lists)
+    made, warnings = dataset_versions.split_anew(folder, rule, out, name)
+    for warning in warnings:
+        application.output.note(f"Warning: {warning}")
+    _say(application, out, made)
+
+
+@click.command(cls=Command)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
+@_DUPLICATES
+@_OUT
+@_NAME
+@click.pass_obj
+def merge(
+    application: Application, folders: tuple[Path, ...], leave_out_duplicates: bool, out: Path, name: str
+) -> None:
+    """Make one dataset of the FOLDERs; classes are matched by their names."""
+    if len(folders) < 2:
+        raise UsageError("A merge takes two datasets or more.", received=str(len(folders)))
+    made = dataset_versions.merge(folders, out, name=name, leave_out_duplicates=leave_out_duplicates)
+    _say(application, out, made)
+
+
+@click.command(cls=Command)
+@_DATASET_FOLDER
+@click.argument("other", type=click.Path(path_type=Path))
+@_DUPLICATES
+@_OUT
+@_NAME
+@click.pass_obj
+def append(
+    application: Application, folder: Path, other: Path, leave_out_duplicates: bool, out: Path, name: str
+) -> None:
+    """Add the samples of OTHER to those of FOLDER."""
+    made = dataset_versions.add(folder, other, out, name=name, leave_out_duplicates=leave_out_duplicates)
+    _say(application, out, made)
+
+
+def _say(application: Application, folder: Path, manifest: Any) -> None:
+    counts = {split: note.count for split, note in manifest.splits.items()}
+    changes = [change for parent in manifest.parents for change in parent.changes]
+    content = {"folder": str(folder), "id": manifest.id, "name": manifest.name, "splits": counts, "changes": changes}
+    said = ", ".join(f"{split} {count}" for split, count in counts.items())
+    application.output.document(content, f"{folder}: {said}. {' '.join(dict.fromkeys(changes))}".rstrip())
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    first, equals, second = text.partition("=")
+    if not equals or not first or not second:
+        raise UsageError(
+            f"`{option}` takes two names with = between them.", received=text, advice=f"As in: {option} OLD=NEW."
+        )
+    return first, second
+
+
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_OFFSET = click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to leave out first.")
+_LIMIT = click.option(
+    "--limit", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="How many to show."
+)
+
+
+@click.command("list", cls=Command)
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.pass_obj
+def list_(application: Application, folder: Path | None) -> None:
+    """List the datasets below FOLDER; else those of the workspace."""
+    rows = list(datasets.rows(application.settings.workspace, folder))
+    application.output.document([asdict(row) for row in rows], rows_text(rows))
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--statistics", is_flag=True, help="Sizes, boxes, columns, lengths: whatever the kind has.")
+@click.pass_obj
+def show(application: Application, folder: Path, statistics: bool) -> None:
+    """Show what the dataset in FOLDER is: splits, classes, images, problems, where it came from."""
+    content = datasets.describe(folder)
+    text = show_text(content)
+    if statistics:
+        found, lines = datasets.statistics(folder)
+        content["statistics"] = found.as_json()
+        text = f"{text}\n\n{lines}"
+    application.output.document(content, text)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--split", help="Samples of this split.")
+@click.option("--class", "class_name", help="Samples of this class, or with an object of it: name or number.")
+@click.option("--text", help="Samples with this in their key.")
+@click.option("--problem", metavar="KIND", help="Samples with a problem of this kind; `any` for any.")
+@click.option("--group", help="Samples of this group.")
+@click.option("--min-width", "min_width_px", type=int, metavar="PX", help="Images at least this wide.")
+@click.option("--max-width", "max_width_px", type=int, metavar="PX", help="Images at most this wide.")
+@click.option("--min-height", "min_height_px", type=int, metavar="PX", help="Images at least this high.")
+@click.option("--max-height", "max_height_px", type=int, metavar="PX", help="Images at most this high.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the images of the page there.")
+@_OFFSET
+@_LIMIT
+@click.pass_obj
+def explore(application: Application, folder: Path, save: Path | None, offset: int, limit: int, **chosen: Any) -> None:
+    """Show samples of the dataset in FOLDER, page by page."""
+    found, names = datasets.explore(folder, chosen, offset=offset, limit=limit)
+    text = samples_text(found, names, by_problem=chosen["problem"] is not None)
+    if save is not None:
+        files = datasets.save_pictures(folder, [(entry.split, entry.row or 0) for entry in found.entries], save)
+        text = f"{text}\n{len(files)} image{'' if len(files) == 1 else 's'} written to {save}"
+    application.output.document(found.as_json(names), text)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--kind", help="Only problems of this kind.")
+@_OFFSET
+@_LIMIT
+@click.pass_obj
+def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
+    """List what was wrong with the source of the dataset in FOLDER, each with its reason."""
+    found = datasets.problems(folder, kind, offset=offset, limit=limit)
+    text = problems_text(found, datasets.problem_counts(folder), kind, offset)
+    application.output.document([asdict(each) for each in found], text)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--verify", is_flag=True, help="Read every record, and compare every checksum.")
+@click.option(
+    "--predictions",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A model's (.npz, .csv), to find wrong labels.",
+)
+@click.pass_obj
+def check(application: Application, folder: Path, verify: bool, predictions: Path | None) -> None:
+    """Look for what spoils a training: duplicates, leaks, odd sizes and boxes, rare classes, wrong labels."""
+    report = datasets.check(folder, verify=verify, predictions=predictions)
+    application.output.document(report.as_json(), report.as_text())
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--format", "format_name", required=True, help="Format to write.")
+@click.option("--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="New or empty folder.")
+@click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
+@click.pass_obj
+def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
+    """Write the dataset in FOLDER in a format of others."""
+    report = datasets.export(folder, format_name, out, format_options(options))
+    counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
+    lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
+    if report.problems:
+        count, first = len(report.problems), report.problems[0].reason
+        lines.append(f"  {count} samples could not be written whole, the first: {first}")
+    application.output.document({"folder": str(out), **asdict(report)}, "\n".join(lines))
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--differences", "other", metavar="FOLDER", type=click.Path(path_type=Path), help="What differs from it.")
+@click.pass_obj
+def versions(application: Application, folder: Path, other: Path | None) -> None:
+    """Show what the dataset in FOLDER was made of, newest first; or what differs from another one."""
+    if other is not None:
+        found = asdict(dataset_versions.what_differs(folder, other))
+        rows = [(name, str(count), ", ".join(found[name][:3])) for name, count in found["counts"].items()]
+        application.output.document(found, table(rows, ("samples", "count", "such as")))
+        return
+    notes = dataset_versions.versions(folder)
+    rows = [(each.name, each.id[:16], str(each.folder or "not found"), " ".join(each.changes)) for each in notes]
+    content = [{**asdict(each), "folder": None if each.folder is None else str(each.folder)} for each in notes]
+    application.output.document(content, table(rows, ("name", "id", "folder", "made by")))
 
 
 @click.group(cls=Group)

@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from ziggurat.api.app import create_app
-from ziggurat.api.openapi import openapi_of
+from ziggurat.api.documents import openapi_of
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob

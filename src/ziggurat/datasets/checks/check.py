@@ -4,22 +4,55 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
 
 from ziggurat.datasets.catalogue import Entry
-from ziggurat.datasets.checks.boxes import BoxLook
+from ziggurat.datasets.checks.boxes import BoxLook, check_masks
 from ziggurat.datasets.checks.classes import LabelLook, check_classes
 from ziggurat.datasets.checks.duplicates import check_duplicates
 from ziggurat.datasets.checks.facts import Facts
 from ziggurat.datasets.checks.label_errors import check_labels
-from ziggurat.datasets.checks.masks import check_masks
 from ziggurat.datasets.checks.predictions import Predictions, read_predictions
 from ziggurat.datasets.checks.records import check_records, check_stores
 from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Finding
-from ziggurat.datasets.checks.sizes import check_sizes
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import MOST_DISTANCE, NEAR_DISTANCE
 
 __all__ = ["check_dataset"]
+
+
+_FACTOR: Final = 4.0
+_DEVIATIONS: Final = 5.0
+
+
+def check_sizes(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding on images as they came whose area or form is more than 4 times another than the median.
+
+    It must also be 5 median deviations away, so that sets of all sizes have no outliers.
+    """
+    width, height = facts.column("width").astype(np.float64), facts.column("height").astype(np.float64)
+    known = np.flatnonzero((width > 0) & (height > 0))
+    if len(known) < 3:
+        return
+    far = np.zeros(len(known), bool)
+    for value in (width[known] * height[known], width[known] / height[known]):
+        off = np.abs(np.log(value) - np.log(np.median(value)))
+        far |= off > max(np.log(_FACTOR), _DEVIATIONS * float(np.median(off)))
+    places = known[far]
+    if not len(places):
+        return
+    usual = f"{np.median(width[known]):g} x {np.median(height[known]):g}"
+    shown = places[: facts.limits.most_cases].tolist()
+    yield facts.finding(
+        "size-outlier",
+        "note",
+        places,
+        f"{len(places)} images have another size or form than most, which have about {usual} pixels.",
+        "Look at them: thumbnails, icons and banners are often no samples.",
+        notes={place: f"{width[place]:g} x {height[place]:g}" for place in shown},
+    )
 
 
 def check_dataset(

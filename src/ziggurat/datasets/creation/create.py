@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,21 +28,107 @@ from ziggurat import __version__
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalogue import Catalogue
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
-from ziggurat.datasets.creation.chunk import ChunkPlan, facts_path, make_chunk
-from ziggurat.datasets.creation.hashing import hash_all
-from ziggurat.datasets.creation.pictures import Fitting
+from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, make_chunk
+from ziggurat.datasets.creation.pictures import Fitting, decoded_picture
 from ziggurat.datasets.creation.pool import in_processes
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
 from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.hashing import NO_HASH, picture_hash
+from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
 from ziggurat.records.offered_folders import watched_source
 
 __all__ = ["WORK_NAME", "create_dataset"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HashPlan:
+    folder: Path
+    catalogue: Path
+    source: Path
+    format: str
+    options: Mapping[str, Any]
+    fitting: Fitting | None
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.catalogue))
+
+
+def hash_all(
+    scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch, fitting: Fitting | None
+) -> np.ndarray:
+    """Return the perceptual hash of the first part of every sample, (N) int64; ``NO_HASH`` where it cannot be read.
+
+    Args:
+        scan: of the source.
+        source: local folder or file.
+        folder: for the hashes of the chunks that are done.
+        workers: processes; 0 for this one.
+        watch: is told of the progress.
+        fitting: how images are decoded; None where there are none.
+
+    Raises:
+        CreationStopped: where somebody asked to stop; what was done is kept.
+    """
+    with storage_errors(folder):
+        folder.mkdir(exist_ok=True)
+    plan = _HashPlan(
+        folder=folder,
+        catalogue=scan.catalogue,
+        source=source,
+        format=scan.format,
+        options=scan.options,
+        fitting=fitting,
+    )
+    count = -(-scan.count // CHUNK)
+    missing = [chunk for chunk in range(count) if not _path(folder, chunk).exists()]
+    done = count - len(missing)
+    tasks = ((chunk, min(CHUNK, scan.count - chunk * CHUNK)) for chunk in missing if not watch.stop_requested())
+    for _ in in_processes(_hash_chunk, plan, tasks, min(workers, len(missing))):
+        done += 1
+        watch.progress("hash", min(done * CHUNK, scan.count), scan.count)
+    if watch.stop_requested():
+        raise CreationStopped
+    return np.concatenate([np.load(_path(folder, chunk), allow_pickle=False) for chunk in range(count)])
+
+
+def _path(folder: Path, chunk: int) -> Path:
+    return folder / f"{chunk:06d}.npy"
+
+
+def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
+    catalogue, reader = _tools(plan)
+    first = chunk * CHUNK
+    hashes = [
+        _hash(plan.fitting, reader, entry.parts[0], entry.key)
+        for entry in catalogue.entries(range(first, first + count))
+    ]
+    target = AtomicFile(_path(plan.folder, chunk), replace=True)
+    with storage_errors(target.final), target.path.open("wb") as file:
+        np.save(file, np.array(hashes, np.int64), allow_pickle=False)
+    target.publish()
+    return chunk
+
+
+@lru_cache(maxsize=2)
+def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
+    return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
+
+
+def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
+    if fitting is None:
+        return NO_HASH
+    try:
+        part = address if isinstance(address, bytes) else reader.read(address)
+        return picture_hash(decoded_picture(part, fitting, key))
+    except DatapointError:
+        return NO_HASH  # it is listed as unreadable when the records are made
+
 
 WORK_NAME: Final = "work"
 _PICTURE_PARTS: Final = ("image", "mask", "target", "image2")

@@ -3,19 +3,163 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.versions.applying import apply_change
-from ziggurat.datasets.versions.changes import Change
+from ziggurat.datasets.samples import SPLITS
+from ziggurat.datasets.versions.changes import (
+    Change,
+    DropClass,
+    Exclude,
+    KeepClasses,
+    MergeClasses,
+    Move,
+    Relabel,
+    RenameClass,
+    Resplit,
+)
+from ziggurat.datasets.versions.classes import ClassEdit, drop_classes, keep_classes, merge_classes, rename_class
+from ziggurat.datasets.versions.draft import LEFT_OUT, Draft
 from ziggurat.datasets.versions.joining import joined
+from ziggurat.datasets.versions.labels import DROPPED, checked_label, has_one_class
 from ziggurat.datasets.versions.survey import Duplicates, Survey
 from ziggurat.datasets.versions.writing import write_version
 from ziggurat.entities.names import check_name
+from ziggurat.errors import DataError, UnknownNameError, UsageError
 from ziggurat.records.manifest import Manifest
 
 __all__ = ["append", "make_version", "merge_datasets"]
+
+
+_LONGEST: Final = 80
+
+
+def apply_change(draft: Draft, change: Change) -> None:
+    """Apply one change.
+
+    Raises:
+        UsageError: where it is no change, or a wrong one.
+        UnknownNameError: where it names a split or a class that is not there.
+        DataError: where it names samples that are not there, or the kind of the dataset does not go with it.
+    """
+    apply = _APPLIERS.get(type(change))
+    if apply is None:
+        raise UsageError(
+            "A version is made by changes.",
+            received=repr(change),
+            advice=f"There are: {', '.join(each.__name__ for each in _APPLIERS)}.",
+        )
+    draft.sentences.append(apply(draft, change))
+
+
+def _relabel(draft: Draft, change: Relabel) -> str:
+    numbers = draft.numbers(change.split, change.samples)
+    label = checked_label(draft.schema, change.label)
+    draft.labels.update(dict.fromkeys(numbers.tolist(), label))
+    shown = draft.schema.class_names[label] if has_one_class(draft.schema) and label is not None else label
+    return f"Gave {_samples(numbers)} of {change.split} the label {_short(shown)}."
+
+
+def _exclude(draft: Draft, change: Exclude) -> str:
+    reason = change.reason or "Somebody left it out."
+    count = draft.leave_out(draft.numbers(change.split, change.samples), "excluded", reason)
+    because = f": {_short(change.reason).rstrip('.')}" if change.reason else ""
+    return f"Left out {_samples(count)} of {change.split}{because}."
+
+
+def _move(draft: Draft, change: Move) -> str:
+    if change.to not in SPLITS:
+        raise UnknownNameError("split", change.to, SPLITS)
+    numbers = draft.numbers(change.split, change.samples)
+    numbers = np.unique(numbers[draft.splits[numbers] != LEFT_OUT])
+    draft.splits[numbers] = SPLITS.index(change.to)
+    return f"Moved {_samples(numbers)} from {change.split} to {change.to}."
+
+
+def _resplit(draft: Draft, change: Resplit) -> str:
+    splits = np.asarray(change.splits)
+    if splits.shape != draft.splits.shape or splits.dtype.kind not in "iu":
+        raise DataError(
+            f"A new division says the split of each of the {len(draft.splits)} samples.",
+            received=f"an array {splits.shape} of {splits.dtype}",
+        )
+    if len(splits) and not (splits.min() >= LEFT_OUT and splits.max() < len(SPLITS)):
+        rule = "A split is 0 (train), 1 (val) or 2 (test), or -1 to leave a sample out."
+        raise DataError(rule, received=f"{splits.min()} to {splits.max()}")
+    draft.leave_out(np.flatnonzero(splits == LEFT_OUT), "excluded", "A new division into splits left it out.")
+    still = draft.splits != LEFT_OUT
+    draft.splits[still] = splits[still]
+    counts = {name: int(np.count_nonzero(draft.splits == place)) for place, name in enumerate(SPLITS)}
+    return f"Divided the samples anew: {', '.join(f'{name} {count}' for name, count in counts.items() if count)}."
+
+
+def _rename_class(draft: Draft, change: RenameClass) -> str:
+    _renumber(draft, rename_class(draft.schema, change.name, change.new_name))
+    return f"Renamed class {change.name} to {change.new_name}."
+
+
+def _merge_classes(draft: Draft, change: MergeClasses) -> str:
+    _renumber(draft, merge_classes(draft.schema, change.names, change.into))
+    return f"Made one class {change.into} of {_short(', '.join(change.names))}."
+
+
+def _drop_class(draft: Draft, change: DropClass) -> str:
+    _renumber(draft, drop_classes(draft.schema, [change.name]))
+    return f"Left out class {change.name}."
+
+
+def _keep_classes(draft: Draft, change: KeepClasses) -> str:
+    _renumber(draft, keep_classes(draft.schema, change.names))
+    return f"Kept only the classes {_short(', '.join(change.names))}."
+
+
+def _renumber(draft: Draft, edit: ClassEdit) -> None:
+    names = draft.schema.class_names
+    draft.renumber(edit.schema, edit.numbers)
+    if not has_one_class(draft.schema) or DROPPED not in edit.numbers:
+        return
+    for origin in draft.origins:
+        classes = origin.dataset.catalogue.column("class")
+        gone = np.zeros(len(origin), bool)
+        inside = (classes >= 0) & (classes < len(origin.classes))
+        gone[inside] = origin.classes[classes[inside]] == DROPPED
+        numbers = origin.first + np.flatnonzero(gone)
+        draft.leave_out(numbers[~np.isin(numbers, list(draft.labels))], "excluded", _reason(names, edit))
+    relabelled = [number for number, label in draft.labels.items() if label == DROPPED]
+    draft.leave_out(np.array(relabelled, np.int64), "excluded", _reason(names, edit))
+    for number in relabelled:
+        del draft.labels[number]
+
+
+def _reason(names: Sequence[str], edit: ClassEdit) -> str:
+    dropped = [name for name, number in zip(names, edit.numbers, strict=True) if number == DROPPED]
+    return f"Its class was left out ({_short(', '.join(dropped))})."
+
+
+def _samples(chosen: np.ndarray | int) -> str:
+    count = chosen if isinstance(chosen, int) else len(chosen)
+    return f"{count} sample" if count == 1 else f"{count} samples"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_APPLIERS: Final[Mapping[type, Callable[[Draft, Any], str]]] = {
+    Relabel: _relabel,
+    Exclude: _exclude,
+    Move: _move,
+    Resplit: _resplit,
+    RenameClass: _rename_class,
+    MergeClasses: _merge_classes,
+    DropClass: _drop_class,
+    KeepClasses: _keep_classes,
+}
 
 
 def make_version(

@@ -3,24 +3,230 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Attempt, Checkpoint, Job, Mark, ScalarSummary
-from ziggurat.errors import JobError
+from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
+from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.versions import SPEC_KINDS
 from ziggurat.web.best_values import best_values
 from ziggurat.web.columns import Best
 from ziggurat.web.pages.job.actions import JobAction, actions_of, why_no_learning_rate
-from ziggurat.web.pages.job.checkpoints import CheckpointTable, checkpoint_table
-from ziggurat.web.pages.job.failure import Failure, failure_of
-from ziggurat.web.pages.job.spec import SpecDifference, spec_differences, spec_text
+from ziggurat.workspace.standard_networks import network_text
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.checkpoint_choice import best_of_model, checkpoint_marks, checkpoints_of_model
 
-__all__ = ["JobAbout", "JobNow", "JobPageLog", "job_about", "job_log", "job_now", "wait_advice"]
+__all__ = [
+    "Failure",
+    "JobAbout",
+    "JobNow",
+    "JobPageLog",
+    "failure_of",
+    "job_about",
+    "job_log",
+    "job_now",
+    "wait_advice",
+]
+
+
+_LINES_AROUND: Final = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a job failed.
+
+    Args:
+        cause: one sentence.
+        received: what came instead of what the cause asks for; empty for nothing.
+        advice: what to do; empty for nothing.
+        file: of the user's code; empty where it is not known.
+        line: of that file, from 1; None where it is not known.
+        lines: number and text of the lines around it.
+        trace: the whole stack trace; empty for none.
+    """
+
+    cause: str
+    received: str = ""
+    advice: str = ""
+    file: str = ""
+    line: int | None = None
+    lines: tuple[tuple[int, str], ...] = ()
+    trace: str = ""
+
+
+def failure_of(job: Job) -> Failure | None:
+    """Return why a job failed; None where it did not."""
+    if job.state != "failed":
+        return None
+    error = job.error
+    if error is None:  # nobody said more, such as of a worker that was killed
+        return Failure(cause=job.reason or "The job failed, and nobody said why.")
+    details = error.get("details")
+    known: Mapping[str, Any] = details if isinstance(details, Mapping) else {}
+    file, line = _text(known.get("file")), known.get("line")
+    number = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None
+    return Failure(
+        cause=_text(error.get("rule")) or _text(error.get("message")) or job.reason,
+        received=_text(error.get("received")),
+        advice=_text(error.get("advice")),
+        file=file,
+        line=number,
+        lines=_around(_source(job, file), number),
+        trace=_text(error.get("traceback")) or _text(known.get("traceback")),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _source(job: Job, file: str) -> str:
+    """Return the text of the job's network where the error is in it; other files are not the job's."""
+    network = job.spec.get("network")
+    if not file or not isinstance(network, Mapping):
+        return ""
+    if network.get("source") == "file":
+        return _text(network.get("text")) if file == network.get("path") else ""
+    try:
+        name = _text(network.get("name"))
+        return network_text(name, job.framework) if file.endswith(f"{name}.py") else ""
+    except (UnknownNameError, OSError):
+        return ""
+
+
+def _around(text: str, line: int | None) -> tuple[tuple[int, str], ...]:
+    lines = text.splitlines()
+    if line is None or line > len(lines):
+        return ()
+    first = max(1, line - _LINES_AROUND)
+    return tuple(enumerate(lines[first - 1 : line + _LINES_AROUND], start=first))
+
+
+_SHOWN_SCALARS: Final = 4
+_UNSHOWN: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
+_FIRST: Final = ("validation_accuracy", "validation_error", "validation_cost", "validation_loss", "accuracy", "cost")
+"""Curves whose values are shown before others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointRow:
+    """One checkpoint.
+
+    Args:
+        checkpoint: it.
+        names: that point at it, such as ``min-validation_error``.
+        values: of the table's tags; None where it has none.
+    """
+
+    checkpoint: Checkpoint
+    names: tuple[str, ...]
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointTable:
+    """The checkpoints of a job.
+
+    Args:
+        tags: names of the curves whose values are shown.
+        rows: the newest first.
+        best: in words, the checkpoint that is used if none is named; empty where there is none.
+    """
+
+    tags: tuple[str, ...] = ()
+    rows: tuple[CheckpointRow, ...] = field(default=())
+    best: str = ""
+
+
+def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointTable:
+    """Return what is shown of a job's checkpoints.
+
+    Args:
+        job: whose.
+        checkpoints: the oldest step first.
+    """
+    names, best = checkpoint_marks(job), best_of_model(job)
+    # A checkpoint between two validations does not have the values of the earlier one.
+    measured = {each.name: each.values for each in checkpoints_of_model(job) if each.epoch is not None}
+    tags = _scalar_tags(checkpoints)
+    return CheckpointTable(
+        tags=tags,
+        rows=tuple(
+            CheckpointRow(
+                checkpoint=each,
+                names=names.get(each.name, ()),
+                values=tuple(measured.get(each.name, each.scalars).get(tag) for tag in tags),
+            )
+            for each in reversed(checkpoints)
+        ),
+        best="" if best is None else best.text,
+    )
+
+
+def _scalar_tags(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
+    tags = {tag for each in checkpoints for tag in each.scalars if not tag.startswith(_UNSHOWN)}
+    known = [tag for tag in _FIRST if tag in tags]
+    further = sorted(tags - set(known), key=lambda tag: (not tag.startswith("validation"), tag))
+    return tuple([*known, *further][:_SHOWN_SCALARS])
+
+
+_SHOWN_ELSEWHERE: Final = ("kind", "version", "name", "network.text", "network.source")
+_UNSET: Final = object()
+_EMPTY: Final = (None, "", {}, [])
+
+
+@dataclass(frozen=True)
+class SpecDifference:
+    """A field of a spec that is not as usual.
+
+    Args:
+        path: names from the top, joined by dots.
+        value: that was asked for.
+        usual: its value where nobody asks for another; empty where it has none.
+    """
+
+    path: str
+    value: str
+    usual: str
+
+
+def spec_differences(job: Job) -> list[SpecDifference]:
+    """Return the fields that somebody set to something else than usual, in the order of the spec."""
+    model = SPEC_KINDS.get(job.kind)
+    if model is None:
+        return []
+    fields = {each.path: each for each in describe_fields(model) if each.is_top and not each.required}
+    usual = dict(_leaves({path: each.default for path, each in fields.items()}))
+    return [
+        SpecDifference(path, _shown(value), _shown(usual[path]) if path in usual else "")
+        for path, value in _leaves(job.spec)
+        if path not in _SHOWN_ELSEWHERE and usual.get(path, _UNSET) != value and (path in usual or value not in _EMPTY)
+    ]
+
+
+def spec_text(job: Job) -> str:
+    """Return the whole spec as JSON for people."""
+    return json.dumps(job.spec, indent=2, ensure_ascii=False)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping) or not value:
+        yield path, value
+        return
+    for name, inner in value.items():
+        yield from _leaves(inner, f"{path}.{name}" if path else str(name))
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
 
 _MESSAGES: Final = 50
 _DATA_BOUND_SHARE: Final = 0.3

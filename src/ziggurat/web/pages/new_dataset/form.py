@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -10,15 +11,76 @@ from ziggurat.errors import JobError, SpecError, ZigguratError
 from ziggurat.specs import DatasetSpec
 from ziggurat.web.dataset_kinds import KIND_NAMES
 from ziggurat.web.pages.new_dataset.labels import CHOICES, HINTS, TITLES
-from ziggurat.web.pages.new_dataset.options import given_options, option_text, usual_options
 from ziggurat.web.pages.new_dataset.problems import field_problems, problem_text
-from ziggurat.web.pages.new_dataset.texts import FIELDS, request_of, spec_of, start_texts, texts_of
+from ziggurat.web.pages.new_dataset.texts import FIELDS, request_of, spec_of, start_texts, text_of, texts_of
 from ziggurat.workspace import datasets
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.clones import clone_request
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
-__all__ = ["DatasetForm", "cloned_texts", "fill_form", "is_elsewhere", "refuse", "sent_texts"]
+__all__ = [
+    "DatasetForm",
+    "cloned_texts",
+    "fill_form",
+    "given_options",
+    "is_elsewhere",
+    "option_text",
+    "refuse",
+    "sent_texts",
+    "usual_options",
+]
+
+
+def usual_options(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name → default of the options of a format."""
+    return {option["name"]: option["default"] for option in found["options"]}
+
+
+def option_text(value: Any) -> str:
+    """Return the value of an option as a person would type it; a list of plain words needs no brackets."""
+    if isinstance(value, list) and all(_is_plain(part) for part in value):
+        return ", ".join(value)
+    return "" if value == {} else text_of(value)
+
+
+def given_options(found: Mapping[str, Any], texts: Mapping[str, str], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from what would hold anyway.
+
+    Args:
+        found: the format.
+        texts: name of an option → text.
+        usual: name → value that holds where nobody says another.
+    """
+    given = {}
+    for option in found["options"]:
+        name = option["name"]
+        text = texts.get(name, "")
+        if text.strip() == option_text(usual[name]).strip():
+            continue
+        value = _value(option, text.strip())
+        if value != usual[name]:
+            given[name] = value
+    return given
+
+
+def _is_plain(part: Any) -> bool:
+    return isinstance(part, str) and part != "" and part == part.strip() and "," not in part and part[0] not in "[{"
+
+
+def _value(option: Mapping[str, Any], text: str) -> Any:
+    """Return what a text means; what it cannot mean stays a text, which the importer refuses by name."""
+    kind = option["type"]
+    if kind == "str":
+        return text
+    if not text:
+        return {"list": [], "dict": {}}.get(kind, option["default"])
+    if kind == "list" and not text.startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
 
 _KEPT: Final = ("options_of", "form_id")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +10,6 @@ from typing import Any, Final
 
 from ziggurat.errors import DataError, ZigguratError
 from ziggurat.web.image_cache import ImageCache
-from ziggurat.web.pages.predict.heat_view import CHOICES, HeatView, heat_view
-from ziggurat.web.pages.predict.layer_view import LayerView, layer_views
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.pictures import png_picture
 
@@ -24,6 +23,140 @@ __all__ = [
     "one_answer",
     "some_answer",
 ]
+
+
+HISTOGRAM_SIZE: Final = (160, 48)
+"""Width and height of the image of a histogram."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerView:
+    """A layer's output, or its weights.
+
+    Args:
+        name: of the layer, or of the array.
+        shape: such as ``28 × 28 × 6``.
+        figures: ``mean``, ``deviation``, ``minimum`` and ``maximum``; None where no number is finite.
+        not_finite: how many numbers are NaN or infinite.
+        parameters: numbers in it, of weights.
+        image: number of its image among those that are kept; None where there is nothing to draw.
+        bars: place, height and what it says, of each bar of the histogram.
+    """
+
+    name: str
+    shape: str
+    figures: Mapping[str, float | None]
+    not_finite: int
+    parameters: int
+    picture: int | None
+    bars: Sequence[tuple[float, float, float, str]]
+
+
+def layer_views(layers: Sequence[Mapping[str, Any]], drawn: list[bytes]) -> list[LayerView]:
+    """Return what is shown of layers.
+
+    Args:
+        layers: as ``Training.activations`` gives them.
+        drawn: gets their images.
+    """
+    return [_view(layer, drawn) for layer in layers]
+
+
+def _view(layer: Mapping[str, Any], drawn: list[bytes]) -> LayerView:
+    if layer["png"] is not None:
+        drawn.append(layer["png"])
+    return LayerView(
+        name=layer["name"],
+        shape=" × ".join(map(str, layer["shape"])) or "one number",
+        figures={name: layer[name] for name in ("mean", "deviation", "minimum", "maximum")},
+        not_finite=layer["not_finite"],
+        parameters=layer.get("parameters", 0),
+        picture=None if layer["png"] is None else len(drawn) - 1,
+        bars=_bars(layer["histogram"]),
+    )
+
+
+def _bars(histogram: Mapping[str, Sequence[float]]) -> list[tuple[float, float, float, str]]:
+    """Return left edge, width, height and words of each bar; heights go by the root, or one bar would hide the rest."""
+    counts, edges = histogram["counts"], histogram["edges"]
+    if not counts:
+        return []
+    width = HISTOGRAM_SIZE[0] / len(counts)
+    most = math.sqrt(max(counts)) or 1.0
+    return [
+        (
+            round(number * width, 1),
+            round(width - 1, 1),
+            round(HISTOGRAM_SIZE[1] * math.sqrt(count) / most, 1),
+            f"{edges[number]:.3g} to {edges[number + 1]:.3g}: {count}",
+        )
+        for number, count in enumerate(counts)
+    ]
+
+
+CHOICES: Final = 200
+"""Classes that a page offers: the likeliest, where a network has more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatView:
+    """Where in an image a network found what speaks for a class.
+
+    Args:
+        class_name: of the class.
+        number: of the class, as the field has it.
+        probability: of the class.
+        is_likeliest: whether no class is likelier.
+        layer: that was looked at.
+        places: of the layer, such as ``6 × 6``.
+        is_empty: whether nothing speaks for the class there.
+        overlay: number of the image with its heat among those that are kept.
+        alone: number of the image of the heat alone.
+        classes: value and text of each that may be chosen.
+        layers: value and text of each that may be chosen, in the order of the network.
+        stops: share of the legend, in percent, and the color there.
+    """
+
+    class_name: str
+    number: str
+    probability: float
+    is_likeliest: bool
+    layer: str
+    places: str
+    is_empty: bool
+    overlay: int
+    alone: int
+    classes: Sequence[tuple[str, str]]
+    layers: Sequence[tuple[str, str]]
+    stops: Sequence[tuple[float, str]]
+
+
+def heat_view(found: Mapping[str, Any], drawn: list[bytes]) -> HeatView:
+    """Return what is shown.
+
+    Args:
+        found: as ``Training.grad_cam`` gives it, with the likeliest ``CHOICES`` classes.
+        drawn: gets its images.
+    """
+    drawn += [found["png"], found["heat_png"]]
+    named = {each["number"]: each["class"] for each in found["classes"]}
+    classes = sorted({**named, found["number"]: found["class"]}.items())
+    colours = found["colours"]
+    return HeatView(
+        class_name=found["class"],
+        number=str(found["number"]),
+        probability=found["probability"],
+        is_likeliest=found["number"] == found["classes"][0]["number"],
+        layer=found["layer"],
+        places=f"{len(found['heat'])} × {len(found['heat'][0])}",
+        is_empty=not found["largest"],
+        overlay=len(drawn) - 2,
+        alone=len(drawn) - 1,
+        classes=[(str(number), name) for number, name in classes],
+        layers=[(name, name) for name in found["layers"]],
+        stops=[(round(100 * place / (len(colours) - 1), 1), colour) for place, colour in enumerate(colours)],
+    )
+
 
 _SHOWN_PX: Final = 480
 _SMALL_PX: Final = 112
