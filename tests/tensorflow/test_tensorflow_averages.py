@@ -12,6 +12,7 @@ from tensorflow_networks import SMALL, batches
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
+from ziggurat.backends.tensorflow.info import INFO
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.engine.averages import AVERAGES, with_averages
 from ziggurat.engine.backend import ProgramRequest, class_arrays
@@ -220,7 +221,7 @@ def test_an_export_holds_the_averages(job: Path, outputs: dict[str, np.ndarray],
 def test_a_new_training_begins_from_the_averages(job: Path) -> None:
     arrays = CheckpointStore(JobFolder(job).checkpoints, writable=False).latest()
     assert arrays is not None
-    weights = read_pretrained(job, TensorFlowBackend())
+    weights = read_pretrained(job, TensorFlowBackend(), INFO)
     name = "model/conv1/weights"
     np.testing.assert_array_equal(weights[name], arrays[1].arrays[f"{AVERAGES}{name}"])
     assert not np.array_equal(weights[name], arrays[1].arrays[name])

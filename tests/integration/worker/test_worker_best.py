@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from worker_jobs import end_of, events_of, make_data, make_job
 
+from ziggurat.backends.null_info import INFO
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.events import CheckpointSaved, DivergenceNoticed, ScalarLogged
@@ -59,7 +60,7 @@ def test_default_training_keeps_its_best_checkpoint(ruined):
 def test_every_user_of_a_model_takes_the_best(ruined):
     best = best_checkpoint(JobFolder(ruined)).checkpoint
     weights = CheckpointStore(JobFolder(ruined).checkpoints).load(best.name).arrays
-    from_it = read_pretrained(ruined, object())
+    from_it = read_pretrained(ruined, object(), INFO)
 
     assert open_trained_job(ruined).checkpoint == best.name
     assert all(np.array_equal(from_it[name], array) for name, array in weights.items())
