@@ -26,5 +26,5 @@ def strip(request: Request, _who: ViewerUser) -> Response:
 @router.get("/favicon.ico", dependencies=[anyone()], include_in_schema=False)
 def icon() -> Response:
     """Return the icon; browsers ask here on pages that name none."""
-    path = Path(__file__).parents[1] / "static" / "icon.svg"
+    path = Path(__file__).parent / "static" / "icon.svg"
     return FileResponse(path, media_type="image/svg+xml", headers={"Cache-Control": "public, max-age=86400"})
