@@ -91,7 +91,7 @@ def test_news_come_by_themselves_and_leave_what_a_person_is_at(
 ) -> None:
     page.goto(server.address + "/?kind=train")
     page.locator(f"#pick-{queue[1]}").check()
-    expect(page.locator("#chosen")).to_have_text("1 chosen:")
+    expect(page.locator("#chosen")).to_have_text("1 selected")
     page.get_by_text("Tags and project").click()
     page.get_by_label("Add tags").fill("half a wo")
     page.locator(f"#menu-{queue[2]}").click()
@@ -141,7 +141,7 @@ def test_many_are_tagged_and_deleted_after_a_question(
 ) -> None:
     page.goto(server.address + "/?kind=train&state=queued")
     page.get_by_label("Choose all jobs on this page").check()
-    expect(page.locator("#chosen")).to_have_text("3 chosen:")
+    expect(page.locator("#chosen")).to_have_text("3 selected")
     page.get_by_text("Tags and project").click()
     page.get_by_label("Add tags").fill("night")
     page.get_by_label("Add tags").press("Enter")

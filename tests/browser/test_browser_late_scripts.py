@@ -74,7 +74,7 @@ def test_a_filter_and_ticks_act(page: Page, server: RunningStudio, held_scripts:
     scripts.open(f"{server.address}/?kind=train")
     page.get_by_label("Choose all jobs on this page").check()
     scripts.let_go()
-    expect(page.locator("#chosen")).to_have_text("1 chosen:")
+    expect(page.locator("#chosen")).to_have_text("1 selected")
     expect(page.locator(f"#pick-{tiny_model}")).to_be_checked()
     expect(page.get_by_label("Choose all jobs on this page")).to_be_checked()
 

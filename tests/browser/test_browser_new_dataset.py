@@ -108,7 +108,7 @@ def test_a_send_that_is_cancelled_leaves_nothing(page: Page, server: Any, tmp_pa
     page.locator("#files").set_input_files(large)
     cancel = page.get_by_role("button", name="Cancel")
     cancel.click()
-    expect(page.locator("#upload")).to_contain_text("Cancelled")
+    expect(page.locator("#upload")).to_contain_text("Canceled")
     expect(cancel).to_be_hidden()
     expect(page.get_by_label("Folder, file or archive")).to_have_value("")
 

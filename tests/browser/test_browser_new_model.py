@@ -63,9 +63,9 @@ def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
     page.locator("#augmentation-rotation_deg").fill("20")
     page.get_by_role("button", name="Show what the network gets").click()
-    first = page.locator(".preview-images img").first
+    first = page.locator(".preview-pictures img").first
     expect(first).to_be_visible(timeout=NETWORK_MS)
-    expect(page.locator(".preview-images img")).to_have_count(30)
+    expect(page.locator(".preview-pictures img")).to_have_count(30)
     expect(first).to_have_js_property("naturalWidth", 28)
 
 

@@ -8,8 +8,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, ProxyDataFlow
+from ziggurat.dataflow.batch_buffers import BatchBuffers
 from ziggurat.dataflow.fast.boxes import CropPolicy, RandomResizedCrop
-from ziggurat.dataflow.fast.buffers import BatchBuffers
 from ziggurat.dataflow.fast.crops import Cropper
 from ziggurat.dataflow.fast.engines import EngineName, open_engine
 from ziggurat.dataflow.fast.window import Window
