@@ -37,7 +37,7 @@ class Place:
         client: of it.
         lenet: id of a training.
         null: id of a training.
-        images: files.
+        pictures: files.
     """
 
     address: str

@@ -16,7 +16,7 @@ from ziggurat.engine.backend import ProgramRequest, class_arrays
 NETWORK = SMALL.replace(
     "accuracy = digits",
     "assert int(tf.__version__.split('.')[0]) > 0\n"
-    "        tf.image_summary('images', self.x, max_images=1)\n"
+    "        tf.image_summary('pictures', self.x, max_images=1)\n"
     "        self.summaries.append(tf.summary.histogram('conv', tf.get_variable('conv1/biases')))\n"
     "        accuracy = digits",
     1,

@@ -25,7 +25,7 @@ class UserModel(Tower):
 
     @model_property
     def inference(self):
-        self.summaries.append(tf.summary.image('images', self.x, max_outputs=2))
+        self.summaries.append(tf.summary.image('pictures', self.x, max_outputs=2))
         net = slim.fully_connected(slim.flatten(self.x / 255.0), 8, scope='fc1')
         tf.summary.histogram('hidden', net)
         if self.is_training:

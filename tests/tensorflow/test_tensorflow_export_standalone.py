@@ -29,8 +29,8 @@ spec.loader.exec_module(predict)
 found = {{}}
 for path in sorted(Path({folder!r}).iterdir()):
     for channels in (1, 3):
-        image = predict.read_picture(path.read_bytes(), channels)
-        found[f"{{path.name}} {{channels}}"] = [picture.tolist(), predict.fit(image, (20, 20), "fill").tolist()]
+        picture = predict.read_picture(path.read_bytes(), channels)
+        found[f"{{path.name}} {{channels}}"] = [picture.tolist(), predict.fit(picture, (20, 20), "fill").tolist()]
 print(json.dumps(found))
 """
 

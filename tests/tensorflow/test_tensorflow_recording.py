@@ -24,7 +24,7 @@ from ziggurat.callbacks import (
     SimpleMovingAverage,
     Trainer,
 )
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import NonFiniteError, StateError
 
 TINY = """
@@ -47,7 +47,7 @@ class Counted(TensorFlowProgram):
     """A program that remembers what its steps fetched."""
 
     def __init__(self, network: str = TINY, **options: Any) -> None:
-        request: dict[str, Any] = {"network": "n.py", "network_text": network, "input_shape": (8, 8, 1), "classes": 10}
+        request: dict[str, Any] = {"network": "n.py", "network_text": network, **class_arrays((8, 8, 1), 10)}
         request |= {"batch_size": 32, "learning_rate": 0.01, "optimizer": "momentum", "seed": 3}
         chosen = ProgramRequest(**{**request, **options})
         super().__init__(build_job_graph(chosen), batch_parts=chosen.accumulate, config=session_config(chosen))

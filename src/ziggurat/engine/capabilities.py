@@ -174,7 +174,7 @@ class ExportOrder:
         preprocess: from fitted images (N, height, width, C) uint8 to what the network gets.
         inside: whether the model takes fitted images and preprocesses them itself.
         preprocessing: what ``preprocess`` does: a ``ziggurat.dataflow.preprocessing.Preprocessing``.
-        images: (N, height, width, C) uint8, fitted real samples that prove the export.
+        pictures: (N, height, width, C) uint8, fitted real samples that prove the export.
         labels: (N) their class numbers.
     """
 

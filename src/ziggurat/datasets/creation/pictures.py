@@ -109,7 +109,7 @@ def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting,
 
     Args:
         part: bytes of an image of one channel, or (H, W) uint8 or uint16.
-        image: that it belongs to.
+        picture: that it belongs to.
         fitting: what is wanted.
         key: names the sample in errors.
         fill: class number of what the image's frame adds.

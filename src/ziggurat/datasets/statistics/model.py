@@ -227,7 +227,7 @@ class Statistics:
         groups: different groups; 0 where samples have none.
         times: the earliest and the latest time of a sample, seconds since 1970; None where they have none.
         problems: kind of problem → how many.
-        images: of sets with images.
+        pictures: of sets with images.
         objects: of detection sets.
         masks: of segmentation sets.
         columns: of tables.

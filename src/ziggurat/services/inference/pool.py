@@ -118,7 +118,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
-            images: name and content of image files.
+            pictures: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
             raw: whether each prediction has its outputs as ``arrays`` too.
@@ -184,7 +184,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: as for ``predict``.
-            image: name and content of an image file.
+            picture: name and content of an image file.
             device: as for ``predict``.
             timeout_s: as for ``predict``.
             options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.

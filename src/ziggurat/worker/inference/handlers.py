@@ -37,7 +37,7 @@ class PredictRequest:
     """A request for predictions, and its answer as it grows.
 
     Args:
-        images: name and content of image files.
+        pictures: name and content of image files.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
     """

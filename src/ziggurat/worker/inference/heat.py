@@ -70,7 +70,7 @@ def draw_overlay(picture: np.ndarray, heat: np.ndarray) -> bytes:
     """Return a PNG: an image in gray, and over it the heat in color, the more opaque the hotter.
 
     Args:
-        image: (H, W, 1 or 3) uint8.
+        picture: (H, W, 1 or 3) uint8.
         heat: of a layer, (h, w) from 0 to 1.
     """
     grey = _shown(picture.mean(axis=2, dtype=np.float32))

@@ -50,7 +50,7 @@ class Models:
 
         Args:
             job_id: of a training.
-            images: name and content of each file.
+            pictures: name and content of each file.
             top: classes of each that are named.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
             device: ``cpu`` or the index of an accelerator; empty: those of the training.

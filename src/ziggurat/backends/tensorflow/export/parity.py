@@ -68,7 +68,7 @@ def parity_report(
         path: the file or folder of the export.
         session: what the export must equal.
         export: what runs the export.
-        images: (N, …) inputs, real samples.
+        pictures: (N, …) inputs, real samples.
         labels: (N) class numbers, where there are any.
         tolerance: largest relative difference allowed.
     """

@@ -67,7 +67,7 @@ def fit(picture: np.ndarray, size: Sequence[int], mode: str) -> np.ndarray:
     """Return an image of another size.
 
     Args:
-        image: (H, W, C) uint8.
+        picture: (H, W, C) uint8.
         size: (height, width).
         mode: ``squash`` ignores the aspect ratio; ``crop`` covers and cuts, ``fill`` fits in and fills with black, both
             sides alike; ``half_crop`` does half of both.

@@ -42,7 +42,7 @@ def chosen_pictures(
     The choice depends on names and seed only: one more image changes at most one of those that are chosen.
 
     Args:
-        images: of a class.
+        pictures: of a class.
         most: how many at most.
         seed: decides which.
         folder: of the class, for the problem that says how many were left out.

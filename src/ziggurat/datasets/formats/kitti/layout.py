@@ -23,7 +23,7 @@ class KittiFolder:
     """Images and their labels.
 
     Args:
-        images: folder, below the source.
+        pictures: folder, below the source.
         labels: folder, below the source.
         split: that its name means, or empty.
         sure: whether the folder has KITTI's own name.

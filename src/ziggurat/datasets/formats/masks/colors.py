@@ -29,7 +29,7 @@ class ColourMap:
     """The color of each class.
 
     Args:
-        colors: (R, G, B) by class number; where two classes have one color, it means the first.
+        colours: (R, G, B) by class number; where two classes have one color, it means the first.
         names: by class number; empty where the file has none.
     """
 

@@ -50,7 +50,7 @@ class MaskReader(PartReader):
     Args:
         root: folder that addresses are relative to.
         mode: one of ``MODES``.
-        colors: needed where masks have colors.
+        colours: needed where masks have colors.
         first_mask: gives the path of the mask whose palette all must have; empty for none.
     """
 

@@ -74,7 +74,7 @@ class Pair(NamedTuple):
 
     Args:
         stem: path without the ending, below both folders.
-        image: path below the source.
+        picture: path below the source.
         size_bytes: of the image; None where it is a link that leads nowhere.
         label: path below the source.
     """
@@ -90,7 +90,7 @@ def walk_pairs(root: Path, pictures: str, labels: str, suffix: str, inner: str =
 
     Args:
         root: that paths are relative to.
-        images: folder of images below it.
+        pictures: folder of images below it.
         labels: folder of label files below it; it may be the same.
         suffix: ending of label files, such as ``.xml``.
         inner: folder below both to begin with.

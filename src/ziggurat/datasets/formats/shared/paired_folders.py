@@ -86,7 +86,7 @@ def pairings(
 
     Args:
         root: the source.
-        images: names of folders of images, in lower case.
+        pictures: names of folders of images, in lower case.
         partners: names of folders of partners, in lower case.
         endings: what a split's name ends in where the folder holds its partners, such as ``_masks``.
     """

@@ -34,7 +34,7 @@ class VocFolder:
     Args:
         path: below the source; empty for the source itself.
         annotations: folder of XML files, below the source; where there is none, that of the images.
-        images: folder of images, below the source; the same where both lie together.
+        pictures: folder of images, below the source; the same where both lie together.
         masks: folder of PNG masks, below the source; empty where there is none.
     """
 

@@ -39,7 +39,7 @@ class YoloFolder:
     """Images of one split.
 
     Args:
-        images: folder below the source, or a text file that lists images.
+        pictures: folder below the source, or a text file that lists images.
         labels: folder of their labels below the source; the same where both lie together.
         split: of them all; empty where nobody said.
         listed: whether ``pictures`` is a text file.

@@ -30,7 +30,7 @@ class Licence:
     Args:
         name: of the package.
         version: of it.
-        license: what it calls its license; empty where it says nothing.
+        licence: what it calls its license; empty where it says nothing.
     """
 
     name: str

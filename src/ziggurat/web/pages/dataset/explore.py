@@ -68,7 +68,7 @@ class ShownSample:
     Args:
         sample: it.
         schema: of the dataset.
-        neighbors: of it.
+        neighbours: of it.
     """
 
     sample: SampleView

@@ -33,7 +33,7 @@ class Shape:
     Args:
         number: of the object, from 1.
         name: of its class; ``ignored`` for regions without one.
-        color: number of the color of its class, from 0; -1 for none.
+        colour: number of the color of its class, from 0; -1 for none.
         box: x, y, width, height.
         outlines: points of each, as SVG writes them.
         region: path of SVG around its mask in run lengths, holes included; empty for none.
@@ -57,7 +57,7 @@ class SampleView:
         entry: what the catalog knows of it.
         label: in words; empty for none.
         problems: that were noted of it.
-        images: (number, name) of the parts that are images and no masks.
+        pictures: (number, name) of the parts that are images and no masks.
         mask: number of the part that is a mask; None for none.
         size: width and height of the stored image; None if unknown.
         shapes: objects in the image.

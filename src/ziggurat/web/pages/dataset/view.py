@@ -44,7 +44,7 @@ class DatasetAbout:
         kind: its name for people.
         size_bytes: of its folder; records that versions share count in each.
         store: kind of file that holds the records.
-        images: how images are stored: encoding, size, channels; empty for sets without.
+        pictures: how images are stored: encoding, size, channels; empty for sets without.
         parents: name and changes of each version that it was made of.
         parent: the dataset that it was made of; None where there is none any more.
         children: versions that were made of it.

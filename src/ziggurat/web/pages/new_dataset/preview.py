@@ -46,7 +46,7 @@ class Preview:
     Args:
         token: names it in the addresses of its images.
         found: as the studio's ``datasets.preview`` returns it, without the images.
-        images: PNG of each sample; None where it has none.
+        pictures: PNG of each sample; None where it has none.
         made: seconds of the clock.
         masks: PNG of each sample's mask, to lie on its image; None where it has none.
         shapes: of each sample: the objects in its image.

@@ -91,7 +91,7 @@ class Choices:
         projects: names.
         solver: the fields that everybody looks at.
         groups: the others.
-        images: fields of what is done to images.
+        pictures: fields of what is done to images.
     """
 
     datasets: list[tuple[str, str]]

@@ -39,7 +39,7 @@ class LayerView:
         figures: ``mean``, ``deviation``, ``minimum`` and ``maximum``; None where no number is finite.
         not_finite: how many numbers are NaN or infinite.
         parameters: numbers in it, of weights.
-        image: number of its image among those that are kept; None where there is nothing to draw.
+        picture: number of its image among those that are kept; None where there is nothing to draw.
         bars: place, height and what it says, of each bar of the histogram.
     """
 
@@ -295,7 +295,7 @@ def heat_answer(
     Args:
         studio: where the model is.
         question: how it is asked.
-        image: name and content of a file.
+        picture: name and content of a file.
         kept: gets the images.
         class_name: number or name of a class; empty for the likeliest.
         layer: with maps; empty for the one of the last convolution.
