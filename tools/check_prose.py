@@ -1,6 +1,7 @@
 """Wording check: words that the glossary replaces, in comments, docstrings, page texts and documentation.
 
-Code is skipped: text in backticks, names with underscores or dots, addresses, tags and template expressions.
+Code is skipped: text in backticks, names with underscores or dots, names of arguments in docstrings, addresses, tags and
+template expressions.
 ``tools/words.py`` holds the words.
 """
 
