@@ -1,7 +1,7 @@
 """Wording check: words that the glossary replaces, in comments, docstrings, page texts and documentation.
 
-Code is skipped: text in backticks, names with underscores or dots, names of arguments in docstrings, addresses, tags and
-template expressions.
+Code is skipped: text in backticks, names with underscores or dots, names of arguments in docstrings, addresses, tags
+and template expressions.
 ``tools/words.py`` holds the words.
 """
 
@@ -20,7 +20,8 @@ from tools.words import PROSE
 __all__ = ["check", "complaints"]
 
 _CODE = re.compile(
-    r"\{[^{}\n]*\}|``[^`]*``|`[^`\n]*`|https?://\S+|[\w.-]*[/_][\w./-]*|\b\w+(?:\.\w+)+\b|--[\w-]+|\]\([^)]*\)"
+    r"^ +\w+:|\{[^{}\n]*\}|``[^`]*``|`[^`\n]*`|https?://\S+|[\w.-]*[/_][\w./-]*|\b\w+(?:\.\w+)+\b|--[\w-]+|\]\([^)]*\)",
+    re.MULTILINE,
 )
 _MARKUP = re.compile(r"<[^>]*>|\{#.*?#\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
