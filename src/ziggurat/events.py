@@ -152,7 +152,7 @@ class Progress(Event):
         epoch: the epoch it is in, from 1.
         global_step: steps done.
         total_steps: steps that the job has.
-        remaining_s: estimated time left; None while nobody can tell.
+        remaining_s: estimated time left; None while unknown.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
         stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble`` of a dataset,

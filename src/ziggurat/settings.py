@@ -238,7 +238,7 @@ class SettingDescription:
             where it has none.
         help: one sentence.
         choices: the values it may have; empty where it is free.
-        default: the value where nobody sets one.
+        default: the value if not set.
         kind: type of the value.
         bounds: the smallest and the largest value of a whole number.
     """

@@ -1,4 +1,4 @@
-"""The graph of a network that nobody has trained is opened in TensorBoard, from the page for a new model."""
+"""The graph of a network that is not trained is opened in TensorBoard, from the page for a new model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of a network that nobody has trained is written for TensorBoard: what is in it, and when there is none."""
+"""The graph of a network that is not trained is written for TensorBoard: what is in it, and when there is none."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ImporterOption:
     Args:
         name: its name.
         type: ``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict``.
-        default: its value where nobody says.
+        default: its value if not given.
         help: one sentence.
         choices: the values that it may have; empty for any.
     """

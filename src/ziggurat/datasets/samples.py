@@ -25,8 +25,8 @@ class Sample:
             table as a JSON list).
         label: in the form that the kind of the dataset says, see ``ziggurat.records.schema``.
         split: ``train``, ``val`` or ``test`` where the source says so; else empty.
-        group: what must not be torn apart by a split, such as a patient; empty where nobody said.
-        time: when it was taken, in seconds since 1970; None where nobody said.
+        group: what must not be torn apart by a split, such as a patient; empty if not given.
+        time: when it was taken, in seconds since 1970; None if not given.
         size_bytes: of the first part's file; None where that is unknown.
     """
 

@@ -121,10 +121,10 @@ class Datum:
     Args:
         data: an encoded image, or (channels, height, width) uint8; empty where the values are floats.
         values: the floats, (channels, height, width) float32; empty where there are bytes.
-        channels: of the array; 0 where nobody said.
-        height_px: of the array; 0 where nobody said.
-        width_px: of the array; 0 where nobody said.
-        label: number of the class; 0 where nobody said.
+        channels: of the array; 0 if not given.
+        height_px: of the array; 0 if not given.
+        width_px: of the array; 0 if not given.
+        label: number of the class; 0 if not given.
         encoded: whether ``data`` is an encoded image.
     """
 

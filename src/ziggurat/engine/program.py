@@ -27,7 +27,7 @@ class NonFiniteStep(Exception):  # noqa: N818 - the step was taken, and the trai
 class Program(Protocol):
     """A network with its optimizer, ready to take steps.
 
-    Values are fetched by name, so that nobody pays a device synchronization for a number that nobody asked for.
+    Values are fetched by name, so that only requested numbers cost a device synchronization.
     """
 
     def names(self) -> Sequence[str]:

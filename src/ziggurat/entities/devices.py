@@ -58,8 +58,8 @@ class ResourceRequest:
     Args:
         devices: accelerators, at the same time; 0 for a job on the processors.
         device_indices: just these, where a person chose them; empty for any.
-        device_memory_bytes: free memory on each of them; 0 where nobody knows.
-        memory_bytes: of the machine; 0 where nobody knows.
+        device_memory_bytes: free memory on each of them; 0 if unknown.
+        memory_bytes: of the machine; 0 if unknown.
         slot: ``cpu``, ``device`` or ``dataset``: what limits how many run at a time.
     """
 

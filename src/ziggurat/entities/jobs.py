@@ -92,7 +92,7 @@ class Job:
         global_step: steps done (of a dataset: samples).
         total_steps: steps that it has; 0 while unknown.
         stage: what is done at the moment, where a job has stages.
-        remaining_s: estimated time left; None while nobody can tell.
+        remaining_s: estimated time left; None while unknown.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data.
         health: of the worker: ``alive``, ``hung``, ``silent``, ``lost`` or empty.

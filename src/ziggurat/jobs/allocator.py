@@ -20,7 +20,7 @@ class Unschedulable:
 
     Args:
         reason: a sentence for people.
-        expected_start: seconds since 1970; None while nobody can tell.
+        expected_start: seconds since 1970; None while unknown.
         blockers: ids of the jobs that it waits for.
     """
 

@@ -46,7 +46,7 @@ class Ended:
     """The worker is gone.
 
     Args:
-        exit_code: negative for the signal that killed it; None where nobody can tell, because another process had
+        exit_code: negative for the signal that killed it; None if unknown, because another process had
             started the worker.
     """
 

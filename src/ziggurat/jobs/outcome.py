@@ -38,8 +38,8 @@ class AttemptOutcome:
     Args:
         event: of the job: ``end_done``, ``end_stopped``, ``end_failed`` or ``lost``.
         reason: one sentence.
-        exit_code: None where nobody can tell.
-        time: when, in seconds since 1970; None where nobody said.
+        exit_code: None if unknown.
+        time: when, in seconds since 1970; None if not given.
     """
 
     event: str
@@ -53,7 +53,7 @@ def outcome_of(folder: JobFolder, exit_code: int | None, words: AttemptEnded | N
 
     Args:
         folder: the job folder.
-        exit_code: negative for a signal; None where nobody can tell.
+        exit_code: negative for a signal; None if unknown.
         words: what the worker said at its end; None where it said nothing.
     """
     if words is not None and words.outcome in ("done", "stopped", "failed"):

@@ -123,7 +123,7 @@ def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> str:
 
 
 def until_text(end: float | None, now: float, clock: Clock) -> str:
-    """Return until when, or nothing where nobody can tell."""
+    """Return until when, or nothing if unknown."""
     return "" if end is None else f" until about {clock(end, now)}"
 
 

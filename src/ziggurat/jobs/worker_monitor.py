@@ -38,7 +38,7 @@ class _Attended:
     """What is known of a worker besides the store.
 
     Args:
-        handle: None where nobody knows its process.
+        handle: None if its process is unknown.
         begin_offset: size of the events file when it was started; None where that was another process's doing.
         ended_since: when its end was seen first; None while it is alive.
         killed_by: reason why it was ended at once; empty where it was not.

@@ -127,7 +127,7 @@ class HTTPClient:
 
         Raises:
             StatusError: where the server answers with an error, or with redirects that cannot be followed.
-            OSError: where nobody knows the host, or it does not answer.
+            OSError: if the host is unknown, or it does not answer.
             AddressRefusedError: where the host may not be asked.
         """
         try:

@@ -63,7 +63,7 @@ def addresses_of(host: str, port: int) -> list[str]:
     """Return the addresses that a name stands for now; it may take as long as the resolver likes.
 
     Raises:
-        OSError: where nobody knows it.
+        OSError: if it is unknown.
         UnicodeError: where it can be no name.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -76,7 +76,7 @@ class Schema:
         class_names: by class number; empty where there are no classes.
         columns: of a table, in the order of a row's values, the target among them.
         target: name of the column that is to be predicted.
-        colours: (R, G, B) of each class in a mask, by class number; empty where nobody said.
+        colours: (R, G, B) of each class in a mask, by class number; empty if not given.
         ignore_class: number in a mask that counts for nothing, such as 255; None for none.
         details: what only the source's format knows and its exporter needs, as JSON values.
     """

@@ -30,16 +30,16 @@ StudioDep = Annotated[Studio, Depends(_studio)]
 """The studio that the application holds."""
 
 ViewerUser = Annotated[Identity, require("viewer", "read")]
-"""Somebody who may look."""
+"""A user who may look."""
 
 TrainerUser = Annotated[Identity, require("trainer", "write")]
-"""Somebody who may make and change."""
+"""A user who may make and change."""
 
 AdminUser = Annotated[Identity, require("admin", "admin")]
-"""Somebody who may do everything."""
+"""A user who may do everything."""
 
 ImageViewerUser = Annotated[Identity, require("viewer", "read", limit_bytes=_PICTURES_BYTES)]
-"""Somebody who may look, and sends images."""
+"""A user who may look, and sends images."""
 
 UploadUser = Annotated[Identity, require("trainer", "write", limit_bytes=_UPLOAD_BYTES)]
-"""Somebody who may make and change, and sends files."""
+"""A user who may make and change, and sends files."""

@@ -39,7 +39,7 @@ def spec_field(
     """Declare one field for all faces: the REST body, the web form, the CLI option and the docs.
 
     Args:
-        default: its value where nobody gives one; leave it out for a field that must be given.
+        default: its value if not given; leave it out for a field that must be given.
         title: its label.
         help: one sentence on what it does, with the usual range.
         group: heading under which the faces show it.

@@ -121,7 +121,7 @@ class JobRepository:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
-        """Return how many jobs need each of these; those that nobody needs are left out."""
+        """Return how many jobs need each of these; those that are not needed are left out."""
         needed = dependencies.c.needed_id
         query = sa.select(needed, sa.func.count()).where(needed.in_(list(job_ids))).group_by(needed)
         with self._database.read() as connection:

@@ -103,7 +103,7 @@ class SettingRepository:
         self._database = database
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a value, or ``default`` where nobody set it."""
+        """Return a value, or ``default`` if not set."""
         return self.all().get(name, default)
 
     def set(self, name: str, value: Any) -> None:

@@ -65,7 +65,7 @@ class BackendConformance(ABC):
         program.close()
 
     def test_a_step_returns_what_was_asked_for_and_no_more(self) -> None:
-        """Nobody pays for a number that nobody asked for."""
+        """Only requested numbers are fetched."""
         program, batches = self._ready()
         assert dict(program.step(batches[0], ())) == {}
         values = program.step(batches[1], (self.cost_name,))

@@ -24,7 +24,7 @@ class BackgroundResult:
     """What is being found, or was.
 
     Args:
-        value: it; None while nobody knows.
+        value: it; None while unknown.
         error: why it could not be found; None where it could, or nobody knows.
     """
 
@@ -82,7 +82,7 @@ class BackgroundResults:
         return found
 
     def peek(self, key: Hashable) -> BackgroundResult | None:
-        """Return a result that is there or being looked for; None where nobody asked for it."""
+        """Return a result that is there or being looked for; None if not requested."""
         with self._lock:
             found = self._results.get(key)
             if found is not None:

@@ -21,7 +21,7 @@ _LOCK: Final = threading.Lock()
 
 
 class ImageCache:
-    """The newest sets of images, each under a name that nobody can guess. Any thread may call any method."""
+    """The newest sets of images, each under a name that cannot be guessed. Any thread may call any method."""
 
     def __init__(self) -> None:
         self._sets: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()

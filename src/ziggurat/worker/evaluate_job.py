@@ -23,7 +23,7 @@ _NAMED_FILES: Final = 1000
 def evaluate(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     """Evaluate, from the beginning in each attempt; return what is to be said.
 
-    None stands for an end that somebody asked for.
+    None stands for an end that was requested.
 
     Args:
         spec: what was asked.

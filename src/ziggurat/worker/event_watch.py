@@ -90,7 +90,7 @@ class EventWatch(Watch):
         self._seen: deque[tuple[float, int]] = deque(maxlen=40)
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Say how far a stage is; ``total`` is 0 while nobody knows."""
+        """Say how far a stage is; ``total`` is 0 while unknown."""
         now = time.time()
         self._clock.trigger_step()
         self.done = done

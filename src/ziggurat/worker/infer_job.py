@@ -26,7 +26,7 @@ _NAMED_FILES: Final = 1000
 def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     """Predict for many images, from the beginning in each attempt; return what is to be said.
 
-    None stands for an end that somebody asked for.
+    None stands for an end that was requested.
 
     Args:
         spec: what was asked.

@@ -42,7 +42,7 @@ class Accounts:
         clock: seconds since 1970.
         passwords: hashes them.
         limits: how often somebody may try to log in.
-        new_secret: returns random text that nobody can guess.
+        new_secret: returns random text that cannot be guessed.
     """
 
     def __init__(

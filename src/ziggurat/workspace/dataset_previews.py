@@ -17,7 +17,7 @@ MOST_SAMPLES: Final = 200
 """Samples that are shown at most."""
 
 MOST_SCANNED: Final = 100_000
-"""Samples and problems after which the walk through a source ends, where nobody says another number."""
+"""Samples and problems after which the walk through a source ends, unless another is given."""
 
 _LONGEST_S: Final = 120.0
 _GRACE_S: Final = 30.0

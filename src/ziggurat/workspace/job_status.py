@@ -41,7 +41,7 @@ class JobStatus:
         global_step: steps done.
         total_steps: steps that it has (of a dataset: samples); 0 while unknown.
         stage: what is done at the moment, where a job has several stages; else empty.
-        time_left_s: estimated; None while nobody can tell.
+        time_left_s: estimated; None while unknown.
         steps_per_s: recent rate.
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
         scalars: newest value of each tag.

@@ -52,7 +52,7 @@ def stored_source(text: str) -> str:
 
 
 def source_name(source: str) -> str:
-    """Return what a dataset of a source is called where nobody said: the last name of its path."""
+    """Return the default name of a dataset of a source: the last name of its path."""
     if not is_remote(source):
         return Path(source).name
     parts = urlsplit(public_uri(source))

@@ -48,7 +48,7 @@ class Sessions:
     Args:
         rows: where they are.
         clock: seconds since 1970.
-        new_secret: returns random text that nobody can guess.
+        new_secret: returns random text that cannot be guessed.
         idle_s: how long one is good that nobody uses.
         longest_s: how long one is good at most.
     """

@@ -14,7 +14,7 @@ _FIELD = "augmentation.quad_rotation"
 
 
 def check_rotation_needs_square(spec: TrainSpec) -> None:
-    """Refuse quarter turns where the images are known to be no squares; where nobody knows yet, its worker looks.
+    """Refuse quarter turns where the images are known to be no squares; if unknown yet, its worker looks.
 
     A square that is cut out does not help: images are turned before it is.
 

@@ -1,4 +1,4 @@
-"""The way to the graph of a network that nobody has trained: addresses, waiting, errors, and who comes through."""
+"""The way to the graph of a network that is not trained: addresses, waiting, errors, and who comes through."""
 
 from __future__ import annotations
 

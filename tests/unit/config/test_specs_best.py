@@ -1,4 +1,4 @@
-"""Shows which values of a curve count as good where nobody says it."""
+"""Shows which values of a curve count as good by default."""
 
 import pytest
 

@@ -149,7 +149,7 @@ def test_masks_share_one_palette(tmp_path):
 
 def test_colours_without_a_map_and_unwanted_ones_are_refused(tmp_path):
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES)})
-    assert "nobody said which class each stands for" in read_error(tmp_path)
+    assert "it is not known which class each stands for" in read_error(tmp_path)
     assert "a mask in the mode index has one channel, and it is RGB" in read_error(tmp_path, mode="index")
     assert "it has no palette" in read_error(tmp_path, mode="palette")
 

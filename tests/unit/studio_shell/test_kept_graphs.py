@@ -1,4 +1,4 @@
-"""Graphs of networks that nobody has trained are kept for a while, bounded in number and size, and cleared away."""
+"""Graphs of networks that are not trained are kept for a while, bounded in number and size, and cleared away."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ def test_a_viewer_looks_and_downloads_only(visit_as, model):
 
     page = viewer.get(place)
 
-    assert "Somebody who may train can export it." in _text(page)
+    assert "A user who may train can export it." in _text(page)
     assert "<form" not in page.text.partition('id="publish-title"')[2].partition("</section>")[0]
     assert viewer.post(f"{place}/export", data={"format": "onnx"}).status_code == 403
     assert viewer.post(f"{place}/publish", data={"name": "x"}).status_code == 403

@@ -22,7 +22,7 @@ __all__ = [
 
 _SCOPE: Final = "val/"
 _LARGE_BYTES: Final = 1024
-"""A constant with more bytes tells nobody anything in an image of a graph."""
+"""A constant with more bytes says nothing in a drawing of a graph."""
 
 _MOST_CONSTANT_BYTES: Final = 512 << 20
 """TensorFlow copies all constants several times to give a graph away, and cannot at all beyond 2 GiB."""

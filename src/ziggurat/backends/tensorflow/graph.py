@@ -70,7 +70,7 @@ class JobGraph:
         training: the towers that train.
         validation: the tower that evaluates.
         inference: the tower that predicts.
-        averages: of the weights; None where nobody asked for them.
+        averages: of the weights; None if not requested.
     """
 
     graph: Any

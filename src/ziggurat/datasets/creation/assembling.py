@@ -80,7 +80,7 @@ def assemble(
 
     Raises:
         StorageError: where the disk is full or refuses.
-        CreationStopped: where somebody asked to stop.
+        CreationStopped: if a stop was requested.
     """
     _clear(folder, store)
     used = [number for number in range(len(SPLITS)) if (splits == number).any()]

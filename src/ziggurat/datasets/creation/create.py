@@ -73,7 +73,7 @@ def hash_all(
         fitting: how images are decoded; None where there are none.
 
     Raises:
-        CreationStopped: where somebody asked to stop; what was done is kept.
+        CreationStopped: if a stop was requested; what was done is kept.
     """
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None =
     Raises:
         DataError: where the source cannot be used, or no sample of it.
         StorageError: where the disk is full or refuses; what was done is kept.
-        CreationStopped: where somebody asked to stop; what was done is kept.
+        CreationStopped: if a stop was requested; what was done is kept.
     """
     watch = watch or Watch()
     if (folder / MANIFEST_NAME).exists():

@@ -26,7 +26,7 @@ class Watch:
     """Is told how far a creation is; this one keeps silent."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Tell that ``done`` of ``total`` samples have passed a stage; ``total`` is 0 while nobody knows."""
+        """Tell that ``done`` of ``total`` samples have passed a stage; ``total`` is 0 while unknown."""
 
     def message(self, level: str, text: str) -> None:
         """Tell one sentence; ``level`` is ``info`` or ``warning``."""

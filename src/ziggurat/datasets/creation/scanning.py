@@ -57,7 +57,7 @@ def scan_source(
 
     Raises:
         DataError: where the source cannot be used, has no samples, or two samples have one key.
-        CreationStopped: where somebody asked to stop.
+        CreationStopped: if a stop was requested.
     """
     complete = importer.checked_options(options)
     scan = importer.scan(source / folder, complete)

@@ -24,7 +24,7 @@ __all__ = ["CheckpointCoordinator", "Saver", "newest_checkpoint"]
 
 
 class CheckpointCoordinator:
-    """Saves the state of one trainer into one store when somebody asks for it.
+    """Saves the state of one trainer into one store on request.
 
     Args:
         trainer: whose state.

@@ -50,7 +50,7 @@ class WarmStatus:
         users: requests that it has now.
         answered: requests that it has answered.
         idle_s: since when nobody asked it; 0 while somebody does.
-        memory_bytes: resident memory of the process; None where nobody can tell.
+        memory_bytes: resident memory of the process; None if unknown.
     """
 
     folder: Path

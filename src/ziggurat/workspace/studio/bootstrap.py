@@ -128,7 +128,7 @@ def _settle(store: Store, root: Path) -> tuple[str, ...]:
 def _graphs(
     root: Path, environment: Mapping[str, str], prefix: str, made: ExitStack
 ) -> tuple[GraphCache, TensorBoards]:
-    """Return the graphs of networks that nobody has trained, and their TensorBoards: of their own, so that looking at
+    """Return the graphs of networks that are not trained, and their TensorBoards: of their own, so that looking at
     some networks never ends the TensorBoard of a job.
     """
     graphs = GraphCache(root / GRAPHS_FOLDER, time.time, before_remove=lambda name: boards.release(name))

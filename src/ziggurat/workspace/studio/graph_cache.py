@@ -28,7 +28,7 @@ _KEPT_S: Final = 24 * 3600.0
 
 
 class GraphCache:
-    """Graphs, each in a folder under a name that nobody can guess. Any thread may call any method.
+    """Graphs, each in a folder under a name that cannot be guessed. Any thread may call any method.
 
     A folder's time of change says when somebody last looked at its graph.
 

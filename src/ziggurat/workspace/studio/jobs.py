@@ -114,7 +114,7 @@ class Jobs:
         return {job.id: job for job in self._store.jobs.some(job_ids)}
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
-        """Return id → how many jobs need it; those that nobody needs are left out."""
+        """Return id → how many jobs need it; those that are not needed are left out."""
         return self._store.jobs.dependent_counts(job_ids)
 
     def kind_counts(self) -> dict[str, int]:
@@ -143,7 +143,7 @@ class Jobs:
         return sorted(active, key=lambda job: job.started or 0)
 
     def expected_start(self, job_id: str) -> float | None:
-        """Return when a job of the queue will start, in seconds since 1970; None while nobody can tell."""
+        """Return when a job of the queue will start, in seconds since 1970; None while unknown."""
         waiting = self._supervisor.waiting().get(job_id)
         return waiting.expected_start if waiting is not None else None
 

@@ -46,7 +46,7 @@ class Limit:
     Args:
         name: of it; its end says the unit (``_bytes``, ``_s``), others are counts.
         value: that holds.
-        default: that holds where nobody chose one.
+        default: that holds if none is chosen.
         is_chosen: whether somebody did.
         least: smallest that may be chosen.
         help: what it does and what is usual.

@@ -1,4 +1,4 @@
-"""Use cases of networks that nobody has trained yet: describe one, or run it on one batch."""
+"""Use cases of networks that are not trained yet: describe one, or run it on one batch."""
 
 from __future__ import annotations
 

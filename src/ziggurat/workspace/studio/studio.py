@@ -45,7 +45,7 @@ class StudioParts:
         people: who may do it.
         inference: warm processes that predict.
         tensorboards: a TensorBoard for each job that is looked at.
-        graphs: of networks that nobody has trained.
+        graphs: of networks that are not trained.
         graph_boards: a TensorBoard for each of those that is looked at.
         machine: devices, memory, disk.
         remarks: what people should know of the workspace, one sentence each.
@@ -77,9 +77,9 @@ class Studio:
         outputs: of the jobs: events, log, checkpoints.
         datasets: datasets.
         training: trainings that are asked for.
-        networks: that nobody has trained.
+        networks: that are not trained.
         models: that trainings made.
-        graphs: of networks that nobody has trained, in TensorBoard.
+        graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
         exports: trained models in formats of other programs.
         published: models that others start from.

@@ -85,7 +85,7 @@ class MaskSource:
         return None if path is None else read_colour_map(path)
 
     def class_names(self) -> tuple[str, ...]:
-        """Return the names of the classes; none where nobody wrote them down."""
+        """Return the names of the classes; none if not given."""
         path = self._file("classes", _NAME_FILES)
         if path is not None:
             return names_in(path)

@@ -116,7 +116,7 @@ class MaskReader(PartReader):
         if self._colours is None:
             raise DatapointError(
                 key,
-                "it has colors, and nobody said which class each stands for.",
+                "it has colors, and it is not known which class each stands for.",
                 advice="Give a file of colors (option `colour_file`) or a list (option `colours`).",
             )
         return self._colours.numbers(np.asarray(image.convert("RGB")), key)
@@ -138,7 +138,7 @@ class MaskReader(PartReader):
 
     def _check_palette(self, content: bytes, key: str) -> None:
         mine = palette_of(content)
-        both = min(len(mine), len(self._palette))  # colors that nobody uses may be cut off
+        both = min(len(mine), len(self._palette))  # colors that are not used may be cut off
         for number in range(both):
             if mine[number] != self._palette[number]:
                 raise DatapointError(

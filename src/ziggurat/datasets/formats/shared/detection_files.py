@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ziggurat.datasets.formats.shared.text_encoding import decode_text
+from ziggurat.datasets.split_names import SPLIT_NAMES
 from ziggurat.errors import DataError
 
 __all__ = [
@@ -41,22 +42,13 @@ PICTURE_FOLDERS: Final = (
 
 KEYS_NAME: Final = "keys.jsonl"
 """File of our own exports: ``["path", "key"]`` for each image that a format cannot put at its key."""
-_SPLITS: Final = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "test": "test",
-    "testing": "test",
-}
 _FEW_FOLDERS: Final = 20
 _LARGEST_TEXT_BYTES: Final = 64 << 20
 
 
 def split_of(name: str) -> str:
     """Return the split that a file or folder name means as a whole, such as ``valid`` or ``train2017``; else empty."""
-    return _SPLITS.get(re.sub(r"[-_ ]?\d+$", "", name.strip().lower()), "")
+    return SPLIT_NAMES.get(re.sub(r"[-_ ]?\d+$", "", name.strip().lower()), "")
 
 
 def split_within(name: str) -> str:

@@ -10,22 +10,13 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.samples import Problem
+from ziggurat.datasets.split_names import SPLIT_NAMES
 
 __all__ = ["Match", "Pairing", "first_picture", "folder_named", "folders_of", "matches", "pairings", "split_of"]
-
-_SPLITS: Final = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "test": "test",
-    "testing": "test",
-}
 
 
 class Pairing(NamedTuple):
@@ -34,7 +25,7 @@ class Pairing(NamedTuple):
     Args:
         first: folder of the images, relative to the source, with ``/``; empty for the source itself.
         second: folder of what belongs to them; None where there is none.
-        split: that both are; empty where nobody said.
+        split: that both are; empty if not given.
     """
 
     first: str
@@ -64,7 +55,7 @@ def folder_named(option: str) -> str:
 
 def split_of(name: str) -> str:
     """Return the split that a folder or file with this name is; empty where it says none."""
-    return _SPLITS.get(name.lower(), "")
+    return SPLIT_NAMES.get(name.lower(), "")
 
 
 def folders_of(root: Path) -> list[str]:

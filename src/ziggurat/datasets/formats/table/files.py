@@ -34,7 +34,7 @@ class TableFile(NamedTuple):
 
     Args:
         path: where it is.
-        split: that its rows are in; empty where nobody said.
+        split: that its rows are in; empty if not given.
     """
 
     path: Path

@@ -41,7 +41,7 @@ class ClassFolder(NamedTuple):
 
     Args:
         name: of the class.
-        split: that it is in; empty where nobody said.
+        split: that it is in; empty if not given.
         path: where it is.
     """
 

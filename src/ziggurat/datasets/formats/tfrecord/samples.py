@@ -44,7 +44,7 @@ class ClassNumbers:
     """What the numbers of classes in a source are called, and which class of ours they are.
 
     Args:
-        names: number in the source → name; empty where nobody wrote them down.
+        names: number in the source → name; empty if not given.
         first: number in the source of our class 0, where there are no names.
     """
 
@@ -79,7 +79,7 @@ class ClassNumbers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By our number; the number itself where nobody named it."""
+        """By our number; the number itself if it has no name."""
         return tuple(self._seen.get(place) or str(place) for place in range(max(self._seen, default=-1) + 1))
 
     @classmethod

@@ -118,7 +118,7 @@ class SplitLists:
         return self._splits.get(stem, "")
 
     def missing(self) -> Iterator[Problem]:
-        """Yield the stems that nobody asked for: there is no image of that name."""
+        """Yield the stems that were not requested: there is no image of that name."""
         for stem in sorted(self._waiting):
             reason = f"{self._path} lists it, and there is no image of that name."
             yield Problem(key=stem, kind="no-picture", reason=reason, left_out=True)

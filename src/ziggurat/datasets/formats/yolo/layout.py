@@ -41,7 +41,7 @@ class YoloFolder:
     Args:
         pictures: folder below the source, or a text file that lists images.
         labels: folder of their labels below the source; the same where both lie together.
-        split: of them all; empty where nobody said.
+        split: of them all; empty if not given.
         listed: whether ``pictures`` is a text file.
     """
 

@@ -23,7 +23,7 @@ __all__ = ["router"]
 router = new_router()
 
 _Self = Annotated[Identity, require("viewer", "admin")]
-"""Somebody who may change what is their own: by a session, or a token of scope ``admin``."""
+"""A user who may change what is their own: by a session, or a token of scope ``admin``."""
 
 _DAY_S: Final = 24 * 3600
 _EXPIRIES: Final = {

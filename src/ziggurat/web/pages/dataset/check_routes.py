@@ -131,7 +131,7 @@ _Name = Annotated[str, Form(max_length=200)]
 
 @router.get("/datasets/{job_id}/check", include_in_schema=False)
 def check(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, verify: bool = False) -> Response:
-    """Return what a check found; the quick one begins by itself, the thorough one when somebody asks for it."""
+    """Return what a check found; the quick one begins by itself, the thorough one on request."""
     if not is_finished(studio.jobs.get(job_id)):
         return see_other(request, f"/datasets/{job_id}")
     if is_part(request, "dataset-findings"):

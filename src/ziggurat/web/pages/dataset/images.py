@@ -80,7 +80,7 @@ def mask_png(mask: np.ndarray, colours: Sequence[Sequence[int]], ignore_class: i
 
     Args:
         mask: (H, W) of class numbers.
-        colours: (R, G, B) by class number; empty where nobody said.
+        colours: (R, G, B) by class number; empty if not given.
         ignore_class: number that counts for nothing; None for none.
         is_clear: whether it is to lie on its image: class 0 and what counts for nothing are clear.
     """

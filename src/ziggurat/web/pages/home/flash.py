@@ -21,7 +21,7 @@ _LOCK: Final = threading.Lock()
 
 
 class FlashMessages:
-    """The newest outcomes, each under a name that nobody can guess. Any thread may call any method."""
+    """The newest outcomes, each under a name that cannot be guessed. Any thread may call any method."""
 
     def __init__(self) -> None:
         self._outcomes: OrderedDict[str, Outcome] = OrderedDict()

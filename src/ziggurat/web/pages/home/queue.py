@@ -25,7 +25,7 @@ class Waiting:
     Args:
         place: from 1.
         job: it; its ``reason`` says why it waits.
-        expected_start: seconds since 1970; None while nobody can tell.
+        expected_start: seconds since 1970; None while unknown.
         actions: what can be done with it.
     """
 

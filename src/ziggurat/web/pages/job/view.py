@@ -240,8 +240,8 @@ class JobNow:
     Args:
         job: it.
         actions: buttons that apply.
-        expected_start: seconds since 1970; None while nobody can tell, or where it does not wait.
-        expected_end: seconds since 1970; None while nobody can tell.
+        expected_start: seconds since 1970; None while unknown, or where it does not wait.
+        expected_end: seconds since 1970; None while unknown.
         elapsed_s: of the newest attempt; None before the first.
         failure: why it failed; None where it did not.
         scalars: what each curve came to, the important ones first.

@@ -49,7 +49,7 @@ def given_options(found: Mapping[str, Any], texts: Mapping[str, str], usual: Map
     Args:
         found: the format.
         texts: name of an option → text.
-        usual: name → value that holds where nobody says another.
+        usual: name → value that holds unless another is given.
     """
     given = {}
     for option in found["options"]:

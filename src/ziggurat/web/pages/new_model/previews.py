@@ -49,7 +49,7 @@ def network_problem(error: ZigguratError, text: str) -> dict[str, Any]:
         text: of the network; empty for a standard one.
 
     Returns:
-        ``rule``, ``received``, ``advice``, ``line`` (from 1; None where nobody knows), ``lines`` (number and text of
+        ``rule``, ``received``, ``advice``, ``line`` (from 1; None if unknown), ``lines`` (number and text of
         the lines around it) and ``trace``.
     """
     lines, named = text.splitlines(), error.details.get("line")

@@ -209,9 +209,9 @@ class Prediction:
         step: of the checkpoint.
         epoch: of the checkpoint.
         took: how long the answer took, in words.
-        layers: what each layer made of it; empty where nobody asked.
-        weights: of each layer; empty where nobody asked.
-        parameters: in all weights; 0 where nobody asked.
+        layers: what each layer made of it; empty if not requested.
+        weights: of each layer; empty if not requested.
+        parameters: in all weights; 0 if not requested.
         heat: where it looked; None where nobody asked, or it could not be told.
         heat_error: why it could not be told; None where it could, or nobody asked.
     """

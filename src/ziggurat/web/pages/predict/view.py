@@ -25,8 +25,8 @@ class SplitChoice:
     Args:
         name: ``train``, ``val`` or ``test``.
         title: what stands on the page.
-        count: samples; None where nobody can tell.
-        openings: how often the test split was measured on; None for other splits, and where nobody can tell.
+        count: samples; None if unknown.
+        openings: how often the test split was measured on; None for other splits, and if unknown.
     """
 
     name: str
