@@ -1,8 +1,9 @@
-"""Supervisor: the one thread that advances jobs, and the operations that interfaces may call on it.
+"""Supervisor: the one thread that advances the jobs of a workspace, and the operations that interfaces may call.
 
 The thread checks the workers, plans, and starts jobs. User requests run at once in their own threads, as a state
 change in the store that only one of two concurrent requests can win. Any part can be killed at any moment: the next
-supervisor finds the state in the store and in the folders, and the folders are authoritative.
+supervisor finds the state in the store and in the folders, and the folders are authoritative. So it first adopts
+the workers that still run. One supervisor at a time holds the lock of a workspace.
 """
 
 from __future__ import annotations
@@ -15,25 +16,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ziggurat.entities import Job, JobChange, NewJob, Resources
+from ziggurat.atomic import ProcessLock, storage_errors
+from ziggurat.entities import Job, JobChange, NewJob, Resources, read_heartbeat
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
-from ziggurat.jobs.adoption import adopt_running_workers
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.dispatcher import Dispatcher
 from ziggurat.jobs.escalation import StopGrace, plain_reason
 from ziggurat.jobs.executor import Executor
 from ziggurat.jobs.job_file import record_of, write_job_file
+from ziggurat.jobs.outcome import last_events, outcome_of
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
 from ziggurat.jobs.removal import Removal
 from ziggurat.jobs.state_machine import JobTransitions
-from ziggurat.jobs.supervisor_lock import SupervisorLock
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
 
-__all__ = ["Supervisor"]
+__all__ = [
+    "Supervisor",
+    "SupervisorLock",
+]
+
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -317,3 +322,84 @@ class Supervisor:
     def _tell(self, kind: str, job_id: str) -> None:
         self._changes.tell(kind, job_id)
         self.wake()
+
+
+SUPERVISOR_LOCK: Final = ".supervisor.lock"
+"""File in the workspace that the supervisor's process holds."""
+
+
+class SupervisorLock(ProcessLock):
+    """The lock of a workspace.
+
+    Args:
+        workspace: the folder of everything; made where it is not there.
+
+    Raises:
+        JobError: where another supervisor is at work.
+        StorageError: where the file cannot be made.
+    """
+
+    def __init__(self, workspace: Path) -> None:
+        def taken(holder: str) -> JobError:
+            return JobError(
+                f"One studio at a time starts the jobs of {workspace}.",
+                received=f"process {holder} does so",
+                advice="Use that one, end it first, or choose another workspace.",
+            )
+
+        with storage_errors(workspace):
+            workspace.mkdir(parents=True, exist_ok=True)
+        path = workspace / SUPERVISOR_LOCK
+        super().__init__(path, taken, f"A studio locks its workspace by the file {path}.")
+
+
+_QUIET_STATES: Final = ("queued", "stopped", "failed")
+_FRESH_S: Final = 60.0
+
+
+def adopt_running_workers(
+    store: JobStore, executor: Executor, attendance: WorkerMonitor, changes: JobTransitions, now: float
+) -> None:
+    """Bring jobs that nobody attends to in line with their folders, which are right where the store says otherwise.
+
+    Args:
+        store: where the jobs are.
+        executor: knows who is alive.
+        attendance: attends to what is alive after all.
+        changes: changes states.
+        now: seconds since 1970.
+    """
+    for job in store.jobs.in_states(_QUIET_STATES):
+        folder = JobFolder(Path(job.folder))
+        heartbeat = read_heartbeat(folder.heartbeat)
+        is_fresh = heartbeat is not None and now - heartbeat.time < _FRESH_S
+        if _size(folder) == job.events_offset and not is_fresh:
+            continue
+        handle = executor.adopt(folder.path, heartbeat) if is_fresh else None
+        if handle is not None and heartbeat is not None:
+            fields = {"started": heartbeat.time, "ended": None, "reason": "", "pid": handle.pid, "host": handle.host}
+            if changes.apply(job, "adopt", **fields):
+                attendance.take_on(job, handle)
+            continue
+        attendance.read_on(job, now)
+        _note_end(store, changes, job, folder)
+
+
+def _note_end(store: JobStore, changes: JobTransitions, job: Job, folder: JobFolder) -> None:
+    words = last_events(folder, since=0.0)
+    if words is None or words.time <= (job.ended or job.created):
+        return
+    ending = outcome_of(folder, words.exit_code, words)
+    state = ending.event.removeprefix("end_")
+    if state == "stopped" and job.state == "queued":
+        return  # it was stopped before it was resumed
+    fields = {"reason": ending.reason, "exit_code": ending.exit_code, "ended": ending.time}
+    if store.jobs.move(job.id, (job.state,), state, **fields):
+        changes.tell("state", job.id)
+
+
+def _size(folder: JobFolder) -> int:
+    try:
+        return folder.events.stat().st_size
+    except OSError:
+        return 0

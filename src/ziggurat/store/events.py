@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ziggurat.entities import INTERVENTION
-from ziggurat.entities.divergence import divergence_after
 from ziggurat.entities.job_history import JobHistory
+from ziggurat.entities.jobs import divergence_after
 from ziggurat.events import AttemptStarted, CheckpointSaved, Event, Message
 from ziggurat.store.columns import clean_text
 from ziggurat.store.database import Database

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from ziggurat.entities.processes import ProcessGroup
 from ziggurat.errors import JobError, MissingDependencyError
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.group import ProcessGroup
 from ziggurat.services.process_pool import ProcessPool
-from ziggurat.services.tensorboard.process import MISSING
+from ziggurat.services.tensorboard_process import MISSING
 
 __all__ = ["TENSORBOARD_COMMAND", "ProxyTarget", "TensorBoardLimits", "TensorBoardStatus", "TensorBoards"]
 
-TENSORBOARD_COMMAND: Final = (sys.executable, "-m", "ziggurat.services.tensorboard.process")
+TENSORBOARD_COMMAND: Final = (sys.executable, "-m", "ziggurat.services.tensorboard_process")
 """Starts a TensorBoard; options and the folder of its event files are added."""
 
 _HOST: Final = "127.0.0.1"

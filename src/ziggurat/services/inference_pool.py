@@ -1,4 +1,4 @@
-"""Inference process pool: one process per job, checkpoint and device, so that a prediction takes milliseconds."""
+"""Inference process pool: predictions by networks that stay open, one request or many images in parts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,138 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 import psutil
 
-from ziggurat.errors import CheckpointError, JobError, UsageError
+from ziggurat.errors import CheckpointError, DatapointError, JobError, UsageError
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.errors import ProcessEndedError
-from ziggurat.services.inference.many import ManyOptions, ManyPart, ManyResult, Picture, predict_parts
-from ziggurat.services.inference.process import WarmProcess
+from ziggurat.services.inference_process import ProcessEndedError, WarmProcess
 from ziggurat.services.process_pool import Entry, ProcessPool
 
-__all__ = ["INFERENCE_COMMAND", "InferencePool", "WarmStatus"]
+__all__ = [
+    "INFERENCE_COMMAND",
+    "InferencePool",
+]
+
+
+Picture = tuple[str, bytes]
+"""Name and content of an image file."""
+
+_PART_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyOptions:
+    """How very many images are predicted for.
+
+    Args:
+        checkpoint: as for ``InferencePool.predict``.
+        device: likewise.
+        top: how many classes are named.
+        at_once: images in a part; a part has at most 64 MiB besides.
+    """
+
+    checkpoint: str | None = None
+    device: str | int | None = None
+    top: int = 5
+    at_once: int = 32
+
+    def __post_init__(self) -> None:
+        if self.at_once < 1:
+            raise UsageError("`at_once` is at least 1.", received=self.at_once)
+
+
+@dataclass(frozen=True)
+class ManyPart:
+    """What a part gave.
+
+    Args:
+        predictions: as ``InferencePool.predict`` gives them.
+        failures: likewise, with files that cannot be read.
+        done: images so far, those of this part and failures included.
+    """
+
+    predictions: Sequence[Mapping[str, Any]]
+    failures: Sequence[Mapping[str, Any]]
+    done: int
+
+
+@dataclass(frozen=True)
+class ManyResult:
+    """How it went.
+
+    Args:
+        predicted: images with a prediction.
+        failed: images without.
+        is_complete: False where it was ended before.
+    """
+
+    predicted: int
+    failed: int
+    is_complete: bool
+
+
+def predict_parts(
+    predict: Callable[[Sequence[Picture]], Mapping[str, Any]],
+    items: Iterable[Path | Picture],
+    sink: Callable[[ManyPart], None],
+    at_once: int,
+    shall_end: Callable[[], bool],
+) -> ManyResult:
+    """Predict in parts; never more than one part is held in memory.
+
+    Args:
+        predict: for the images of a part.
+        items: files, or images that are read already; taken one by one.
+        sink: gets each part, in order.
+        at_once: images in a part.
+        shall_end: asked before each part.
+    """
+    predicted = failed = 0
+    for pictures, unread in _parts(items, at_once):
+        if shall_end():
+            return ManyResult(predicted, failed, False)
+        found: Mapping[str, Any] = predict(pictures) if pictures else {"predictions": [], "failures": []}
+        failures = [*unread, *found["failures"]]
+        predicted += len(found["predictions"])
+        failed += len(failures)
+        sink(ManyPart(found["predictions"], failures, predicted + failed))
+    return ManyResult(predicted, failed, True)
+
+
+def _parts(items: Iterable[Path | Picture], at_once: int) -> Iterator[tuple[list[Picture], list[dict[str, Any]]]]:
+    """Yield images with the failures of files that cannot be read."""
+    pictures: list[Picture] = []
+    failures: list[dict[str, Any]] = []
+    size_bytes = 0
+    for item in items:
+        try:
+            picture = _read(item) if isinstance(item, Path) else item
+        except DatapointError as error:
+            failures.append({"file": str(item), **error.as_dict()})
+        else:
+            if pictures and size_bytes + len(picture[1]) > _PART_BYTES:
+                yield pictures, failures
+                pictures, failures, size_bytes = [], [], 0
+            pictures.append(picture)
+            size_bytes += len(picture[1])
+        if len(pictures) + len(failures) >= at_once:
+            yield pictures, failures
+            pictures, failures, size_bytes = [], [], 0
+    if pictures or failures:
+        yield pictures, failures
+
+
+def _read(path: Path) -> Picture:
+    try:
+        return str(path), path.read_bytes()
+    except OSError as error:
+        raise DatapointError(str(path), f"it cannot be read ({error.strerror}).") from error
+
 
 INFERENCE_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.inference")
 """Starts a warm process; the job folder and options are added."""
