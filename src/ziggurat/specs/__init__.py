@@ -1,15 +1,24 @@
 """Job configuration: the versioned ``spec.json`` of a job, its fields, its errors, its upgrades."""
 
-from ziggurat.specs.assigning import assign
-from ziggurat.specs.commas import comma_question
 from ziggurat.specs.dataset import DatasetSpec
-from ziggurat.specs.describe import FieldDescription, describe_fields
+from ziggurat.specs.describe import FieldDescription, assign, describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
-from ziggurat.specs.files import Spec, load_spec, load_train_spec, parse_spec, read_content, save_spec, spec_json
+from ziggurat.specs.files import (
+    SPEC_KINDS,
+    UPGRADES,
+    Spec,
+    load_spec,
+    load_train_spec,
+    parse_spec,
+    read_content,
+    save_spec,
+    spec_json,
+    upgrade,
+)
 from ziggurat.specs.flags import dataset_spec_from_flags, spec_from_flags
 from ziggurat.specs.parts import FileNetwork, PluginUse, ZooNetwork
+from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
-from ziggurat.specs.versions import SPEC_KINDS, UPGRADES, upgrade
 
 __all__ = [
     "SPEC_KINDS",

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
-from ziggurat.specs.pictures import picture_size
+from ziggurat.specs.parts import picture_size
 
 __all__ = ["DatasetSpec", "Split"]
 

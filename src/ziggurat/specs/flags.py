@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ziggurat.errors import SpecError
-from ziggurat.specs.assigning import assign
-from ziggurat.specs.commas import comma_question
 from ziggurat.specs.dataset import DatasetSpec
-from ziggurat.specs.describe import FieldDescription, describe_fields
-from ziggurat.specs.files import Spec, parse_spec
+from ziggurat.specs.describe import FieldDescription, assign, describe_fields
+from ziggurat.specs.files import SPEC_KINDS, Spec, parse_spec, upgrade
+from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
-from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
 __all__ = ["dataset_spec_from_flags", "spec_from_flags"]
 

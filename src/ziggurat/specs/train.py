@@ -8,11 +8,19 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
-from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
-from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Loading, Network, PluginUse, PluginUses, Validation
-from ziggurat.specs.pictures import Augmentation, Preprocessing
-from ziggurat.specs.policies import StepSchedule
-from ziggurat.specs.schedule import Schedule
+from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer, Schedule, StepSchedule
+from ziggurat.specs.parts import (
+    Augmentation,
+    Checkpoints,
+    Data,
+    EarlyStopping,
+    Loading,
+    Network,
+    PluginUse,
+    PluginUses,
+    Preprocessing,
+    Validation,
+)
 
 __all__ = ["TrainSpec"]
 
