@@ -6,18 +6,20 @@ Redirects and the proxies of the environment are followed; each new address is c
 from __future__ import annotations
 
 import asyncio
+import importlib
 import ssl
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
-import httpx
-
 from ziggurat.net.ssrf import AllowedAddresses, addresses_of
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = [
     "DEFAULT_PORTS",
@@ -30,6 +32,16 @@ __all__ = [
     "host_of",
     "port_of",
 ]
+
+if not TYPE_CHECKING:
+
+    class _LazyHTTPX:
+        """The module httpx, imported at its first use: each worker imports this module, and few fetch anything."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module("httpx"), name)
+
+    httpx = _LazyHTTPX()
 
 
 _PLAIN: Final = "/%:@!$&'()*+,;=~?#[]-._"
@@ -63,7 +75,9 @@ class HTTPResponse:
         transport: that the connection belongs to.
     """
 
-    def __init__(self, response: httpx.Response, url: httpx.URL, transport: httpx.BaseTransport) -> None:
+    def __init__(
+        self, response: httpx.Response, url: httpx.URL, transport: GuardedTransport | httpx.BaseTransport
+    ) -> None:
         self._response = response
         self._transport = transport
         self.url = str(url)
@@ -174,7 +188,7 @@ class HTTPClient:
             transport.close()
             raise
 
-    def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> httpx.BaseTransport:
+    def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> GuardedTransport | httpx.BaseTransport:
         """Return a transport, through the proxy of the environment where there is one.
 
         The proxy resolves the name then, and nobody could check it: where addresses are limited, only hosts that are
@@ -203,9 +217,6 @@ def _following(response: HTTPResponse, url: httpx.URL) -> httpx.URL | None:
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
-_ONE_REQUEST: Final = httpx.Limits(max_keepalive_connections=0)
-"""No connection is kept: one that was opened for a name must not serve another name at the same address."""
-
 
 class AddressRefusedError(Exception):
     """A host may not be asked; nobody was.
@@ -221,7 +232,7 @@ class AddressRefusedError(Exception):
         self.port = port
 
 
-class GuardedTransport(httpx.BaseTransport):
+class GuardedTransport:
     """Sends requests to checked addresses; redirects, cookies and proxies are left to the caller.
 
     Errors of the resolver are ``OSError`` and ``UnicodeError``; an address that may not be asked is an
@@ -234,7 +245,7 @@ class GuardedTransport(httpx.BaseTransport):
 
     def __init__(self, allowed: AllowedAddresses | None, *, verify: ssl.SSLContext | bool = True) -> None:
         self._allowed = allowed
-        self._transport = httpx.HTTPTransport(verify=verify, limits=_ONE_REQUEST)
+        self._transport = httpx.HTTPTransport(verify=verify, limits=_one_request())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the beginning of what the first address answers that can be reached."""
@@ -252,7 +263,7 @@ class GuardedTransport(httpx.BaseTransport):
         self._transport.close()
 
 
-class AsyncGuardedTransport(httpx.AsyncBaseTransport):
+class AsyncGuardedTransport:
     """Does the same in an event loop; a slow resolver can be given up.
 
     Args:
@@ -261,7 +272,13 @@ class AsyncGuardedTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, allowed: AllowedAddresses | None) -> None:
         self._allowed = allowed
-        self._transport = httpx.AsyncHTTPTransport(limits=_ONE_REQUEST)
+        self._transport = httpx.AsyncHTTPTransport(limits=_one_request())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the beginning of what the first address answers that can be reached."""
@@ -276,6 +293,11 @@ class AsyncGuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close what is open."""
         await self._transport.aclose()
+
+
+def _one_request() -> httpx.Limits:
+    # No connection is kept: one that was opened for a name must not serve another name at the same address.
+    return httpx.Limits(max_keepalive_connections=0)
 
 
 def host_of(url: httpx.URL) -> str:
