@@ -32,6 +32,7 @@ __all__ = [
     "kill_descendants",
     "kill_group",
     "kill_process",
+    "last_line",
     "shim_of",
     "start_here",
     "start_worker",
@@ -225,6 +226,15 @@ class ProcessGroup:
         self.signal(signal.SIGKILL)
         with self._lock:
             return self._process.wait()
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of what a process wrote into its log, at most 300 characters; empty where there is none."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1][:300] if lines else ""
 
 
 def _open_log(log: Path) -> IO[bytes]:

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities.processes import ProcessGroup
+from ziggurat.entities.processes import ProcessGroup, last_line
 from ziggurat.errors import DataError, JobError, ZigguratError, error_of_family
 from ziggurat.records.codec import pack
 from ziggurat.records.frames import LENGTH, read_frame
@@ -266,7 +266,8 @@ def ended(
         how = f"it was killed by {_signal_name(-exit_code)}"
         advice = "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer images."
     else:
-        how = f"exit code {exit_code}{_last_words(log)}"
+        said = last_line(log)
+        how = f"exit code {exit_code}" + (f"; its last line: {said}" if said else "")
         advice = f"Look at its output in {log}."
     error = ProcessEndedError(
         f"The warm process of {folder} must answer before it ends.",
@@ -300,11 +301,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal has no name
         return f"signal {number}"
-
-
-def _last_words(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return f"; its last line: {lines[-1][:300]}" if lines else ""

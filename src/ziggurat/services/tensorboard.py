@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from ziggurat.entities.processes import ProcessGroup
+from ziggurat.entities.processes import ProcessGroup, last_line
 from ziggurat.errors import JobError, MissingDependencyError
 from ziggurat.layout import JobFolder
 from ziggurat.services.process_pool import ProcessPool
@@ -199,7 +199,7 @@ class _Board:
             self._end()
         raise JobError(
             f"TensorBoard must answer within {within_s:g} s.",
-            received=_last_line(self._log),
+            received=last_line(self._log) or "nothing",
             advice=f"Look at its output in {self._log}, and at its installation with: ziggurat doctor",
         )
 
@@ -249,11 +249,3 @@ class _Board:
             return False
         finally:
             connection.close()
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return lines[-1][:300] if lines else "nothing"
