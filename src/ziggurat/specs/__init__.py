@@ -4,12 +4,18 @@ from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, assign, describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.files import (
+    RENAMED,
     SPEC_KINDS,
     UPGRADES,
     Spec,
+    check_named_once,
+    former_names,
+    known_paths,
     load_spec,
     load_train_spec,
     parse_spec,
+    present_names,
+    present_path,
     read_content,
     save_spec,
     spec_json,
@@ -21,6 +27,7 @@ from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
 
 __all__ = [
+    "RENAMED",
     "SPEC_KINDS",
     "UPGRADES",
     "DatasetSpec",
@@ -33,12 +40,17 @@ __all__ = [
     "TrainSpec",
     "ZooNetwork",
     "assign",
+    "check_named_once",
     "comma_question",
     "dataset_spec_from_flags",
     "describe_fields",
+    "former_names",
+    "known_paths",
     "load_spec",
     "load_train_spec",
     "parse_spec",
+    "present_names",
+    "present_path",
     "read_content",
     "save_spec",
     "spec_from_flags",

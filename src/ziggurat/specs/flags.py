@@ -9,7 +9,7 @@ from typing import Any
 from ziggurat.errors import SpecError
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, assign, describe_fields
-from ziggurat.specs.files import SPEC_KINDS, Spec, parse_spec, upgrade
+from ziggurat.specs.files import SPEC_KINDS, Spec, check_named_once, parse_spec, present_path, upgrade
 from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
 
@@ -56,15 +56,17 @@ def _from_flags(
     if content["kind"] != kind:
         raise SpecError(f"This command takes a spec of kind {kind}.", received=f"kind {content['kind']}")
     fields = {field.path: field for field in describe_fields(SPEC_KINDS[kind])}
+    assigned = [(path.strip(), equals, text) for path, equals, text in (each.partition("=") for each in assignments)]
+    check_named_once({*flags, *(path for path, _, _ in assigned)}, kind)
     for name, text in flags.items():
+        name = present_path(name, kind)
         content[name] = _value(text, fields.get(name))
-    for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        if not equals or not path.strip():
-            raise SpecError(
-                "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
-            )
-        assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())), fields)
+    for path, equals, text in assigned:
+        if not equals or not path:
+            received, advice = f"{path}{equals}{text}", "Write it as in: --set schedule.gamma=0.5."
+            raise SpecError("`--set` takes PATH=VALUE.", received=received, advice=advice)
+        path = present_path(path, kind)
+        assign(content, path, _value(text.strip(), fields.get(path)), fields)
     return parse_spec(content, source="flags")
 
 

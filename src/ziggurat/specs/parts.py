@@ -218,7 +218,7 @@ class Checkpoints(SpecModel):
         help="Curve whose best checkpoint is kept beside the newest; default `auto`, null for none.",
         group="Checkpoints",
     )
-    keep_every_hours: float | None = spec_field(
+    keep_checkpoint_every_n_hours: float | None = spec_field(
         None,
         title="Keep one every",
         help="Hours of training after which one checkpoint is kept for good; typical: 1 to 24, or not set.",

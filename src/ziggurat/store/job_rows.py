@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from ziggurat.entities import Divergence, Job, NewJob, ResourceRequest, ScalarSummary
 from ziggurat.errors import JobError, MissingJobError, UnknownNameError
+from ziggurat.specs import present_names
 from ziggurat.store.database import Folders
 from ziggurat.store.tables import (
     clean_text,
@@ -159,7 +160,7 @@ def load_jobs(connection: Connection, folders: Folders, keys: Sequence[int]) -> 
         query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
         for key, *values in connection.execute(query):
             row = dict(zip(_FIELDS, values))
-            row |= {"folder": folders.present(row["folder"]), "spec": folders.spec(row["spec"])}
+            row |= {"folder": folders.present(row["folder"]), "spec": present_names(folders.spec(row["spec"]))}
             found[key] = _job(row, summaries.get(key, {}))
     return [found[key] for key in keys if key in found]
 

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select
 
 from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter, JobPage, NewJob
 from ziggurat.errors import UnknownNameError
+from ziggurat.specs import known_paths
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, position_in
 from ziggurat.store.job_rows import insert_job, key_of, load_jobs, no_such_job, set_tags, set_text, update_fields
@@ -359,7 +360,7 @@ def _with_stored_values(
 ) -> tuple[Select[Any], list[ColumnElement[Any]]]:
     in_specs, has_text, is_curve = _meanings(connection, name)
     if in_specs:
-        mine = sa.and_(spec_values.c.job_key == jobs.c.key, spec_values.c.name == name)
+        mine = sa.and_(spec_values.c.job_key == jobs.c.key, spec_values.c.name.in_(known_paths(name)))
         query = query.outerjoin(spec_values, mine)
     if is_curve:
         query = query.outerjoin(curves, sa.and_(curves.c.job_key == jobs.c.key, curves.c.tag == name))
@@ -375,7 +376,7 @@ def _meanings(connection: Connection, name: str) -> tuple[bool, bool, bool]:
 
     Asking costs microseconds; each join or subquery that can bring nothing costs milliseconds with 10,000 jobs.
     """
-    named = spec_values.c.name == name
+    named = spec_values.c.name.in_(known_paths(name))
     parts = ((named,), (named, spec_values.c.text.is_not(None)), (curves.c.tag == name,))
     found = connection.execute(sa.select(*(sa.exists().where(*conditions) for conditions in parts))).one()
     return bool(found[0]), bool(found[1]), bool(found[2])
@@ -407,7 +408,7 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
     if own is not None:
         return compare(own, wanted) if isinstance(wanted, float) else sa.false()
     in_specs, _, is_curve = _meanings(connection, name)
-    named = spec_values.c.name == name
+    named = spec_values.c.name.in_(known_paths(name))
     stored = bytewise(spec_values.c.text) if isinstance(wanted, str) else spec_values.c.number
     in_spec = jobs.c.key.in_(sa.select(spec_values.c.job_key).where(named, compare(stored, wanted)))
     if isinstance(wanted, str) or not is_curve:
