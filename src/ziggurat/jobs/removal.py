@@ -40,7 +40,7 @@ class Removal:
     Args:
         store: where the jobs are.
         changes: changes states.
-        attendance: knows who is alive.
+        monitor: knows who is alive.
         workspace: has the trash.
         retention: what is kept.
         lock: held by whoever changes what a job shall do.
@@ -50,7 +50,7 @@ class Removal:
         self,
         store: JobStore,
         changes: JobTransitions,
-        attendance: WorkerMonitor,
+        monitor: WorkerMonitor,
         workspace: Path,
         *,
         retention: Retention,
@@ -58,7 +58,7 @@ class Removal:
     ) -> None:
         self._store = store
         self._changes = changes
-        self._attendance = attendance
+        self._monitor = monitor
         self._retention = retention
         self._lock = lock
         self._workspace = workspace
@@ -82,7 +82,7 @@ class Removal:
                 self._refuse_outside(job)
                 self._trash.discard(Path(job.folder), job_id, now)
             self._store.jobs.delete(job_id)
-            self._attendance.forget(job_id)
+            self._monitor.forget(job_id)
         self._emptied_at = float("-inf")
 
     def finish(self) -> None:
@@ -126,7 +126,7 @@ class Removal:
                     continue
             if names:
                 removed[job.id] = names
-                self._attendance.read_on(job, now)
+                self._monitor.read_on(job, now)
         return removed
 
     def owns(self, folder: Path) -> bool:
@@ -143,7 +143,7 @@ class Removal:
         reason = "deleted by force"
         while (job := self._store.jobs.get(job_id)).is_active:
             if self._changes.apply(job, "stop", paused=False, reason=reason):
-                self._attendance.kill(job, reason)
+                self._monitor.kill(job, reason)
                 self._wait_for_end(job)
                 after = self._store.jobs.get(job_id)
                 if after.is_active:
@@ -152,7 +152,7 @@ class Removal:
 
     def _wait_for_end(self, job: Job) -> None:
         last = time.monotonic() + _KILL_PATIENCE_S
-        while self._attendance.is_alive(job):
+        while self._monitor.is_alive(job):
             if time.monotonic() > last:
                 raise JobError(
                     "A worker that is killed ends.",

@@ -71,7 +71,7 @@ class Supervisor:
         retention: Retention | None = None,
         grace: StopGrace | None = None,
     ) -> None:
-        self._single = SupervisorLock(workspace)
+        self._process_lock = SupervisorLock(workspace)
         host = socket.gethostname()
         self.hub = EventBus()
         self._store = store
@@ -79,12 +79,12 @@ class Supervisor:
         self._resources = resources
         self._lock = threading.RLock()
         self._changes = JobTransitions(store, self.hub)
-        self._attendance = WorkerMonitor(store, executor, self._changes, host, grace)
-        self._starter = Dispatcher(
-            store, executor, self._changes, self._attendance, environment=environment, host=host, lock=self._lock
+        self._monitor = WorkerMonitor(store, executor, self._changes, host, grace)
+        self._dispatcher = Dispatcher(
+            store, executor, self._changes, self._monitor, environment=environment, host=host, lock=self._lock
         )
         self._removal = Removal(
-            store, self._changes, self._attendance, workspace, retention=retention or Retention(), lock=self._lock
+            store, self._changes, self._monitor, workspace, retention=retention or Retention(), lock=self._lock
         )
         self._has_met = False
         self._problem = ""
@@ -115,7 +115,7 @@ class Supervisor:
         if self._thread is not None:
             self._thread.join()
         self._removal.close()
-        self._single.close()
+        self._process_lock.close()
 
     def tick(self, now: float) -> None:
         """Do everything once: attend to the workers, start what can start. What ``start`` does again and again.
@@ -128,10 +128,10 @@ class Supervisor:
         """
         if not self._has_met:
             self._removal.finish()
-            adopt_running_workers(self._store, self._executor, self._attendance, self._changes, now)
+            adopt_running_workers(self._store, self._executor, self._monitor, self._changes, now)
             self._has_met = True
-        self._attendance.attend(now)
-        self._starter.carry_out(self._resources(), now)
+        self._monitor.attend(now)
+        self._dispatcher.apply(self._resources(), now)
         self._removal.empty_trash(now)
 
     def _work(self, every_s: float, clock: Callable[[], float]) -> None:
@@ -280,19 +280,19 @@ class Supervisor:
 
     def waiting(self) -> Mapping[str, Waiting]:
         """Return why each job of the queue waits, by its id, as of the newest plan."""
-        return self._starter.waiting
+        return self._dispatcher.waiting
 
     def forced_end(self, job_id: str) -> float | None:
         """Return when a worker that does not stop is next forced to, in seconds since 1970; None where it is not."""
-        return self._attendance.forced_end(job_id)
+        return self._monitor.forced_end(job_id)
 
     def problems(self) -> dict[str, str]:
         """Return what goes wrong at the moment: by the id of a job, or by an empty id where it is no single job."""
-        return {**self._attendance.problems, **({"": self._problem} if self._problem else {})}
+        return {**self._monitor.problems, **({"": self._problem} if self._problem else {})}
 
     def wake(self) -> None:
         """Let the thread look at once, and plan anew."""
-        self._starter.look_again()
+        self._dispatcher.look_again()
         self._woken.set()
 
     # ---- parts
@@ -305,11 +305,11 @@ class Supervisor:
             job = self._changes.request(job_id, event, paused=event == "pause", reason=said)
             try:
                 if job.is_active and at_once:
-                    self._attendance.kill(job, reason)
+                    self._monitor.kill(job, reason)
                 elif job.is_active and is_again:
-                    self._attendance.hurry(job)
+                    self._monitor.hurry(job)
                 elif job.is_active:
-                    self._attendance.ask_to_stop(job, reason)
+                    self._monitor.ask_to_stop(job, reason)
             finally:
                 self.wake()
 
@@ -358,14 +358,14 @@ _FRESH_S: Final = 60.0
 
 
 def adopt_running_workers(
-    store: JobStore, executor: Executor, attendance: WorkerMonitor, changes: JobTransitions, now: float
+    store: JobStore, executor: Executor, monitor: WorkerMonitor, changes: JobTransitions, now: float
 ) -> None:
     """Bring jobs that nobody attends to in line with their folders, which are right where the store says otherwise.
 
     Args:
         store: where the jobs are.
         executor: knows who is alive.
-        attendance: attends to what is alive after all.
+        monitor: attends to what is alive after all.
         changes: changes states.
         now: seconds since 1970.
     """
@@ -379,9 +379,9 @@ def adopt_running_workers(
         if handle is not None and heartbeat is not None:
             fields = {"started": heartbeat.time, "ended": None, "reason": "", "pid": handle.pid, "host": handle.host}
             if changes.apply(job, "adopt", **fields):
-                attendance.take_on(job, handle)
+                monitor.take_on(job, handle)
             continue
-        attendance.read_on(job, now)
+        monitor.read_on(job, now)
         _note_end(store, changes, job, folder)
 
 

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-Picture = tuple[str, bytes]
+ImageFile = tuple[str, bytes]
 """Name and content of an image file."""
 
 _PART_BYTES: Final = 64 << 20
@@ -82,8 +82,8 @@ class ManyResult:
 
 
 def predict_parts(
-    predict: Callable[[Sequence[Picture]], Mapping[str, Any]],
-    items: Iterable[Path | Picture],
+    predict: Callable[[Sequence[ImageFile]], Mapping[str, Any]],
+    items: Iterable[Path | ImageFile],
     sink: Callable[[ManyPart], None],
     at_once: int,
     shall_end: Callable[[], bool],
@@ -98,10 +98,10 @@ def predict_parts(
         shall_end: asked before each part.
     """
     predicted = failed = 0
-    for pictures, unread in _parts(items, at_once):
+    for images, unread in _parts(items, at_once):
         if shall_end():
             return ManyResult(predicted, failed, False)
-        found: Mapping[str, Any] = predict(pictures) if pictures else {"predictions": [], "failures": []}
+        found: Mapping[str, Any] = predict(images) if images else {"predictions": [], "failures": []}
         failures = [*unread, *found["failures"]]
         predicted += len(found["predictions"])
         failed += len(failures)
@@ -109,30 +109,30 @@ def predict_parts(
     return ManyResult(predicted, failed, True)
 
 
-def _parts(items: Iterable[Path | Picture], at_once: int) -> Iterator[tuple[list[Picture], list[dict[str, Any]]]]:
+def _parts(items: Iterable[Path | ImageFile], at_once: int) -> Iterator[tuple[list[ImageFile], list[dict[str, Any]]]]:
     """Yield images with the failures of files that cannot be read."""
-    pictures: list[Picture] = []
+    images: list[ImageFile] = []
     failures: list[dict[str, Any]] = []
     size_bytes = 0
     for item in items:
         try:
-            picture = _read(item) if isinstance(item, Path) else item
+            image = _read(item) if isinstance(item, Path) else item
         except DatapointError as error:
             failures.append({"file": str(item), **error.as_dict()})
         else:
-            if pictures and size_bytes + len(picture[1]) > _PART_BYTES:
-                yield pictures, failures
-                pictures, failures, size_bytes = [], [], 0
-            pictures.append(picture)
-            size_bytes += len(picture[1])
-        if len(pictures) + len(failures) >= at_once:
-            yield pictures, failures
-            pictures, failures, size_bytes = [], [], 0
-    if pictures or failures:
-        yield pictures, failures
+            if images and size_bytes + len(image[1]) > _PART_BYTES:
+                yield images, failures
+                images, failures, size_bytes = [], [], 0
+            images.append(image)
+            size_bytes += len(image[1])
+        if len(images) + len(failures) >= at_once:
+            yield images, failures
+            images, failures, size_bytes = [], [], 0
+    if images or failures:
+        yield images, failures
 
 
-def _read(path: Path) -> Picture:
+def _read(path: Path) -> ImageFile:
     try:
         return str(path), path.read_bytes()
     except OSError as error:
@@ -215,7 +215,7 @@ class InferencePool:
         self._idle_s = idle_s
         self._start_timeout_s = start_timeout_s
         self._timeout_s = timeout_s
-        self._shelf: ProcessPool[_Key, WarmProcess] = ProcessPool(
+        self._pool: ProcessPool[_Key, WarmProcess] = ProcessPool(
             self._start, most=most, idle_s=idle_s, what="warm networks"
         )
 
@@ -223,7 +223,7 @@ class InferencePool:
         self,
         folder: Path,
         checkpoint: str | None,
-        pictures: Sequence[Picture],
+        images: Sequence[ImageFile],
         top: int = 5,
         device: str | int | None = None,
         *,
@@ -235,7 +235,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
-            pictures: name and content of image files.
+            images: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
             raw: whether each prediction has its outputs as ``arrays`` too.
@@ -249,28 +249,28 @@ class InferencePool:
             ZigguratError: of the family of what went wrong there.
             JobError: where the process was killed, or did not answer in time.
         """
-        fields = {"pictures": _checked(pictures), "top": top, "raw": raw}
+        fields = {"pictures": _checked(images), "top": top, "raw": raw}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
 
     def evaluate(
         self,
         folder: Path,
         checkpoint: str | None,
-        pictures: Sequence[Picture],
+        images: Sequence[ImageFile],
         labels: Sequence[int],
         device: str | int | None = None,
         *,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
         """Return the figures of labeled images: ``samples``, ``scalars``, ``failures``, those of a classifier."""
-        fields = {"pictures": _checked(pictures), "labels": [int(label) for label in labels]}
+        fields = {"pictures": _checked(images), "labels": [int(label) for label in labels]}
         return self._ask(folder, checkpoint, device, "evaluate", fields, timeout_s)
 
     def activations(
         self,
         folder: Path,
         checkpoint: str | None,
-        picture: Picture,
+        image: ImageFile,
         device: str | int | None = None,
         *,
         weights: bool = True,
@@ -283,14 +283,14 @@ class InferencePool:
             ``deviation``, ``minimum``, ``maximum``, ``not_finite``, ``histogram`` (20 ``counts``, 21 ``edges``) and
             ``png`` (bytes of a small image, or None); weights also ``parameters``; and ``parameters`` in all.
         """
-        fields = {"pictures": _checked([picture]), "weights": weights}
+        fields = {"pictures": _checked([image]), "weights": weights}
         return self._ask(folder, checkpoint, device, "activations", fields, timeout_s)
 
     def grad_cam(
         self,
         folder: Path,
         checkpoint: str | None,
-        picture: Picture,
+        image: ImageFile,
         device: str | int | None = None,
         *,
         timeout_s: float | None = None,
@@ -301,7 +301,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: as for ``predict``.
-            picture: name and content of an image file.
+            image: name and content of an image file.
             device: as for ``predict``.
             timeout_s: as for ``predict``.
             options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.
@@ -310,7 +310,7 @@ class InferencePool:
             ``file`` and its prediction; ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows
             of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small images), ``colours``.
         """
-        fields = {"pictures": _checked([picture]), **options}
+        fields = {"pictures": _checked([image]), **options}
         return self._ask(folder, checkpoint, device, "grad_cam", fields, timeout_s)
 
     def describe(
@@ -322,7 +322,7 @@ class InferencePool:
     def predict_many(
         self,
         folder: Path,
-        items: Iterable[Path | Picture],
+        items: Iterable[Path | ImageFile],
         sink: Callable[[ManyPart], None],
         options: ManyOptions | None = None,
         *,
@@ -339,23 +339,23 @@ class InferencePool:
         """
         chosen = options or ManyOptions()
 
-        def predict(pictures: Sequence[Picture]) -> Mapping[str, Any]:
-            return self.predict(folder, chosen.checkpoint, pictures, chosen.top, chosen.device)
+        def predict(images: Sequence[ImageFile]) -> Mapping[str, Any]:
+            return self.predict(folder, chosen.checkpoint, images, chosen.top, chosen.device)
 
         return predict_parts(predict, items, sink, chosen.at_once, shall_end)
 
     def status(self) -> list[WarmStatus]:
         """Return the processes that there are, least recently used first."""
-        return [self._status(key, place) for key, place in self._shelf.entries() if place.process is not None]
+        return [self._status(key, entry) for key, entry in self._pool.entries() if entry.process is not None]
 
     def release(self, folder: Path) -> None:
         """End the processes of a job, as before its folder is deleted or its device is needed."""
         resolved = folder.resolve()
-        self._shelf.release(lambda key: key.folder == resolved)
+        self._pool.release(lambda key: key.folder == resolved)
 
     def close(self) -> None:
         """End all processes with all that they started; closing twice does nothing."""
-        self._shelf.close()
+        self._pool.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -386,7 +386,7 @@ class InferencePool:
         return self._ask_once(key, what, fields, longest_s)  # it ended before the request came to it
 
     def _ask_once(self, key: _Key, what: str, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        with self._shelf.use(key, timeout_s) as process:
+        with self._pool.use(key, timeout_s) as process:
             process.wait_until_ready()
             return dict(process.ask(what, fields, timeout_s))
 
@@ -404,8 +404,8 @@ class InferencePool:
             start_timeout_s=self._start_timeout_s,
         )
 
-    def _status(self, key: _Key, place: Entry[WarmProcess]) -> WarmStatus:
-        process = place.process
+    def _status(self, key: _Key, entry: Entry[WarmProcess]) -> WarmStatus:
+        process = entry.process
         assert process is not None
         return WarmStatus(
             folder=key.folder,
@@ -413,22 +413,22 @@ class InferencePool:
             device=key.device,
             pid=process.pid,
             is_ready=process.is_ready,
-            users=place.users,
+            users=entry.users,
             answered=process.answered,
-            idle_s=0.0 if place.users else max(0.0, time.monotonic() - place.used_at),
+            idle_s=0.0 if entry.users else max(0.0, time.monotonic() - entry.used_at),
             memory_bytes=_memory_bytes(process.pid),
         )
 
 
-def _checked(pictures: Sequence[Picture]) -> list[list[Any]]:
-    size_bytes = sum(len(content) for _, content in pictures)
+def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
+    size_bytes = sum(len(content) for _, content in images)
     if size_bytes > _MOST_BYTES:
         raise UsageError(
             f"The images of a request have at most {_MOST_BYTES >> 20} MiB.",
             received=f"{size_bytes >> 20} MiB",
             advice="Send fewer at a time, or predict for many.",
         )
-    return [[name, bytes(content)] for name, content in pictures]
+    return [[name, bytes(content)] for name, content in images]
 
 
 def _checkpoint_name(name: str | None) -> str | None:

@@ -108,7 +108,7 @@ class TensorBoards:
         limits = limits or TensorBoardLimits()
         self._ready_within_s = limits.ready_within_s
         self._clock = clock
-        self._shelf: ProcessPool[str, _Board] = ProcessPool(
+        self._pool: ProcessPool[str, _Board] = ProcessPool(
             self._start, most=limits.most, idle_s=limits.idle_s, what="TensorBoards", clock=clock
         )
 
@@ -122,12 +122,12 @@ class TensorBoards:
         if not _JOB_ID.fullmatch(job_id):
             raise JobError("The id of a job has letters, digits, `-`, `_` and `.`.", received=repr(job_id))
         prefix = self._prefix_of(job_id)
-        with self._shelf.use(job_id, self._ready_within_s) as board:
+        with self._pool.use(job_id, self._ready_within_s) as board:
             port = board.wait_until_ready(self._ready_within_s)
             if board.answers(self._clock()):
                 return ProxyTarget(_HOST, port, prefix)
             board.close()
-        with self._shelf.use(job_id, self._ready_within_s) as board:  # a new one in place of that which was stuck
+        with self._pool.use(job_id, self._ready_within_s) as board:  # a new one in place of that which was stuck
             return ProxyTarget(_HOST, board.wait_until_ready(self._ready_within_s), prefix)
 
     def status(self) -> list[TensorBoardStatus]:
@@ -140,17 +140,17 @@ class TensorBoards:
                 port=place.process.port,
                 idle_s=0.0 if place.users else max(0.0, now - place.used_at),
             )
-            for job_id, place in self._shelf.entries()
+            for job_id, place in self._pool.entries()
             if place.process is not None
         ]
 
     def release(self, job_id: str) -> None:
         """End a job's TensorBoard, as before its folder is deleted."""
-        self._shelf.release(lambda key: key == job_id)
+        self._pool.release(lambda key: key == job_id)
 
     def close(self) -> None:
         """End all of them with their helpers; closing twice does nothing."""
-        self._shelf.close()
+        self._pool.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 

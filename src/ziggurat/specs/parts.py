@@ -23,7 +23,7 @@ __all__ = [
     "Preprocessing",
     "Validation",
     "ZooNetwork",
-    "picture_size",
+    "image_size",
 ]
 
 
@@ -284,10 +284,10 @@ _BEFORE = "Preprocessing"
 _VARIED = "Augmentation"
 
 
-def picture_size(value: Any) -> Any:
+def image_size(value: Any) -> Any:
     """Return ``28`` as ``[28, 28]`` and ``"240x320"`` as ``[240, 320]``; anything else that is no text as it is."""
     if isinstance(value, list) and len(value) == 1:  # how a flag says a single value
-        return picture_size(value[0])
+        return image_size(value[0])
     if isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if isinstance(value, str):
@@ -300,7 +300,7 @@ def picture_size(value: Any) -> Any:
 class Preprocessing(SpecModel):
     """What is done to every image, in training, validation, prediction and exports alike."""
 
-    size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
+    size: Annotated[list[int], BeforeValidator(image_size)] | None = spec_field(
         None,
         title="Size",
         help="Height and width of the images, as in 28 or 240x320; left out, what the data has.",
