@@ -43,7 +43,9 @@ LOG_LIMIT_BYTES: Final = 64 << 20
 """How large a log may become, where nothing else is set."""
 
 _SCRIPT: Final = Path(__file__).with_name("shim_process.py")
+# Isolated and without site packages: it starts fast, and no module of a user can take the place of one that it imports.
 _SHIM: Final = (sys.executable, "-I", "-S", str(_SCRIPT))
+# A child inherits ignored signals: a worker of a server that ignores some must still be able to end by them.
 _RESET: Final = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD)
 _STARTED_WITHIN_S: Final = 50.0
 

@@ -395,6 +395,7 @@ def _own_value(name: str, now: float) -> ColumnElement[Any] | None:
     return bytewise(jobs.c[name]) if name in _TEXTS else None
 
 
+# A name may stand for a field of the job, of its spec or for a curve, in this order; users do not say which.
 def _condition(connection: Connection, name: str, comparison: str, value: Any, now: float) -> ColumnElement[bool]:
     compare = _COMPARISONS.get(comparison)
     if compare is None:
