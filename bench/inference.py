@@ -21,7 +21,7 @@ from bench.parts.side import tree_cpu_s
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.images import encode_image
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.settings import load_settings
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.workspace.tasks import Tasks

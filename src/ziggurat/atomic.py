@@ -1,19 +1,33 @@
-"""Atomic creation of files: written under a temporary name, renamed once complete."""
+"""Files written safely: atomic replacement, locks that end with their process, and permissions of new files."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Self
 
-from ziggurat.errors import StorageError
+from ziggurat.errors import JobError, StorageError
 
-__all__ = ["AtomicFile", "atomic_write_text", "replaced_file", "storage_errors", "sync_path"]
+__all__ = [
+    "AtomicFile",
+    "ProcessLock",
+    "atomic_write_text",
+    "folder_mode",
+    "private_files",
+    "private_umask",
+    "replaced_file",
+    "storage_errors",
+    "sync_path",
+]
+
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -148,3 +162,85 @@ def atomic_write_text(path: Path, text: str, what: str, *, durable: bool = True)
     """Replace a file by a text; see ``replaced_file``."""
     with replaced_file(path, what, durable=durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+class ProcessLock:
+    """An advisory lock that the system frees when its process ends, however it ends.
+
+    Args:
+        path: the lock file; it holds the number of the process.
+        taken: returns the error to raise where another process holds it, given that process's number as text.
+        rule: what must hold, for the error where the file cannot be made.
+
+    Raises:
+        JobError: where another process holds it.
+        StorageError: where the file cannot be made.
+    """
+
+    def __init__(self, path: Path, taken: Callable[[str], JobError], rule: str) -> None:
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
+            self.close()
+            raise taken(holder or "unknown") from None
+        except OSError as error:
+            self.close()
+            raise StorageError(
+                rule,
+                received=f"{error.strerror} (errno {error.errno})",
+                advice="Free space on the disk or mend the folder's rights.",
+            ) from error
+
+    def close(self) -> None:
+        """Let go; closing twice does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+_OWNER_ONLY: Final = 0o077
+
+
+def private_umask(folder: Path) -> int:
+    """Return the umask for what is made in a folder.
+
+    It is 0o077, for the owner alone. A folder with the setgid bit (``chmod g+s``) is shared with its group: the group
+    gets the same rights in it as it has on the folder itself. The system hands the bit on to new folders within.
+
+    Args:
+        folder: such as a workspace or a job folder; it need not be there.
+    """
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return _OWNER_ONLY
+    return _OWNER_ONLY & ~(mode & stat.S_IRWXG) if mode & stat.S_ISGID else _OWNER_ONLY
+
+
+def folder_mode(parent: Path) -> int:
+    """Return the mode for a new folder in a folder; see ``private_umask``."""
+    return 0o777 & ~private_umask(parent)
+
+
+@contextmanager
+def private_files(folder: Path) -> Iterator[None]:
+    """Make all files of this process, and of those that it starts, with the rights of ``private_umask``.
+
+    The umask belongs to the whole process: call it where the process begins its work, and not in a thread.
+    """
+    before = os.umask(private_umask(folder))
+    try:
+        yield
+    finally:
+        os.umask(before)

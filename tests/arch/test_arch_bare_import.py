@@ -56,3 +56,9 @@ def test_the_bare_package_imports_nothing():
 def test_no_module_outside_of_a_frameworks_home_imports_one():
     code, output = python(IMPORT_ALL)
     assert (code, output) == (0, ""), output
+
+
+def test_a_worker_starts_without_the_http_client():
+    code = "import sys, ziggurat.worker.main, ziggurat.net.http_client; print('httpx' in sys.modules)"
+
+    assert python(code) == (0, "False\n")

@@ -134,8 +134,11 @@ def test_the_backend_builds_what_is_asked_for() -> None:
             "This backend trains with one input and at most one target. Received: inputs left, right; targets y.",
         ),
         ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out. Received: 1.0."),
-        ({"accumulate": 2}, "With the null backend, `accumulate` must be 1. Received: 2."),
-        ({"average_weights": 0.9}, "With the null backend, `average_weights` must be left out. Received: 0.9."),
+        (
+            {"gradient_accumulation_steps": 2},
+            "With the null backend, `gradient_accumulation_steps` must be 1. Received: 2.",
+        ),
+        ({"ema_decay": 0.9}, "With the null backend, `ema_decay` must be left out. Received: 0.9."),
         ({"devices": ("a", "b")}, "With the null backend, `devices` must be at most one. Received: a, b."),
     ],
 )

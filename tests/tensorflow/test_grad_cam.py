@@ -25,7 +25,7 @@ from ziggurat.dataflow.images import encode_image
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.capabilities import SupportsGradients
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.worker.inference.grad_cam import grad_cam
 from ziggurat.worker.inference.heat import heat_of, resized
 from ziggurat.worker.inference.model import WarmModel

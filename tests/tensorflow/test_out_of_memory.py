@@ -61,7 +61,7 @@ def test_a_step_that_needs_too_much(tmp_path: Path) -> None:
         f"mine.py, line {line}: OOM when allocating tensor with shape[32,1000000,1000000]"
     )
     assert error["advice"] == (
-        "Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts."
+        "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts."
     )
     status = job_status(tmp_path / "job", time.time())
     assert status.state == "failed"

@@ -41,7 +41,7 @@ def test_tags_are_the_users_names(devices: tuple[str, ...]) -> None:
 
 def test_a_batch_trained_in_parts_is_shown_by_its_first_part() -> None:
     text = NETWORK.replace("tf.get_variable('conv1/biases')", "self.x[:, 0, 0, 0]")
-    program = built(text, accumulate=4)
+    program = built(text, gradient_accumulation_steps=4)
     summary = tf.Summary.FromString(program.summarise(batches(1, 32)[0]))
     assert [value.histo.num for value in summary.value if value.tag == "conv"] == [8]
     program.close()

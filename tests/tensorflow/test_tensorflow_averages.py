@@ -45,7 +45,7 @@ def built(text: str = SMALL, **options: object) -> TensorFlowProgram:
         "learning_rate": 0.05,
         "optimizer": "momentum",
         "seed": 5,
-        "average_weights": DECAY,
+        "ema_decay": DECAY,
     }
     return TensorFlowBackend().build(ProgramRequest(**{**request, **options}))  # pyright: ignore[reportArgumentType]
 
@@ -66,7 +66,12 @@ class TestAveragedProgram(BackendConformance):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"accumulate": 2}, {"devices": ("cpu:0", "cpu:1")}, {"optimizer": "adamw", "weight_decay": 0.1}],
+    [
+        {},
+        {"gradient_accumulation_steps": 2},
+        {"devices": ("cpu:0", "cpu:1")},
+        {"optimizer": "adamw", "weight_decay": 0.1},
+    ],
     ids=["plain", "accumulated", "two towers", "adamw"],
 )
 def test_an_average_moves_with_every_step_by_the_formula(options: dict) -> None:
@@ -88,7 +93,7 @@ def test_an_average_moves_with_every_step_by_the_formula(options: dict) -> None:
 
 
 def test_the_training_itself_is_that_without_averages() -> None:
-    averaged, plain = built(), built(average_weights=None)
+    averaged, plain = built(), built(ema_decay=None)
     for number, batch in enumerate(batches(6, 32)):
         left, right = averaged.step(batch, ("cost",)), plain.step(batch, ("cost",))
         assert left["cost"] == right["cost"], number
@@ -130,7 +135,7 @@ def test_evaluation_and_prediction_compute_with_the_averages() -> None:
     values = program.evaluate(batch, ("output", "cost", "regularization"))
     predicted = program.predict(batch[0])[0]
     state = program.state()
-    plain = built(average_weights=None)
+    plain = built(ema_decay=None)
     weights = {name: array for name, array in state.items() if not name.startswith(AVERAGES)}
     plain.load_state(weights)
     raw = plain.evaluate(batch, ("output", "cost", "regularization"))
@@ -161,7 +166,7 @@ def test_a_resumed_training_is_bit_for_bit_the_uninterrupted() -> None:
 
 
 def test_a_pretrained_start_averages_from_the_pretrained_weights() -> None:
-    source = built(average_weights=None)
+    source = built(ema_decay=None)
     for batch in batches(3, 32):
         source.step(batch, ())
     pretrained = source.state()
@@ -175,7 +180,7 @@ def test_a_pretrained_start_averages_from_the_pretrained_weights() -> None:
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A LeNet of eight steps whose averages are far from its weights."""
     folder = tmp_path_factory.mktemp("averaged") / "job"
-    return quick_job(folder, "lenet", steps=8, learning_rate=0.02, average_weights=0.9)
+    return quick_job(folder, "lenet", steps=8, learning_rate=0.02, ema_decay=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +195,7 @@ def outputs(job: Path) -> dict[str, np.ndarray]:
         ("raw", arrays),
         ("averaged", {n: arrays.get(f"{AVERAGES}{n}", a) for n, a in arrays.items()}),
     ):
-        program = TensorFlowBackend().build(ProgramRequest(**{**vars(opened.request), "average_weights": None}))
+        program = TensorFlowBackend().build(ProgramRequest(**{**vars(opened.request), "ema_decay": None}))
         program.load_state({name: weights[name] for name in program.state()})
         found[word] = program.evaluate([x, np.zeros(3, np.int64)], ("probabilities",))["probabilities"]
         program.close()
@@ -229,7 +234,7 @@ def test_a_new_training_begins_from_the_averages(job: Path) -> None:
 
 def test_a_worker_validates_with_what_is_evaluated_later(tmp_path: Path) -> None:
     content = {"kind": "train", "version": 1, "data": "digits", "backend": "tensorflow", "network": "lenet"}
-    content |= {"epochs": 1, "batch_size": 32, "learning_rate": 0.01, "average_weights": 0.99, "monitors": ["events"]}
+    content |= {"epochs": 1, "batch_size": 32, "learning_rate": 0.01, "ema_decay": 0.99, "monitors": ["events"]}
     save_spec(parse_spec(content, source="a test"), JobFolder(tmp_path).spec)
     command = [sys.executable, "-m", "ziggurat.worker", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -47,7 +47,7 @@ def test_too_little_memory_is_said_as_such() -> None:
     assert str(told) == (
         "The step must fit in the device's memory: it is out of memory. Received: mine.py: "
         "OOM when allocating tensor with shape[64,512,512,64]. "
-        "Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts."
+        "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts."
     )
 
 

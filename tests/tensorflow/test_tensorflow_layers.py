@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tensorflow_jobs import digit_pictures, lenet_job, save_pictures
 
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.worker.commands.trained import open_network, open_trained_job
 from ziggurat.worker.inference.layers import ShowsLayers
 

@@ -23,7 +23,7 @@ def program(network: str = SMALL, **options: object) -> TensorFlowProgram:
         shared = TowerInput(load_network(network, "network.py"), "network.py", (8, 8, 1), 10)
         built = build_graph(shared, chosen)
     config = tf.ConfigProto(device_count={"CPU": 4}, intra_op_parallelism_threads=1)
-    return TensorFlowProgram(built, batch_parts=chosen.accumulate, config=config)
+    return TensorFlowProgram(built, batch_parts=chosen.gradient_accumulation_steps, config=config)
 
 
 class TestTensorFlowProgram(BackendConformance):
@@ -60,7 +60,7 @@ def test_several_towers_equal_one_on_the_same_batch(towers: int) -> None:
 
 def test_a_batch_in_parts_equals_the_whole() -> None:
     whole = weights_after(4)
-    for name, weights in weights_after(4, accumulate=4).items():
+    for name, weights in weights_after(4, gradient_accumulation_steps=4).items():
         np.testing.assert_allclose(weights, whole[name], atol=2e-6, err_msg=name)
 
 

@@ -50,7 +50,9 @@ class Counted(TensorFlowProgram):
         request: dict[str, Any] = {"network": "n.py", "network_text": network, **class_arrays((8, 8, 1), 10)}
         request |= {"batch_size": 32, "learning_rate": 0.01, "optimizer": "momentum", "seed": 3}
         chosen = ProgramRequest(**{**request, **options})
-        super().__init__(build_job_graph(chosen), batch_parts=chosen.accumulate, config=session_config(chosen))
+        super().__init__(
+            build_job_graph(chosen), batch_parts=chosen.gradient_accumulation_steps, config=session_config(chosen)
+        )
         self.fetched: list[tuple[str, ...]] = []
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
@@ -129,10 +131,10 @@ def test_value_that_is_no_number_is_fetched(tmp_path: Path) -> None:
     assert program.fetched == [("incorrect_vector",)] * 2
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_first_bad_step_ends_the_training(accumulate: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gradient_accumulation_steps", [1, 2])
+def test_first_bad_step_ends_the_training(gradient_accumulation_steps: int, tmp_path: Path) -> None:
     bad = "return tf.where(tf.train.get_global_step() >= 3, np.float32('nan'), 1.0)"
-    program = Counted(TINY.replace("return 1.0", bad), accumulate=accumulate)
+    program = Counted(TINY.replace("return 1.0", bad), gradient_accumulation_steps=gradient_accumulation_steps)
     after = Every()
     with pytest.raises(NonFiniteError) as caught:
         trained(program, after, BlackBox(["cost"], tmp_path, last_n=2), LogScalars(["cost"], mean=True))

@@ -18,12 +18,14 @@ from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.entities import read_heartbeat
 from ziggurat.events import effective_scalars, read_events
+from ziggurat.specs import RENAMED
 
 FLAGS = """
 --framework tensorflow --data digits --set data.options.size=8 --epochs 12 --batch-size 32 --schedule cosine
 --learning-rate 0.05 --set checkpoints.every_steps=17 --set heartbeat_s=0.05 --set augmentation.noise=0.05
 --monitors events
 """
+AVERAGED = ["--ema-decay", "0.99", "--gradient-accumulation-steps", "2", "--set", "batch_size=16"]
 
 
 def command(*arguments: str) -> list[str]:
@@ -56,10 +58,21 @@ def train_and_kill(folder: Path, network: Path, flags: list[str], stops: list[in
             time.sleep(0.02)
         os.kill(beat.pid, signal.SIGKILL)
         process.wait(timeout=60)
+        say_as_0_1(folder / "spec.json")
+
+
+def say_as_0_1(path: Path) -> None:
+    """Give the fields of a stored spec the names that release 0.1 wrote."""
+    text = path.read_text()
+    for old, new in RENAMED["train"].items():
+        old, new = old.rpartition(".")[2], new.rpartition(".")[2]
+        text = text.replace(f'"{new}": ', f'"{old}": ')
+        assert f'"{old}": ' in text
+    path.write_text(text)
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("further", [[], ["--average-weights", "0.99"]], ids=["plain", "averaged weights"])
+@pytest.mark.parametrize("further", [[], AVERAGED], ids=["plain", "averaged weights"])
 def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path, further: list[str]) -> None:
     network = tmp_path / "network.py"
     network.write_text(SMALL)

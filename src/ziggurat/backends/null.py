@@ -331,8 +331,13 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
         ),
         ("precision", request.precision == "float32", "`float32`", request.precision),
         ("gradient_clip", request.gradient_clip is None, "left out", request.gradient_clip),
-        ("accumulate", request.accumulate == 1, "1", request.accumulate),
-        ("average_weights", request.average_weights is None, "left out", request.average_weights),
+        (
+            "gradient_accumulation_steps",
+            request.gradient_accumulation_steps == 1,
+            "1",
+            request.gradient_accumulation_steps,
+        ),
+        ("ema_decay", request.ema_decay is None, "left out", request.ema_decay),
         ("devices", len(request.devices) <= 1, "at most one", ", ".join(request.devices)),
     )
     for name, holds, rule, received in rules:

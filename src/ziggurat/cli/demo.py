@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
+from ziggurat.atomic import private_files
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.server import Place, serve_studio
 from ziggurat.cli.studio_parts import studio_module
-from ziggurat.entities.rights import private_files
 from ziggurat.errors import UsageError
 from ziggurat.workspace.ports import take_port
 from ziggurat.workspace.server_state import refuse_second

@@ -11,7 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.dataset_create import format_options
 from ziggurat.cli.job_reach import JobId, reaches_studio, studio_client
-from ziggurat.cli.spec_flags import DatasetFlagsCommand, SpecFlagsCommand
+from ziggurat.cli.spec_flags import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
 from ziggurat.errors import NetworkCodeError, UsageError
 from ziggurat.specs import FileNetwork, Spec, dataset_spec_from_flags, read_content, spec_from_flags
 
@@ -81,6 +81,7 @@ def job_train(
     """Let the studio train a network, from a SPEC file, from flags, or from a file that flags change."""
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
+    note_former_names(application, base, flags, assignments)
     if dataset is not None:
         flags["data"] = "of the studio"  # which puts its place there
     values = _values(spec_from_flags(flags, assignments=assignments, base=base))

@@ -12,6 +12,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_create import format_options
 from ziggurat.cli.output import table
+from ziggurat.cli.spec_flags import note_former_names
 from ziggurat.layout import JobFolder
 from ziggurat.specs import dataset_spec_from_flags, read_content
 from ziggurat.workspace.dataset_previews import preview_dataset
@@ -33,6 +34,7 @@ def rate(application: Application, file: Path, points: int, steps_per_epoch: int
     FILE is a spec file or a job folder.
     """
     content = read_content(JobFolder(file).spec if file.is_dir() else file)
+    note_former_names(application, content)
     found = rate_curve(content, points=points, steps_per_epoch=steps_per_epoch)
     rows = [(f"{epoch:.3f}", f"{each:.6g}") for epoch, each in zip(found["epochs"], found["rates"])]
     application.output.document(found, f"{table(rows, ('epoch', 'rate'))}\n\n{found['sentence']}")

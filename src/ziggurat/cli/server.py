@@ -15,12 +15,12 @@ from typing import Any, Final
 import click
 
 from ziggurat import __version__
+from ziggurat.atomic import private_files
 from ziggurat.cli import jobs
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.cli.studio_text import studio_text
-from ziggurat.entities.rights import private_files
 from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.ports import address_of, take_port
 from ziggurat.workspace.private_process import make_process_private

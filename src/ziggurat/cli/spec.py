@@ -12,8 +12,18 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.output import table
 from ziggurat.cli.previews import rate
+from ziggurat.cli.spec_flags import note_former_names
 from ziggurat.layout import JobFolder
-from ziggurat.specs import FieldDescription, TrainSpec, describe_fields, load_spec, read_content, save_spec, spec_json
+from ziggurat.specs import (
+    FieldDescription,
+    Spec,
+    TrainSpec,
+    describe_fields,
+    load_spec,
+    read_content,
+    save_spec,
+    spec_json,
+)
 
 __all__ = ["spec"]
 
@@ -30,9 +40,10 @@ def spec() -> None:
 
 @spec.command()
 @_FILE
-def show(file: Path) -> None:
+@click.pass_obj
+def show(application: Application, file: Path) -> None:
     """Print the spec in FILE as JSON, every field with its value."""
-    click.echo(spec_json(load_spec(_spec_file(file))), nl=False)
+    click.echo(spec_json(_loaded(application, file)), nl=False)
 
 
 @spec.command()
@@ -40,7 +51,7 @@ def show(file: Path) -> None:
 @click.pass_obj
 def validate(application: Application, file: Path) -> None:
     """Check the spec in FILE."""
-    found = load_spec(_spec_file(file))
+    found = _loaded(application, file)
     content = {"valid": True, "kind": found.kind, "version": found.version}
     application.output.document(content, f"{file}: {application.output.word('valid')}")
 
@@ -61,7 +72,7 @@ def schema(application: Application) -> None:
 def upgrade(application: Application, file: Path, write: bool) -> None:
     """Print the spec in FILE in today's version."""
     path = _spec_file(file)
-    found, before = load_spec(path), read_content(path).get("version", 1)
+    found, before = _loaded(application, path), read_content(path).get("version", 1)
     if not write:
         click.echo(spec_json(found), nl=False)
         return
@@ -71,6 +82,13 @@ def upgrade(application: Application, file: Path, write: bool) -> None:
 
 
 spec.add_command(rate)
+
+
+def _loaded(application: Application, file: Path) -> Spec:
+    path = _spec_file(file)
+    found = load_spec(path)
+    note_former_names(application, read_content(path))
+    return found
 
 
 def _spec_file(path: Path) -> Path:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
+from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.specs import DatasetSpec, FieldDescription, TrainSpec, describe_fields
+from ziggurat.specs import (
+    RENAMED,
+    DatasetSpec,
+    FieldDescription,
+    TrainSpec,
+    describe_fields,
+    former_names,
+    present_path,
+)
 
-__all__ = ["DatasetFlagsCommand", "SpecFlagsCommand", "flag_of"]
+__all__ = ["DatasetFlagsCommand", "SpecFlagsCommand", "flag_of", "note_former_names"]
 
 _OTHER_FLAGS = {"backend": "--framework"}
 """Words that people use for a field beside its own."""
@@ -31,6 +41,9 @@ class SpecFlagsCommand(Command):
         fields = describe_fields(self.model)
         self._fields = [field for field in fields if field.is_top and field.path not in self.without]
         self.params.extend(_option(field) for field in self._fields)
+        kind = self.model.model_fields["kind"].default
+        former = [path for path in RENAMED.get(kind, {}) if "." not in path]
+        self.params.extend(click.Option(["--" + path.replace("_", "-"), path], hidden=True) for path in former)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options first, then the fields group by group."""
@@ -55,6 +68,26 @@ class DatasetFlagsCommand(SpecFlagsCommand):
 def flag_of(field: FieldDescription) -> str:
     """Return the flag of a field: ``--learning-rate`` for ``learning_rate``."""
     return "--" + field.path.replace("_", "-")
+
+
+def note_former_names(
+    application: Application,
+    content: Mapping[str, Any] | None,
+    paths: Iterable[str] = (),
+    assignments: Iterable[str] = (),
+) -> None:
+    """Tell which fields have another name now.
+
+    Args:
+        application: says it.
+        content: of a spec file; None where there is none.
+        paths: of fields that are given as flags.
+        assignments: ``PATH=VALUE`` texts.
+    """
+    given = [*paths, *(each.partition("=")[0].strip() for each in assignments)]
+    found = {path: present_path(path) for path in given if present_path(path) != path}
+    for old, new in {**former_names(content or {}), **found}.items():
+        application.output.note(f"`{old}` is named `{new}` now; the former name is still read.")
 
 
 def _option(field: FieldDescription) -> click.Option:

@@ -11,7 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_text import status_text
-from ziggurat.cli.spec_flags import SpecFlagsCommand
+from ziggurat.cli.spec_flags import SpecFlagsCommand, note_former_names
 from ziggurat.cli.studio import open_workspace
 from ziggurat.specs import read_content, spec_from_flags, spec_json
 
@@ -45,6 +45,7 @@ def train(
     base = None if spec is None else read_content(spec)
     given = {name: text for name, text in flags.items() if text is not None}
     asked = spec_from_flags(given, assignments=assignments, base=base)
+    note_former_names(application, base, given, assignments)
     if dry_run:
         click.echo(spec_json(asked), nl=False)
         return 0

@@ -1,4 +1,4 @@
-"""Main client of a studio: its operations as methods for programs."""
+"""Python client of a studio: jobs, previews of jobs, and access to datasets, models and evaluations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ziggurat.client.connection import Connection, given
+from ziggurat.client.connection import Connection, given, notices
 from ziggurat.client.datasets import DatasetClient
-from ziggurat.client.evaluations import EvaluationClient
-from ziggurat.client.models import ModelClient
-from ziggurat.client.notices import notices
-from ziggurat.client.previews import PreviewClient
+from ziggurat.client.models import EvaluationClient, ModelClient
 from ziggurat.errors import JobError
 from ziggurat.settings import load_settings
 
-__all__ = ["Client"]
+__all__ = [
+    "Client",
+]
+
 
 _ENDED: Final = ("done", "failed", "stopped")
 _PAGE: Final = 200
@@ -279,3 +279,49 @@ def _chosen(url: str | None, token: str | None) -> tuple[str, str]:
 
 def _not_done(job: Mapping[str, Any], received: str) -> JobError:
     return JobError("A job that is waited for gets done.", received=f"{job['id']}, {received}", details={"job": job})
+
+
+class PreviewClient:
+    """Looks at trainings and datasets that do not exist yet.
+
+    Args:
+        connection: to the studio.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rate_curve(
+        self, spec: Mapping[str, Any], *, points: int = 300, steps_per_epoch: int | None = None
+    ) -> dict[str, Any]:
+        """Return the learning rate over a training: ``epochs``, ``rates``, ``sentence``."""
+        body = {"spec": dict(spec), "points": points, **given({"steps_per_epoch": steps_per_epoch})}
+        return self._connection.ask("POST", "/trainings/rate-curve", json=body)
+
+    def augmented(self, dataset: str, spec: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        """Return images as the network will get them; options: ``row``, ``split``, ``count``, ``seed``."""
+        body = {"dataset": dataset, "spec": dict(spec), **given(options)}
+        return self._connection.ask("POST", "/trainings/augmented", json=body)
+
+    def preflight(self, spec: Mapping[str, Any], *, describe: bool = True, **request: Any) -> dict[str, Any]:
+        """Return what a training will take: ``findings``, ``steps``, ``steps_per_epoch``, ``parameters``.
+
+        Args:
+            spec: of the training.
+            describe: whether the data is measured and the network built; takes seconds.
+            request: as for ``Client.train``.
+        """
+        body = {"spec": _whole(spec), "describe": describe, **given(request)}
+        return self._connection.ask("POST", "/trainings/preflight", json=body)
+
+    def text(self, spec: Mapping[str, Any], **request: Any) -> dict[str, str]:
+        """Return a training in other words: ``cli``, ``json``, ``python``; arguments as for ``Client.train``."""
+        return self._connection.ask("POST", "/trainings/text", json={"spec": _whole(spec), **given(request)})
+
+    def dataset(self, spec: Mapping[str, Any], **limits: Any) -> dict[str, Any]:
+        """Return what is in a source, boxes and masks too; limits: ``samples``, ``time_limit_s``."""
+        return self._connection.ask("POST", "/datasets/preview", json={"spec": dict(spec), **given(limits)})
+
+
+def _whole(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": "train", "version": 1, **spec}

@@ -1,10 +1,12 @@
-"""HTTP connection to a studio: requests, responses as values or errors, uploads and downloads."""
+"""HTTP connection to a studio: requests, downloads, and its event stream with automatic reconnection."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -14,7 +16,12 @@ import httpx
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.errors import UsageError, ZigguratError
 
-__all__ = ["Connection", "given"]
+__all__ = [
+    "Connection",
+    "Notice",
+    "given",
+    "notices",
+]
 
 
 _SHOWN = 500
@@ -198,3 +205,81 @@ def _values(answer: httpx.Response) -> Any:
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+_FIRST_WAIT_S: Final = 0.5
+_LONGEST_WAIT_S: Final = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """Something has news; who wants them asks for them.
+
+    Args:
+        kind: ``state``, ``events``, ``added``, ``deleted``, ``changed``, ``waiting``; ``reload`` at the start, after
+            a break, and where notices may have been missed.
+        topic: what was listened to.
+        id: of the job.
+    """
+
+    kind: str
+    topic: str
+    id: str
+
+
+def notices(
+    connection: Connection, topics: Sequence[str], *, tries: int = 8, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Notice]:
+    """Yield notices without end; a connection that breaks is made again, and goes on where it was.
+
+    Args:
+        connection: to the studio.
+        topics: such as ``jobs`` or ``job:ID``.
+        tries: how often in a row the studio may be out of reach.
+        sleep: waits so many seconds.
+
+    Raises:
+        UsageError: where the studio stays out of reach.
+        ZigguratError: where it refuses.
+    """
+    ids: list[str] = []
+    failures = 0
+    while True:
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": ids[-1]} if ids else {})}
+        try:
+            # The studio says something every 15 s; who hears nothing for four times as long has lost it.
+            lines = connection.lines("/events", params={"topics": ",".join(topics)}, headers=headers, timeout=60.0)
+            for notice in _parsed(lines, ids):
+                failures = 0
+                yield notice
+        except UsageError as error:
+            if not error.details.get("unreachable") or failures >= tries:
+                raise
+        failures += 1
+        sleep(min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**failures))
+
+
+def _parsed(lines: Iterator[str], ids: list[str]) -> Iterator[Notice]:
+    """Yield the notices of a stream; the id of the newest event is kept as the only one of ``ids``."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(":")
+            fields[name] = value.removeprefix(" ")
+            continue
+        if "id" in fields:
+            ids[:] = [fields["id"]]
+        notice = _notice(fields)
+        fields = {}
+        if notice is not None:
+            yield notice
+
+
+def _notice(fields: dict[str, str]) -> Notice | None:
+    if fields.get("event") == "hello":
+        return Notice(kind="reload", topic="", id="")
+    try:
+        data = json.loads(fields.get("data", ""))
+        return Notice(kind=str(data["kind"]), topic=str(data["topic"]), id=str(data["id"]))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -52,8 +52,8 @@ class ProgramRequest:
         learning_rate: the first learning rate.
         weight_decay: factor of the squared weights in the cost, halved.
         gradient_clip: largest global norm of the gradients; None for no limit.
-        accumulate: batches whose gradients are averaged for one step of the optimizer.
-        average_weights: decay of the averages of the weights, which everything but a training step computes with; None
+        gradient_accumulation_steps: batches whose gradients are averaged for one step of the optimizer.
+        ema_decay: decay of the averages of the weights, which everything but a training step computes with; None
             for no averages. ``state()`` names an average ``ziggurat/averages/`` and the name of its weight.
         precision: ``float32``, ``bf16`` or ``fp16``.
         devices: names of devices; empty for the backend's choice.
@@ -74,8 +74,8 @@ class ProgramRequest:
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     gradient_clip: float | None = None
-    accumulate: int = 1
-    average_weights: float | None = None
+    gradient_accumulation_steps: int = 1
+    ema_decay: float | None = None
     precision: str = "float32"
     devices: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()

@@ -1,8 +1,6 @@
 """Domain objects besides specs and events, as plain values: heartbeats, jobs, users, devices."""
 
 from ziggurat.entities.accounts import ROLES, SCOPES, AuditEntry, Identity, Project, Token, User
-from ziggurat.entities.devices import Device, ResourceRequest, Resources
-from ziggurat.entities.divergence import Divergence
 from ziggurat.entities.heartbeat import (
     EXIT_DONE,
     EXIT_STOPPED,
@@ -21,12 +19,16 @@ from ziggurat.entities.jobs import (
     Attempt,
     Checkpoint,
     Curve,
+    Device,
+    Divergence,
     Job,
     JobChange,
     JobFilter,
     JobPage,
     Mark,
     NewJob,
+    ResourceRequest,
+    Resources,
     ScalarSummary,
 )
 

@@ -1,16 +1,32 @@
-"""Worker heartbeat: its file, the health that it indicates, and the exit codes of workers."""
+"""What a worker leaves in its folder about itself: heartbeat, exit codes, and how its last attempt ended."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from ziggurat.atomic import atomic_write_text
+from ziggurat.errors import JobError
+from ziggurat.events import AttemptEnded, decode_event, encode_event
 
-__all__ = ["EXIT_DONE", "EXIT_STOPPED", "Heartbeat", "Pulse", "judge_pulse", "read_heartbeat", "write_heartbeat"]
+__all__ = [
+    "EXIT_DONE",
+    "EXIT_STOPPED",
+    "Heartbeat",
+    "Pulse",
+    "judge_pulse",
+    "read_heartbeat",
+    "read_last_words",
+    "reserve_last_words",
+    "write_heartbeat",
+    "write_last_words",
+]
+
 
 EXIT_DONE: Final = 0
 """Exit code of a worker whose job is complete. The codes of failures are those of the error families."""
@@ -90,3 +106,37 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
         return Heartbeat(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
+
+
+_SIZE_BYTES: Final = 4096
+_LONGEST_REASON: Final = 600
+"""In characters: JSON may take six bytes for each."""
+
+
+def reserve_last_words(path: Path) -> None:
+    """Reserve the space, or forget what an earlier attempt wrote there; on a full disk, nothing is reserved."""
+    _write(path, b"")
+
+
+def write_last_words(path: Path, ended: AttemptEnded) -> None:
+    """Write how an attempt ended; where even that is not possible, nothing happens."""
+    _write(path, encode_event(replace(ended, reason=ended.reason[:_LONGEST_REASON])).encode())
+
+
+def read_last_words(path: Path, since: float) -> AttemptEnded | None:
+    """Return how an attempt ended that began at ``since`` or later; None where nothing is written there."""
+    try:
+        event = decode_event(path.read_bytes()[:_SIZE_BYTES].strip())
+    except (OSError, JobError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return event if isinstance(event, AttemptEnded) and event.time >= since else None
+
+
+def _write(path: Path, line: bytes) -> None:
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(file, line.ljust(_SIZE_BYTES - 1) + b"\n", 0)
+            os.fsync(file)
+        finally:
+            os.close(file)

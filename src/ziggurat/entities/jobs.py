@@ -1,4 +1,4 @@
-"""Jobs as the studio stores them: configuration, state, attempts, checkpoints and curves."""
+"""Jobs as plain values: their states, what they need of a machine, their results, and changes by users."""
 
 from __future__ import annotations
 
@@ -6,29 +6,151 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ziggurat.entities.devices import ResourceRequest
-from ziggurat.entities.divergence import Divergence
+from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.events import DivergenceNoticed
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
     "ACTIVE_STATES",
+    "DIVERGED",
     "ENDED_STATES",
     "INTERVENTION",
     "JOB_KINDS",
     "JOB_STATES",
+    "RECOVERED",
     "Attempt",
     "Checkpoint",
     "Curve",
+    "Device",
+    "Divergence",
     "Job",
     "JobChange",
     "JobFilter",
     "JobPage",
     "Mark",
     "NewJob",
+    "ResourceRequest",
+    "Resources",
     "ScalarSummary",
+    "disk_reserve_bytes",
+    "divergence_after",
 ]
+
+
+_GIBIBYTE = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """An accelerator.
+
+    Args:
+        index: by which it is asked for, from 0.
+        name: as its driver says.
+        memory_bytes: that it has.
+        free_bytes: that nobody uses now.
+        load: share of the last second in which it worked, in [0, 1]; None where that is not known.
+        usable: whether jobs may be put on it.
+    """
+
+    index: int
+    name: str
+    memory_bytes: int
+    free_bytes: int
+    load: float | None = None
+    usable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a machine has for jobs.
+
+    Args:
+        devices: its accelerators.
+        cpu_slots: jobs that may run on its processors at a time, besides those on accelerators.
+        memory_bytes: that jobs may use together.
+        dataset_slots: datasets that may be made at a time.
+        disk_free_bytes: free space where the workspace is.
+        disk_reserve_bytes: no job is started with less free space than this.
+    """
+
+    devices: tuple[Device, ...] = ()
+    cpu_slots: int = 1
+    memory_bytes: int = 0
+    dataset_slots: int = 1
+    disk_free_bytes: int = 1 << 62
+    disk_reserve_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceRequest:
+    """What a job needs.
+
+    Args:
+        devices: accelerators, at the same time; 0 for a job on the processors.
+        device_indices: just these, where a person chose them; empty for any.
+        device_memory_bytes: free memory on each of them; 0 if unknown.
+        memory_bytes: of the machine; 0 if unknown.
+        slot: ``cpu``, ``device`` or ``dataset``: what limits how many run at a time.
+    """
+
+    devices: int = 0
+    device_indices: tuple[int, ...] = field(default=())
+    device_memory_bytes: int = 0
+    memory_bytes: int = 0
+    slot: str = "cpu"
+
+
+def disk_reserve_bytes(total_bytes: int) -> int:
+    """Return the free space below which no job is started: 2 % of the disk, and at least 1 GiB."""
+    return max(_GIBIBYTE, total_bytes // 50)
+
+
+DIVERGED = "diverged"
+RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """A divergence; the fields are those of the event ``divergence``, and ``text`` says it in a sentence.
+
+    The sentence is such as: ``The run diverged at epoch 9: validation loss 948, best 1.21 at epoch 8.``
+    """
+
+    tag: str
+    value: float | None
+    step: int
+    epoch: int
+    best: float | None
+    best_step: int
+    best_epoch: int
+    noticed_step: int
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        value = "is no finite number" if self.value is None else f"{self.value:.4g}"
+        best = "" if self.best is None else f", best {self.best:.4g} at epoch {self.best_epoch}"
+        text = f"The run diverged at epoch {self.epoch}: {metric_title(self.tag)} {value}{best}."
+        object.__setattr__(self, "text", text)
+
+
+def divergence_after(event: DivergenceNoticed) -> Divergence | None:
+    """Return what holds after an event; None where it says that the run recovered."""
+    if event.state != DIVERGED:
+        return None
+    return Divergence(
+        tag=event.tag,
+        value=event.value,
+        step=event.step,
+        epoch=event.epoch,
+        best=event.best,
+        best_step=event.best_step,
+        best_epoch=event.best_epoch,
+        noticed_step=event.noticed_step,
+    )
+
 
 JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export")
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")

@@ -3,11 +3,11 @@
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.escalation import StopGrace
 from ziggurat.jobs.executor import Ended, Executor, Handle, Running
-from ziggurat.jobs.executors import LocalExecutor
+from ziggurat.jobs.local_executor import LocalExecutor
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.pubsub import EventBus, Notice, Subscription
+from ziggurat.jobs.state_machine import possible_events
 from ziggurat.jobs.supervisor import Supervisor
-from ziggurat.jobs.transitions import possible_events
 
 __all__ = [
     "Ended",

@@ -43,7 +43,7 @@ class Dispatcher:
         store: where the jobs are.
         executor: starts workers.
         changes: changes states.
-        attendance: attends to what was started.
+        monitor: attends to what was started.
         environment: variables of a job's worker, besides those of the executor.
         host: name of this machine.
         lock: held by whoever changes what a job shall do.
@@ -54,7 +54,7 @@ class Dispatcher:
         store: JobStore,
         executor: Executor,
         changes: JobTransitions,
-        attendance: WorkerMonitor,
+        monitor: WorkerMonitor,
         *,
         environment: Callable[[Job], Mapping[str, str]],
         host: str,
@@ -63,7 +63,7 @@ class Dispatcher:
         self._store = store
         self._executor = executor
         self._changes = changes
-        self._attendance = attendance
+        self._monitor = monitor
         self._environment = environment
         self._host = host
         self._lock = lock
@@ -73,10 +73,10 @@ class Dispatcher:
         self._planned_at = 0.0
 
     def look_again(self) -> None:
-        """Plan anew at the next call of ``carry_out``, whatever has changed. Any thread may call it."""
+        """Plan anew at the next call of ``apply``, whatever has changed. Any thread may call it."""
         self._asked.set()
 
-    def carry_out(self, resources: Resources, now: float) -> None:
+    def apply(self, resources: Resources, now: float) -> None:
         """Plan once and do it; the last plan holds for some seconds where nothing has changed that it depends on.
 
         Args:
@@ -116,11 +116,11 @@ class Dispatcher:
                 self._changes.apply(job, "end_failed", reason=action.reason, ended=now)
             else:
                 self._changes.note(job, {"reason": action.reason}, "waiting")
-            self._attendance.problems.pop(job.id, None)
+            self._monitor.problems.pop(job.id, None)
             return True
         except (ZigguratError, OSError) as error:
             if self._store.jobs.find(job.id) is not None:  # else somebody deleted it meanwhile
-                self._attendance.problems[job.id] = str(error)
+                self._monitor.problems[job.id] = str(error)
             return False
 
     def _dependencies(self, queued: Mapping[str, Job], running: list[Job]) -> list[Job]:
@@ -151,7 +151,7 @@ class Dispatcher:
             started = self._store.jobs.get(job.id)
             self._changes.apply(started, "end_failed", reason=str(error), ended=now)
             return
-        self._attendance.take_on(job, handle, begin_offset)
+        self._monitor.take_on(job, handle, begin_offset)
         self._store.jobs.note(job.id, pid=handle.pid, host=handle.host)
         _LOG.info("job %s started as process %s on devices %s", job.id, handle.pid, list(devices))
 
@@ -163,7 +163,7 @@ class Dispatcher:
             return False
         fields = {**_NEW_ATTEMPT, "started": now, "pid": handle.pid, "host": handle.host}
         if self._changes.apply(job, "adopt", **fields):
-            self._attendance.take_on(job, handle)
+            self._monitor.take_on(job, handle)
         return True
 
 

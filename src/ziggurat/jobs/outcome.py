@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import EXIT_STOPPED
-from ziggurat.entities.last_events import read_last_words
+from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.errors import JobError
 from ziggurat.events import AttemptEnded, AttemptStarted, Event, decode_event
-from ziggurat.jobs.event_validation import is_valid
+from ziggurat.jobs.event_tail import is_valid
 from ziggurat.layout import JobFolder
 
 __all__ = ["LOST_REASON", "AttemptOutcome", "last_events", "outcome_of"]

@@ -1,8 +1,9 @@
-"""Supervisor: the one thread that advances jobs, and the operations that interfaces may call on it.
+"""Supervisor: the one thread that advances the jobs of a workspace, and the operations that interfaces may call.
 
 The thread checks the workers, plans, and starts jobs. User requests run at once in their own threads, as a state
 change in the store that only one of two concurrent requests can win. Any part can be killed at any moment: the next
-supervisor finds the state in the store and in the folders, and the folders are authoritative.
+supervisor finds the state in the store and in the folders, and the folders are authoritative. So it first adopts
+the workers that still run. One supervisor at a time holds the lock of a workspace.
 """
 
 from __future__ import annotations
@@ -15,25 +16,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ziggurat.entities import Job, JobChange, NewJob, Resources
+from ziggurat.atomic import ProcessLock, storage_errors
+from ziggurat.entities import Job, JobChange, NewJob, Resources, read_heartbeat
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
-from ziggurat.jobs.adoption import adopt_running_workers
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.dispatcher import Dispatcher
 from ziggurat.jobs.escalation import StopGrace, plain_reason
 from ziggurat.jobs.executor import Executor
 from ziggurat.jobs.job_file import record_of, write_job_file
+from ziggurat.jobs.outcome import last_events, outcome_of
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
 from ziggurat.jobs.removal import Removal
 from ziggurat.jobs.state_machine import JobTransitions
-from ziggurat.jobs.supervisor_lock import SupervisorLock
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
 
-__all__ = ["Supervisor"]
+__all__ = [
+    "Supervisor",
+    "SupervisorLock",
+]
+
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -66,7 +71,7 @@ class Supervisor:
         retention: Retention | None = None,
         grace: StopGrace | None = None,
     ) -> None:
-        self._single = SupervisorLock(workspace)
+        self._process_lock = SupervisorLock(workspace)
         host = socket.gethostname()
         self.hub = EventBus()
         self._store = store
@@ -74,12 +79,12 @@ class Supervisor:
         self._resources = resources
         self._lock = threading.RLock()
         self._changes = JobTransitions(store, self.hub)
-        self._attendance = WorkerMonitor(store, executor, self._changes, host, grace)
-        self._starter = Dispatcher(
-            store, executor, self._changes, self._attendance, environment=environment, host=host, lock=self._lock
+        self._monitor = WorkerMonitor(store, executor, self._changes, host, grace)
+        self._dispatcher = Dispatcher(
+            store, executor, self._changes, self._monitor, environment=environment, host=host, lock=self._lock
         )
         self._removal = Removal(
-            store, self._changes, self._attendance, workspace, retention=retention or Retention(), lock=self._lock
+            store, self._changes, self._monitor, workspace, retention=retention or Retention(), lock=self._lock
         )
         self._has_met = False
         self._problem = ""
@@ -110,7 +115,7 @@ class Supervisor:
         if self._thread is not None:
             self._thread.join()
         self._removal.close()
-        self._single.close()
+        self._process_lock.close()
 
     def tick(self, now: float) -> None:
         """Do everything once: attend to the workers, start what can start. What ``start`` does again and again.
@@ -123,10 +128,10 @@ class Supervisor:
         """
         if not self._has_met:
             self._removal.finish()
-            adopt_running_workers(self._store, self._executor, self._attendance, self._changes, now)
+            adopt_running_workers(self._store, self._executor, self._monitor, self._changes, now)
             self._has_met = True
-        self._attendance.attend(now)
-        self._starter.carry_out(self._resources(), now)
+        self._monitor.attend(now)
+        self._dispatcher.apply(self._resources(), now)
         self._removal.empty_trash(now)
 
     def _work(self, every_s: float, clock: Callable[[], float]) -> None:
@@ -275,19 +280,19 @@ class Supervisor:
 
     def waiting(self) -> Mapping[str, Waiting]:
         """Return why each job of the queue waits, by its id, as of the newest plan."""
-        return self._starter.waiting
+        return self._dispatcher.waiting
 
     def forced_end(self, job_id: str) -> float | None:
         """Return when a worker that does not stop is next forced to, in seconds since 1970; None where it is not."""
-        return self._attendance.forced_end(job_id)
+        return self._monitor.forced_end(job_id)
 
     def problems(self) -> dict[str, str]:
         """Return what goes wrong at the moment: by the id of a job, or by an empty id where it is no single job."""
-        return {**self._attendance.problems, **({"": self._problem} if self._problem else {})}
+        return {**self._monitor.problems, **({"": self._problem} if self._problem else {})}
 
     def wake(self) -> None:
         """Let the thread look at once, and plan anew."""
-        self._starter.look_again()
+        self._dispatcher.look_again()
         self._woken.set()
 
     # ---- parts
@@ -300,11 +305,11 @@ class Supervisor:
             job = self._changes.request(job_id, event, paused=event == "pause", reason=said)
             try:
                 if job.is_active and at_once:
-                    self._attendance.kill(job, reason)
+                    self._monitor.kill(job, reason)
                 elif job.is_active and is_again:
-                    self._attendance.hurry(job)
+                    self._monitor.hurry(job)
                 elif job.is_active:
-                    self._attendance.ask_to_stop(job, reason)
+                    self._monitor.ask_to_stop(job, reason)
             finally:
                 self.wake()
 
@@ -317,3 +322,84 @@ class Supervisor:
     def _tell(self, kind: str, job_id: str) -> None:
         self._changes.tell(kind, job_id)
         self.wake()
+
+
+SUPERVISOR_LOCK: Final = ".supervisor.lock"
+"""File in the workspace that the supervisor's process holds."""
+
+
+class SupervisorLock(ProcessLock):
+    """The lock of a workspace.
+
+    Args:
+        workspace: the folder of everything; made where it is not there.
+
+    Raises:
+        JobError: where another supervisor is at work.
+        StorageError: where the file cannot be made.
+    """
+
+    def __init__(self, workspace: Path) -> None:
+        def taken(holder: str) -> JobError:
+            return JobError(
+                f"One studio at a time starts the jobs of {workspace}.",
+                received=f"process {holder} does so",
+                advice="Use that one, end it first, or choose another workspace.",
+            )
+
+        with storage_errors(workspace):
+            workspace.mkdir(parents=True, exist_ok=True)
+        path = workspace / SUPERVISOR_LOCK
+        super().__init__(path, taken, f"A studio locks its workspace by the file {path}.")
+
+
+_QUIET_STATES: Final = ("queued", "stopped", "failed")
+_FRESH_S: Final = 60.0
+
+
+def adopt_running_workers(
+    store: JobStore, executor: Executor, monitor: WorkerMonitor, changes: JobTransitions, now: float
+) -> None:
+    """Bring jobs that nobody attends to in line with their folders, which are right where the store says otherwise.
+
+    Args:
+        store: where the jobs are.
+        executor: knows who is alive.
+        monitor: attends to what is alive after all.
+        changes: changes states.
+        now: seconds since 1970.
+    """
+    for job in store.jobs.in_states(_QUIET_STATES):
+        folder = JobFolder(Path(job.folder))
+        heartbeat = read_heartbeat(folder.heartbeat)
+        is_fresh = heartbeat is not None and now - heartbeat.time < _FRESH_S
+        if _size(folder) == job.events_offset and not is_fresh:
+            continue
+        handle = executor.adopt(folder.path, heartbeat) if is_fresh else None
+        if handle is not None and heartbeat is not None:
+            fields = {"started": heartbeat.time, "ended": None, "reason": "", "pid": handle.pid, "host": handle.host}
+            if changes.apply(job, "adopt", **fields):
+                monitor.take_on(job, handle)
+            continue
+        monitor.read_on(job, now)
+        _note_end(store, changes, job, folder)
+
+
+def _note_end(store: JobStore, changes: JobTransitions, job: Job, folder: JobFolder) -> None:
+    words = last_events(folder, since=0.0)
+    if words is None or words.time <= (job.ended or job.created):
+        return
+    ending = outcome_of(folder, words.exit_code, words)
+    state = ending.event.removeprefix("end_")
+    if state == "stopped" and job.state == "queued":
+        return  # it was stopped before it was resumed
+    fields = {"reason": ending.reason, "exit_code": ending.exit_code, "ended": ending.time}
+    if store.jobs.move(job.id, (job.state,), state, **fields):
+        changes.tell("state", job.id)
+
+
+def _size(folder: JobFolder) -> int:
+    try:
+        return folder.events.stat().st_size
+    except OSError:
+        return 0

@@ -13,11 +13,11 @@ from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Heartbeat, Job, judge_pulse, read_heartbeat
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.escalation import Escalation, StopGrace, plain_reason
+from ziggurat.jobs.event_tail import Tail
 from ziggurat.jobs.executor import Ended, Executor, Handle
 from ziggurat.jobs.outcome import AttemptOutcome, last_events, outcome_of
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
-from ziggurat.jobs.tail import Tail
 from ziggurat.layout import JobFolder
 
 __all__ = ["WorkerMonitor", "stop_reason"]

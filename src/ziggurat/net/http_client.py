@@ -1,20 +1,48 @@
-"""HTTP client for GET requests on the guarded transport, with redirects and the proxies of the environment."""
+"""HTTP client for GET requests, on transports that resolve a name once and connect to the checked addresses alone.
+
+Redirects and the proxies of the environment are followed; each new address is checked like the first.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import ssl
+import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cached_property
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
-import httpx
+from ziggurat.net.ssrf import AllowedAddresses, addresses_of
 
-from ziggurat.net.ssrf import AllowedAddresses
-from ziggurat.net.transport import DEFAULT_PORTS, GuardedTransport, host_of, port_of
+if TYPE_CHECKING:
+    import httpx
 
-__all__ = ["ConnectionBrokenError", "HTTPClient", "HTTPResponse", "StatusError"]
+__all__ = [
+    "DEFAULT_PORTS",
+    "AddressRefusedError",
+    "AsyncGuardedTransport",
+    "ConnectionBrokenError",
+    "HTTPClient",
+    "HTTPResponse",
+    "StatusError",
+    "host_of",
+    "port_of",
+]
+
+if not TYPE_CHECKING:
+
+    class _LazyHTTPX:
+        """The module httpx, imported at its first use: each worker imports this module, and few fetch anything."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module("httpx"), name)
+
+    httpx = _LazyHTTPX()
+
 
 _PLAIN: Final = "/%:@!$&'()*+,;=~?#[]-._"
 _MOST_REDIRECTS: Final = 10
@@ -47,7 +75,9 @@ class HTTPResponse:
         transport: that the connection belongs to.
     """
 
-    def __init__(self, response: httpx.Response, url: httpx.URL, transport: httpx.BaseTransport) -> None:
+    def __init__(
+        self, response: httpx.Response, url: httpx.URL, transport: GuardedTransport | httpx.BaseTransport
+    ) -> None:
         self._response = response
         self._transport = transport
         self.url = str(url)
@@ -158,7 +188,7 @@ class HTTPClient:
             transport.close()
             raise
 
-    def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> httpx.BaseTransport:
+    def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> GuardedTransport | httpx.BaseTransport:
         """Return a transport, through the proxy of the environment where there is one.
 
         The proxy resolves the name then, and nobody could check it: where addresses are limited, only hosts that are
@@ -183,3 +213,132 @@ def _following(response: HTTPResponse, url: httpx.URL) -> httpx.URL | None:
         return None
     target = url.join(location)
     return target if target.scheme in DEFAULT_PORTS and target.host else None
+
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class AddressRefusedError(Exception):
+    """A host may not be asked; nobody was.
+
+    Args:
+        host: as it is compared, an IPv6 address without brackets.
+        port: of it.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(f"{host}:{port}")
+        self.host = host
+        self.port = port
+
+
+class GuardedTransport:
+    """Sends requests to checked addresses; redirects, cookies and proxies are left to the caller.
+
+    Errors of the resolver are ``OSError`` and ``UnicodeError``; an address that may not be asked is an
+    ``AddressRefusedError``.
+
+    Args:
+        allowed: what may be asked; None for everything.
+        verify: the TLS configuration.
+    """
+
+    def __init__(self, allowed: AllowedAddresses | None, *, verify: ssl.SSLContext | bool = True) -> None:
+        self._allowed = allowed
+        self._transport = httpx.HTTPTransport(verify=verify, limits=_one_request())
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the beginning of what the first address answers that can be reached."""
+        problem: Exception = httpx.ConnectError("the name stands for no address", request=request)
+        addresses = addresses_of(host_of(request.url), port_of(request.url))
+        for address in _checked(self._allowed, request.url, addresses):
+            try:
+                return self._transport.handle_request(_pinned(request, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._transport.close()
+
+
+class AsyncGuardedTransport:
+    """Does the same in an event loop; a slow resolver can be given up.
+
+    Args:
+        allowed: as in ``GuardedTransport``.
+    """
+
+    def __init__(self, allowed: AllowedAddresses | None) -> None:
+        self._allowed = allowed
+        self._transport = httpx.AsyncHTTPTransport(limits=_one_request())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the beginning of what the first address answers that can be reached."""
+        problem: Exception = httpx.ConnectError("the name stands for no address", request=request)
+        for address in _checked(self._allowed, request.url, await _resolved(request.url)):
+            try:
+                return await self._transport.handle_async_request(_pinned(request, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._transport.aclose()
+
+
+def _one_request() -> httpx.Limits:
+    # No connection is kept: one that was opened for a name must not serve another name at the same address.
+    return httpx.Limits(max_keepalive_connections=0)
+
+
+def host_of(url: httpx.URL) -> str:
+    """Return the host of a URL as it is resolved and compared: in ASCII letters, an IPv6 address without brackets."""
+    return url.host if ":" in url.host else url.raw_host.decode("ascii")
+
+
+def port_of(url: httpx.URL) -> int:
+    """Return the port of a URL, that of its scheme where it says none."""
+    return DEFAULT_PORTS[url.scheme] if url.port is None else url.port
+
+
+def _checked(allowed: AllowedAddresses | None, url: httpx.URL, addresses: Sequence[str]) -> Sequence[str]:
+    host, port = host_of(url), port_of(url)
+    if allowed is not None and not allowed.allows(host, port, addresses):
+        raise AddressRefusedError(host, port)
+    return addresses
+
+
+def _pinned(request: httpx.Request, address: str) -> httpx.Request:
+    """Return the request to an address that was checked; ``Host`` and the certificate are still those of the name."""
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=address, fragment=None),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": host_of(request.url)},
+    )
+
+
+async def _resolved(url: httpx.URL) -> list[str]:
+    """Resolve in a thread of its own: a pool's threads are waited for at the end, however long a resolver takes."""
+    found: Future[list[str]] = Future()
+    threading.Thread(target=_resolve, args=(host_of(url), port_of(url), found), daemon=True).start()
+    return await asyncio.wrap_future(found)
+
+
+def _resolve(host: str, port: int, found: Future[list[str]]) -> None:
+    if not found.set_running_or_notify_cancel():
+        return
+    try:
+        found.set_result(addresses_of(host, port))
+    except (OSError, UnicodeError) as error:
+        found.set_exception(error)

@@ -35,13 +35,13 @@ Process = TypeVar("Process", bound=PooledProcess)
 
 @dataclass(eq=False)
 class Entry(Generic[Process]):
-    """A place on the shelf.
+    """A process of the pool and its use.
 
     Args:
         process: None until it is started.
         users: threads that use it now.
-        used_at: when somebody last did, by the shelf's clock.
-        is_gone: whether it was taken off the shelf.
+        used_at: when somebody last did, by the clock of the pool.
+        is_gone: whether it was taken out of the pool.
     """
 
     process: Process | None = None
@@ -79,7 +79,7 @@ class ProcessPool(Generic[Key, Process]):
         self._idle_s = idle_s
         self._what = what
         self._clock = clock
-        self._places: OrderedDict[Key, Entry[Process]] = OrderedDict()  # least recently used first
+        self._entries: OrderedDict[Key, Entry[Process]] = OrderedDict()  # least recently used first
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._sweeper: threading.Thread | None = None
@@ -93,23 +93,23 @@ class ProcessPool(Generic[Key, Process]):
             wait_s: longest time to wait for room.
 
         Raises:
-            JobError: where there is no room in that time, or the shelf is closed.
+            JobError: where there is no room in that time, or the pool is closed.
         """
-        place = self._take(key, wait_s)
+        entry = self._take(key, wait_s)
         try:
-            yield self._living(key, place)
+            yield self._living(key, entry)
         finally:
             with self._changed:
-                place.users -= 1
-                place.used_at = self._clock()
-                if place.process is None and not place.users and self._places.get(key) is place:
-                    del self._places[key]
+                entry.users -= 1
+                entry.used_at = self._clock()
+                if entry.process is None and not entry.users and self._entries.get(key) is entry:
+                    del self._entries[key]
                 self._changed.notify_all()
 
     def entries(self) -> list[tuple[Key, Entry[Process]]]:
-        """Return the places, least recently used first."""
+        """Return the entries, least recently used first."""
         with self._changed:
-            return list(self._places.items())
+            return list(self._entries.items())
 
     def release(self, which: Callable[[Key], bool]) -> None:
         """End the processes of some keys, also those in use: their users get an error."""
@@ -117,13 +117,13 @@ class ProcessPool(Generic[Key, Process]):
 
     def sweep(self) -> None:
         """End what has been idle for too long, and what is left of processes that died."""
-        there = [place.process for _, place in self.entries()]
+        there = [entry.process for _, entry in self.entries()]
         dead = [process for process in there if process is not None and not process.is_alive()]
 
-        def is_over(_key: Key, place: Entry[Process]) -> bool:
+        def is_over(_key: Key, entry: Entry[Process]) -> bool:
             # Meanwhile another thread may have used it, or have replaced the dead one.
-            is_idle = self._clock() - place.used_at >= self._idle_s
-            return not place.users and (is_idle or any(place.process is each for each in dead))
+            is_idle = self._clock() - entry.used_at >= self._idle_s
+            return not entry.users and (is_idle or any(entry.process is each for each in dead))
 
         self._end(is_over)
 
@@ -137,48 +137,48 @@ class ProcessPool(Generic[Key, Process]):
             self._sweeper.join()
 
     def _take(self, key: Key, wait_s: float) -> Entry[Process]:
-        """Return the place of a key with its user counted; make room for a new one."""
+        """Return the entry of a key with its user counted; make room for a new one."""
         last = time.monotonic() + wait_s
         ended: Entry[Process] | None = None
         with self._changed:
-            while key not in self._places and len(self._places) >= self._most and not self._closed.is_set():
-                unused = next((each for each, place in self._places.items() if not place.users), None)
+            while key not in self._entries and len(self._entries) >= self._most and not self._closed.is_set():
+                unused = next((each for each, entry in self._entries.items() if not entry.users), None)
                 if unused is not None:
-                    ended = self._places.pop(unused)
+                    ended = self._entries.pop(unused)
                 elif not self._changed.wait(last - time.monotonic()):
                     raise self._no_room()
             if self._closed.is_set():
                 raise JobError(f"No {self._what} are started any more.", received="a request while all are ended")
-            place = self._places.setdefault(key, Entry())
-            place.users += 1
-            place.used_at = self._clock()
-            self._places.move_to_end(key)
+            entry = self._entries.setdefault(key, Entry())
+            entry.users += 1
+            entry.used_at = self._clock()
+            self._entries.move_to_end(key)
             self._sweep_from_now_on()
         if ended is not None and ended.process is not None:
             ended.process.close()
-        return place
+        return entry
 
-    def _living(self, key: Key, place: Entry[Process]) -> Process:
-        with place.starting:
-            if place.is_gone:  # whoever took it off would not see what is started now
+    def _living(self, key: Key, entry: Entry[Process]) -> Process:
+        with entry.starting:
+            if entry.is_gone:  # what took it out of the pool would not see what is started now
                 raise JobError(f"One of the {self._what} was ended while somebody asked for it.", advice="Ask again.")
-            if place.process is None or not place.process.is_alive():
-                before, place.process = place.process, None
+            if entry.process is None or not entry.process.is_alive():
+                before, entry.process = entry.process, None
                 if before is not None:
                     before.close()
-                place.process = self._start(key)
-            return place.process
+                entry.process = self._start(key)
+            return entry.process
 
     def _end(self, which: Callable[[Key, Entry[Process]], bool]) -> None:
         with self._changed:
-            ended = [self._places.pop(key) for key, place in list(self._places.items()) if which(key, place)]
-            for place in ended:
-                place.is_gone = True
+            ended = [self._entries.pop(key) for key, entry in list(self._entries.items()) if which(key, entry)]
+            for entry in ended:
+                entry.is_gone = True
             self._changed.notify_all()
-        for place in ended:
-            with place.starting:
-                if place.process is not None:
-                    place.process.close()
+        for entry in ended:
+            with entry.starting:
+                if entry.process is not None:
+                    entry.process.close()
 
     def _sweep_from_now_on(self) -> None:
         def sweep() -> None:

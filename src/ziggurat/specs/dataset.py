@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
-from ziggurat.specs.pictures import picture_size
+from ziggurat.specs.parts import image_size
 
 __all__ = ["DatasetSpec", "Split"]
 
-_SOURCE, _SPLITS, _PICTURES, _STORING = "Source", "Splits", "Images", "Storing"
+_SOURCE, _SPLITS, _IMAGES, _STORING = "Source", "Splits", "Images", "Storing"
 
 
 class Split(SpecModel):
@@ -111,12 +111,12 @@ class DatasetSpec(SpecModel):
         factory=Split, title="Splits", short_form="method", help="How samples are divided.", group=_SPLITS
     )
 
-    size: Annotated[list[int], BeforeValidator(picture_size)] | None = spec_field(
+    size: Annotated[list[int], BeforeValidator(image_size)] | None = spec_field(
         None,
         title="Size",
         help="Height and width that images get, as in 256 or 240x320; left out, they keep theirs.",
         unit="px",
-        group=_PICTURES,
+        group=_IMAGES,
         min_length=2,
         max_length=2,
     )
@@ -124,33 +124,33 @@ class DatasetSpec(SpecModel):
         "squash",
         title="Resize mode",
         help="How images get there: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
-        group=_PICTURES,
+        group=_IMAGES,
     )
     channels: Literal[1, 3] | None = spec_field(
-        None, title="Channels", help="1 for gray, 3 for color; left out, each image keeps its own.", group=_PICTURES
+        None, title="Channels", help="1 for gray, 3 for color; left out, each image keeps its own.", group=_IMAGES
     )
     encoding: Literal["auto", "original", "png", "jpeg", "raw", "reference"] = spec_field(
         "auto",
         title="Encoding",
         help="`original` keeps the bytes of the files, `reference` leaves the files where they are; `auto` is "
         "`original` where nothing is changed, else `png`.",
-        group=_PICTURES,
+        group=_IMAGES,
     )
     quality: int = spec_field(
-        90, title="JPEG quality", help="From 1 to 100; typical: 85 to 95.", group=_PICTURES, ge=1, le=100
+        90, title="JPEG quality", help="From 1 to 100; typical: 85 to 95.", group=_IMAGES, ge=1, le=100
     )
     check: Literal["auto", "decode", "header", "none"] = spec_field(
         "auto",
         title="Check",
         help="How unchanged images are looked at: `decode` finds every damaged one, `header` most, `none` none; "
         "`auto` is `decode`, or `header` for references.",
-        group=_PICTURES,
+        group=_IMAGES,
     )
     near_duplicates: bool = spec_field(
         True,
         title="Near-duplicates",
         help="Whether images that look alike are found, to warn of leaks between splits.",
-        group=_PICTURES,
+        group=_IMAGES,
     )
 
     store: Literal["lmdb", "hdf5", "tfrecord"] = spec_field(

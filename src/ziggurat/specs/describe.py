@@ -1,10 +1,10 @@
-"""List of a spec's fields as data, the source of the CLI, the web form, the API and the docs."""
+"""Descriptions of spec fields for all faces, and assignment to a field, or to a part of one, by its path."""
 
 from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -13,7 +13,11 @@ from pydantic.fields import FieldInfo
 
 from ziggurat.specs.base import SpecModel
 
-__all__ = ["FieldDescription", "describe_fields"]
+__all__ = [
+    "FieldDescription",
+    "assign",
+    "describe_fields",
+]
 
 
 @dataclass(frozen=True)
@@ -149,3 +153,35 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, list):
         return [_jsonable(part) for part in value]
     return value
+
+
+def assign(content: dict[str, Any], path: str, value: Any, fields: Mapping[str, FieldDescription]) -> None:
+    """Set a field, or a part of one, in the content of a spec.
+
+    Args:
+        content: decoded spec; it is changed, the objects in it are not.
+        path: names from the top, joined by dots, such as ``schedule.gamma``.
+        value: of the field.
+        fields: of the spec, by path.
+    """
+    first, *rest = path.split(".")
+    if not rest:
+        content[first] = value
+        return
+    content[first] = target = _as_object(fields.get(first), content.get(first))
+    for name in rest[:-1]:
+        below = target.get(name)
+        target[name] = target = dict(below) if isinstance(below, dict) else {}
+    target[rest[-1]] = value
+
+
+def _as_object(whole: FieldDescription | None, value: Any) -> dict[str, Any]:
+    """Return a compound field as an object that parts can be set in: short forms spelt out, a default by its tag."""
+    if isinstance(value, dict):
+        return dict(value)
+    if whole is None or whole.kind != "object":
+        return {}
+    if value is None:
+        # No more of the default than its tag: its other parts follow from that, and another tag may be set after this.
+        return {whole.tag: whole.default[whole.tag]} if whole.tag and whole.default else {}
+    return {whole.short_form: value} if whole.short_form else {}

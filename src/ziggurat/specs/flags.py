@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ziggurat.errors import SpecError
-from ziggurat.specs.assigning import assign
-from ziggurat.specs.commas import comma_question
 from ziggurat.specs.dataset import DatasetSpec
-from ziggurat.specs.describe import FieldDescription, describe_fields
-from ziggurat.specs.files import Spec, parse_spec
+from ziggurat.specs.describe import FieldDescription, assign, describe_fields
+from ziggurat.specs.files import SPEC_KINDS, Spec, check_named_once, parse_spec, present_path, upgrade
+from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
-from ziggurat.specs.versions import SPEC_KINDS, upgrade
 
 __all__ = ["dataset_spec_from_flags", "spec_from_flags"]
 
@@ -58,15 +56,17 @@ def _from_flags(
     if content["kind"] != kind:
         raise SpecError(f"This command takes a spec of kind {kind}.", received=f"kind {content['kind']}")
     fields = {field.path: field for field in describe_fields(SPEC_KINDS[kind])}
+    assigned = [(path.strip(), equals, text) for path, equals, text in (each.partition("=") for each in assignments)]
+    check_named_once({*flags, *(path for path, _, _ in assigned)}, kind)
     for name, text in flags.items():
+        name = present_path(name, kind)
         content[name] = _value(text, fields.get(name))
-    for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        if not equals or not path.strip():
-            raise SpecError(
-                "`--set` takes PATH=VALUE.", received=assignment, advice="Write it as in: --set schedule.gamma=0.5."
-            )
-        assign(content, path.strip(), _value(text.strip(), fields.get(path.strip())), fields)
+    for path, equals, text in assigned:
+        if not equals or not path:
+            received, advice = f"{path}{equals}{text}", "Write it as in: --set schedule.gamma=0.5."
+            raise SpecError("`--set` takes PATH=VALUE.", received=received, advice=advice)
+        path = present_path(path, kind)
+        assign(content, path, _value(text.strip(), fields.get(path)), fields)
     return parse_spec(content, source="flags")
 
 

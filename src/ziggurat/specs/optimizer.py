@@ -1,25 +1,26 @@
-"""Optimizer specs: one pydantic model for each optimizer, with its own parameters."""
+"""Optimizer and learning-rate schedule of a training: every rule and policy with its parameters.
+
+Seven of the policies and their defaults are those of DIGITS. Progress runs from 0 % at the first step to 100 % at the
+last; ``base`` is the spec's ``learning_rate``.
+"""
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
 
-from ziggurat.specs.base import SpecModel, bare_text, spec_field
+from ziggurat.specs.base import SpecModel, bare_text, is_stored, spec_field
 
 __all__ = [
-    "AdadeltaOptimizer",
-    "AdagradDaOptimizer",
-    "AdagradOptimizer",
-    "AdamOptimizer",
-    "AdamWOptimizer",
-    "FtrlOptimizer",
     "MomentumOptimizer",
     "Optimizer",
-    "RmspropOptimizer",
-    "SgdOptimizer",
+    "Schedule",
+    "StepSchedule",
 ]
+
 
 _GROUP = "Optimizer"
 
@@ -132,3 +133,211 @@ Optimizer = Annotated[
     bare_text("name"),
 ]
 """Any of the optimizers, told apart by ``name``. A backend may know fewer, and says which."""
+
+
+_RATE = "Learning rate"
+_Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class WarmUpFields(SpecModel):
+    """What every policy has: a warm-up before it."""
+
+    warm_up_percent: float = spec_field(
+        0.0,
+        title="Warm-up",
+        help="Share of the training in which the rate climbs in a line to the policy's; typical: 0 to 10.",
+        unit="%",
+        group=_RATE,
+        ge=0,
+        le=100,
+    )
+    warm_up_start_factor: float = spec_field(
+        0.0,
+        title="Start of the warm-up",
+        help="Share of the policy's rate at which the warm-up starts; typical: 0 to 0.1.",
+        group=_RATE,
+        ge=0,
+        le=1,
+    )
+
+
+def _gamma(default: float, help: str, **bounds: Any) -> Any:  # noqa: A002
+    return spec_field(default, title="Gamma", help=help, group=_RATE, **{"gt": 0, **bounds})
+
+
+class FixedSchedule(WarmUpFields):
+    """rate = base."""
+
+    policy: Literal["fixed"] = "fixed"
+
+
+class StepSchedule(WarmUpFields):
+    """rate = base · gamma ^ floor(progress / step_percent)."""
+
+    policy: Literal["step"] = "step"
+    step_percent: float = spec_field(
+        33.0,
+        title="Step size",
+        help="The rate falls each time this much of the training is done; typical: 10 to 50.",
+        unit="%",
+        group=_RATE,
+        gt=0,
+        le=100,
+    )
+    gamma: float = _gamma(0.1, "Factor of the rate at each fall; typical: 0.1 to 0.5.")
+
+
+class MultistepSchedule(WarmUpFields):
+    """rate = base · gamma ^ (number of points passed)."""
+
+    policy: Literal["multistep"] = "multistep"
+    at_percent: Annotated[list[_Percent], BeforeValidator(lambda value: _numbers(value))] = spec_field(
+        factory=lambda: [50.0, 85.0],
+        title="Points",
+        help="Progress at which the rate falls; two or three points are usual.",
+        unit="%",
+        group=_RATE,
+        min_length=1,
+    )
+    gamma: float = _gamma(0.5, "Factor of the rate at each point; typical: 0.1 to 0.5.")
+
+
+class ExpSchedule(WarmUpFields):
+    """rate = base · gamma ^ progress, with the progress in %."""
+
+    policy: Literal["exp"] = "exp"
+    gamma: float = _gamma(0.95, "Factor of the rate for each percent of progress; typical: 0.9 to 0.99.", le=1)
+
+
+class InvSchedule(WarmUpFields):
+    """rate = base · (1 + gamma · progress) ^ −power, with the progress in %."""
+
+    policy: Literal["inv"] = "inv"
+    gamma: float = _gamma(0.1, "How fast the rate falls; typical: 0.01 to 1.")
+    power: float = spec_field(0.5, title="Power", help="How far the rate falls; typical: 0.25 to 1.", group=_RATE, gt=0)
+
+
+class PolySchedule(WarmUpFields):
+    """rate = base · (1 − progress / 100) ^ power."""
+
+    policy: Literal["poly"] = "poly"
+    power: float = spec_field(
+        3.0, title="Power", help="1 falls in a line, more falls earlier; typical: 0.5 to 4.", group=_RATE, gt=0
+    )
+
+
+class SigmoidSchedule(WarmUpFields):
+    """rate = base / (1 + e ^ (gamma · (progress − step_percent))), with the progress in %."""
+
+    policy: Literal["sigmoid"] = "sigmoid"
+    step_percent: float = spec_field(
+        50.0,
+        title="Middle",
+        help="Progress at which the rate is half the base; typical: 30 to 70.",
+        unit="%",
+        group=_RATE,
+        ge=0,
+        le=100,
+    )
+    gamma: float = _gamma(0.1, "How steep the fall is; typical: 0.05 to 0.5.")
+
+
+def _numbers(value: Any) -> Any:
+    """Return DIGITS's ``"50,85"`` as a list of numbers; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return [float(part) for part in value.split(",")]
+    except ValueError:
+        return value
+
+
+_Point = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2)]
+
+
+class CosineSchedule(WarmUpFields):
+    """Half a cosine from base to base · final_factor (Loshchilov and Hutter, "SGDR", ICLR 2017, eq. 5)."""
+
+    policy: Literal["cosine"] = "cosine"
+    final_factor: float = spec_field(
+        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
+    )
+    cycles: int = spec_field(
+        1, title="Cycles", help="Half cosines one after the other; typical: 1 to 5.", group=_RATE, ge=1
+    )
+    cycle_growth: float = spec_field(
+        1.0,
+        title="Growth of cycles",
+        help="How many times as long as the last one each cycle is; typical: 1 to 2.",
+        group=_RATE,
+        gt=0,
+    )
+
+
+class LinearSchedule(WarmUpFields):
+    """A line from base to base · final_factor."""
+
+    policy: Literal["linear"] = "linear"
+    final_factor: float = spec_field(
+        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
+    )
+
+
+class PiecewiseSchedule(WarmUpFields):
+    """Lines between points (progress in %, factor of base)."""
+
+    policy: Literal["piecewise"] = "piecewise"
+    points: Annotated[list[_Point], AfterValidator(lambda points, info: _rising(points, info))] = spec_field(
+        title="Points",
+        help="Pairs of progress in % and factor of the base rate, such as [[0, 0.1], [10, 1], [100, 0]].",
+        group=_RATE,
+        min_length=1,
+    )
+
+
+class OneCycleSchedule(WarmUpFields):
+    """Up to base and down again along half cosines (Smith and Topin, "Super-convergence", 2018)."""
+
+    policy: Literal["one_cycle"] = "one_cycle"
+    peak_percent: float = spec_field(
+        30.0,
+        title="Peak",
+        help="Progress at which the rate reaches the base; typical: 20 to 45.",
+        unit="%",
+        group=_RATE,
+        gt=0,
+        lt=100,
+    )
+    start_factor: float = spec_field(
+        0.04, title="Start", help="Share of the base rate at the start; typical: 0.02 to 0.1.", group=_RATE, ge=0, le=1
+    )
+    final_factor: float = spec_field(
+        0.0001, title="End", help="Share of the base rate at the end; typical: 0 to 0.01.", group=_RATE, ge=0, le=1
+    )
+
+
+Schedule = Annotated[
+    FixedSchedule
+    | StepSchedule
+    | MultistepSchedule
+    | ExpSchedule
+    | InvSchedule
+    | PolySchedule
+    | SigmoidSchedule
+    | CosineSchedule
+    | OneCycleSchedule
+    | LinearSchedule
+    | PiecewiseSchedule,
+    Field(discriminator="policy"),
+    bare_text("policy"),
+]
+"""Any of the policies, told apart by ``policy``."""
+
+
+def _rising(points: list[list[float]], info: ValidationInfo) -> list[list[float]]:
+    percents = [percent for percent, _ in points]
+    if percents[-1] > 100 or any(one >= other for one, other in itertools.pairwise(percents)):
+        raise PydanticCustomError("wrong", "must have rising percentages up to 100")
+    if not any(factor for _, factor in points) and not is_stored(info):
+        raise PydanticCustomError("wrong", "must have a factor above 0, or nothing is learned")
+    return points

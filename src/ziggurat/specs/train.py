@@ -8,11 +8,19 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
-from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer
-from ziggurat.specs.parts import Checkpoints, Data, EarlyStopping, Loading, Network, PluginUse, PluginUses, Validation
-from ziggurat.specs.pictures import Augmentation, Preprocessing
-from ziggurat.specs.policies import StepSchedule
-from ziggurat.specs.schedule import Schedule
+from ziggurat.specs.optimizer import MomentumOptimizer, Optimizer, Schedule, StepSchedule
+from ziggurat.specs.parts import (
+    Augmentation,
+    Checkpoints,
+    Data,
+    EarlyStopping,
+    Loading,
+    Network,
+    PluginUse,
+    PluginUses,
+    Preprocessing,
+    Validation,
+)
 
 __all__ = ["TrainSpec"]
 
@@ -182,15 +190,15 @@ class TrainSpec(SpecModel):
         group="Optimizer",
         gt=0,
     )
-    accumulate: int = spec_field(
+    gradient_accumulation_steps: int = spec_field(
         1,
-        title="Accumulate",
+        title="Gradient accumulation",
         help="Batches whose gradients are averaged for one update; typical: 1 to 8.",
         unit="batches",
         group="Optimizer",
         ge=1,
     )
-    average_weights: float | None = spec_field(
+    ema_decay: float | None = spec_field(
         None,
         title="Weight averaging (EMA)",
         help="Decay of the weights' running averages, which then predict; typical: 0.99 to 0.9999, or not set.",

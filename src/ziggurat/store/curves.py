@@ -1,4 +1,4 @@
-"""Read queries for job results: curves, attempts, checkpoints, messages."""
+"""Read queries for job results: curves, attempts, checkpoints, messages; long curves are downsampled."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.events import Message
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, read_columns
-from ziggurat.store.downsample import minmax_columns
 from ziggurat.store.events import MESSAGES_KEPT
 from ziggurat.store.job_rows import key_of
 from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages, points
-from ziggurat.store.thinning import FEWEST_POINTS, thin
 
-__all__ = ["CurveRepository"]
+__all__ = [
+    "CurveRepository",
+    "thin",
+]
+
 
 _LOADED_AT_MOST: Final = 20_000
 _MOST: Final = 1 << 62
@@ -206,3 +208,101 @@ def _thinned(tag: str, columns: Sequence[Sequence[Any]], total: int, max_points:
         times=np.array(times, np.float64)[kept],
         total=total,
     )
+
+
+def minmax_columns(
+    connection: Connection, curve_key: int, since_step: int, *, parts: int
+) -> list[Sequence[float | None]]:
+    """Return steps, values, epochs and times of the points that tell the shape of a curve, by step.
+
+    The range of steps is divided into equal parts; of each, a smallest, a largest and the first NaN value are among
+    them, besides the first and the last point.
+
+    Args:
+        connection: to read from.
+        curve_key: of the curve.
+        since_step: only points of later steps; there is one at least.
+        parts: how many.
+    """
+    mine = (points.c.curve_key == curve_key, points.c.step > since_step)
+    # Each end for itself: to find both in one query, SQLite goes through all points.
+    smallest = sa.select(sa.func.min(points.c.step)).where(*mine).scalar_subquery()
+    largest = sa.select(sa.func.max(points.c.step)).where(*mine).scalar_subquery()
+    first, last = connection.execute(sa.select(smallest, largest)).one()
+    # One statement that the database counts the parts in: to tell it thousands of borders and to ask again for
+    # thousands of steps takes longer than to look at the points.
+    telling = _telling_steps(curve_key, first, last, width=-(-(last + 1 - first) // parts))
+    columns: list[Any] = [points.c.step, points.c.value, points.c.epoch, points.c.time]
+    query = sa.select(*columns).where(points.c.curve_key == curve_key, points.c.step.in_(telling))
+    return read_columns(connection, query.order_by(points.c.step))
+
+
+def _telling_steps(curve_key: int, first: int, last: int, *, width: int) -> sa.Select[Any]:
+    """Return a query for the steps; parts begin at ``first`` and are ``width`` steps wide."""
+    lows = sa.select(_whole(first).label("low")).cte("part", recursive=True)
+    following = lows.c.low + _whole(width)
+    part = lows.union_all(sa.select(following).where(following <= _whole(last)))
+    end = part.c.low + _whole(width)
+    inside = (points.c.curve_key == curve_key, points.c.step >= part.c.low, points.c.step < end)
+    step = sa.select(points.c.step).where(*inside).limit(1).correlate(part)
+    known = step.where(points.c.value.is_not(None))
+    picks = (known.order_by(points.c.value, points.c.step), known.order_by(points.c.value.desc(), points.c.step))
+    of_parts = [sa.select(pick.scalar_subquery().label("step")).select_from(part) for pick in picks]
+    number = (points.c.step - _whole(first)) // _whole(width)
+    missing = (points.c.curve_key == curve_key, points.c.step >= _whole(first), points.c.value.is_(None))
+    gaps = sa.select(sa.func.min(points.c.step).label("step")).where(*missing).group_by(number)
+    ends = [sa.select(_whole(step).label("step")) for step in (first, last)]
+    return sa.select(sa.union_all(*of_parts, gaps, *ends).subquery("telling").c.step)
+
+
+def _whole(number: int) -> sa.Cast[int]:
+    return sa.cast(number, sa.BigInteger)
+
+
+FEWEST_POINTS = 5
+"""A curve cannot be thinned to fewer: its ends, its smallest and its largest value, and a NaN."""
+
+
+def thin(values: np.ndarray, max_points: int) -> np.ndarray:
+    """Return which points of a curve to keep.
+
+    The points are divided into buckets of equal counts; of each, the first smallest, the first largest and the first
+    NaN value stay, besides the first and the last point of the curve.
+
+    Args:
+        values: (N,) float64, in the order of the steps; NaN and infinities may be among them.
+        max_points: at most so many stay; 5 or more.
+
+    Returns:
+        (M,) int64, ascending positions in ``values``; all N where N is no more than ``max_points``.
+
+    Raises:
+        UsageError: where ``max_points`` is less than 5.
+    """
+    if max_points < FEWEST_POINTS:
+        raise UsageError(f"A curve is thinned to at least {FEWEST_POINTS} points.", received=max_points)
+    count = len(values)
+    if count <= max_points:
+        return np.arange(count)
+    buckets = (max_points - 2) // 3
+    starts = np.arange(buckets) * count // buckets
+    missing = np.isnan(values)
+    kept = [np.array([0, count - 1])]
+    for extreme, stand_in in ((np.minimum, np.inf), (np.maximum, -np.inf)):
+        comparable = np.where(missing, stand_in, values)
+        extremes = _spread(extreme.reduceat(comparable, starts), starts, count)
+        kept.append(_first_where((comparable == extremes) & ~missing, starts))
+    kept.append(_first_where(missing, starts))
+    return np.unique(np.concatenate(kept))
+
+
+def _spread(of_buckets: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray:
+    return np.repeat(of_buckets, np.diff(starts, append=count))
+
+
+def _first_where(wanted: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the first wanted position of each bucket; a bucket without one has none."""
+    positions = np.flatnonzero(wanted)
+    owners = np.searchsorted(starts, positions, side="right") - 1
+    _, first = np.unique(owners, return_index=True)
+    return positions[first]

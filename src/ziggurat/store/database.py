@@ -1,25 +1,30 @@
-"""Database connections: one writer at a time, concurrent readers, every failure raised as StorageError."""
+"""Database connections: the address of a store, one writer at a time, concurrent readers, failures as StorageError."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from ziggurat.errors import LostDatabaseError, MissingDependencyError, StorageError, UsageError
-from ziggurat.store.folders import Folders
-from ziggurat.store.postgresql import connector
+from ziggurat.errors import LostDatabaseError, MissingDependencyError, SettingsError, StorageError, UsageError
+from ziggurat.layout import Places, present_paths
+from ziggurat.store.dialects import connector
 
-__all__ = ["Database"]
+__all__ = [
+    "Database",
+    "Folders",
+    "database_url",
+]
+
 
 _BUSY_S = 30
 _READERS = 24
@@ -227,3 +232,77 @@ def _advice(said: str) -> str:
     if "readonly" in said or "unable to open" in said or "permission" in said:
         return "Mend the rights of the file and of its folder."
     return "Look whether the database is there and answers; docs/how-to/use-postgresql.md helps with PostgreSQL."
+
+
+_RULE = "A store is the path of an SQLite file, `sqlite:///PATH`, or `postgresql://USER@HOST/DATABASE`."
+
+
+def database_url(url_or_path: str | os.PathLike[str]) -> URL:
+    """Return the URL of a store; the folder of an SQLite file is made.
+
+    Raises:
+        SettingsError: where it is neither.
+        StorageError: where the folder cannot be made.
+    """
+    text = os.fspath(url_or_path)
+    if "://" not in text:
+        return _sqlite(text)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise SettingsError(_RULE, received="a URL that cannot be read") from error  # it may hold a password
+    if "@" in (url.host or ""):  # the end of a password would be shown as part of the host
+        raise SettingsError("In the password of an address, `@` is written `%40`.", received="an address with two `@`")
+    backend = url.get_backend_name()
+    if backend == "sqlite":
+        return _sqlite(url.database or "")
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+pg8000")
+    raise SettingsError(_RULE, received=f"{backend}://…", advice="Use one of them.")
+
+
+def _sqlite(path: str) -> URL:
+    if path in ("", ":memory:"):
+        raise SettingsError(_RULE, received=repr(path), advice="Name a file: a store outlives the process.")
+    file = Path(path).absolute()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"The folder of the studio's database must be there: {file.parent}.",
+            received=f"{error.strerror} (errno {error.errno})",
+            advice="Make the folder, or mend the rights of the one above it.",
+        ) from error
+    return URL.create("sqlite", database=str(file))
+
+
+class Folders:
+    """Turns folders of jobs into what the database holds, and back.
+
+    Args:
+        workspace: absolute path of the folder of everything; None where it is not known: then all stays as it is.
+        places: where the workspace was before.
+    """
+
+    def __init__(self, workspace: Path | None = None, places: Places | None = None) -> None:
+        self._workspace = None if workspace is None else Path(os.path.abspath(workspace))
+        self._places = places or Places()
+
+    def stored(self, folder: str) -> str:
+        """Return a folder as the database holds it."""
+        if self._workspace is None:
+            return folder
+        plain = Path(os.path.abspath(folder))
+        inside = plain != self._workspace and plain.is_relative_to(self._workspace)
+        return plain.relative_to(self._workspace).as_posix() if inside else folder
+
+    def present(self, stored: str) -> str:
+        """Return the absolute path of a folder that the database holds."""
+        return stored if self._workspace is None or not stored else os.path.normpath(self._workspace / stored)
+
+    def spec(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a spec in which paths into the workspace are those of now."""
+        if self._workspace is None:
+            return spec
+        moved = {name: present_paths(value, self._workspace, self._places) for name, value in spec.items()}
+        return moved | {name: spec[name] for name in ("name", "network") if name in spec}

@@ -1,8 +1,10 @@
-"""Conversion between jobs and their database rows."""
+"""Conversion between jobs and their database rows, the flat form of their specs included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Final
 
@@ -11,13 +13,21 @@ from sqlalchemy import Connection
 
 from ziggurat.entities import Divergence, Job, NewJob, ResourceRequest, ScalarSummary
 from ziggurat.errors import JobError, MissingJobError, UnknownNameError
-from ziggurat.store.columns import clean_text, short_text
-from ziggurat.store.folders import Folders
-from ziggurat.store.spec_values import flatten_spec
-from ziggurat.store.tables import curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
+from ziggurat.specs import present_names
+from ziggurat.store.database import Folders
+from ziggurat.store.tables import (
+    clean_text,
+    curves,
+    dependencies,
+    job_contents,
+    job_tags,
+    job_texts,
+    jobs,
+    short_text,
+    spec_values,
+)
 
 __all__ = [
-    "CHANGEABLE",
     "DIVERGENCE",
     "insert_job",
     "key_of",
@@ -28,6 +38,7 @@ __all__ = [
     "set_text",
     "update_fields",
 ]
+
 
 _IN_CONTENTS: Final = ("depends_on", "needs", "error")
 CHANGEABLE: Final = frozenset(
@@ -149,7 +160,7 @@ def load_jobs(connection: Connection, folders: Folders, keys: Sequence[int]) -> 
         query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
         for key, *values in connection.execute(query):
             row = dict(zip(_FIELDS, values))
-            row |= {"folder": folders.present(row["folder"]), "spec": folders.spec(row["spec"])}
+            row |= {"folder": folders.present(row["folder"]), "spec": present_names(folders.spec(row["spec"]))}
             found[key] = _job(row, summaries.get(key, {}))
     return [found[key] for key in keys if key in found]
 
@@ -232,3 +243,44 @@ def _add_values(connection: Connection, key: int, spec: Mapping[str, Any]) -> No
     ]
     if rows:
         connection.execute(sa.insert(spec_values), rows)
+
+
+SpecValue = tuple[float | None, str | None]
+"""A number or a text; the other is None. A bool is the number 0 or 1."""
+
+_MOST_NAMES = 500
+_LONGEST_NAME = 200
+_LONGEST_TEXT = 500
+
+
+def flatten_spec(spec: Mapping[str, Any]) -> dict[str, SpecValue]:
+    """Return ``optimizer.momentum`` → 0.9 for every value of a spec; a list is its JSON text, None is left out.
+
+    A spec comes from outside: at most 500 names are kept, and long texts are cut.
+    """
+    values: dict[str, SpecValue] = {}
+    for name, value in _leaves(spec, "", 8):
+        if len(values) >= _MOST_NAMES:
+            break
+        values[clean_text(name)[:_LONGEST_NAME]] = value
+    return values
+
+
+def _leaves(spec: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, SpecValue]]:
+    for name, part in spec.items():
+        if isinstance(part, Mapping) and depth:
+            yield from _leaves(part, f"{prefix}{name}.", depth - 1)
+        elif part is not None:
+            yield f"{prefix}{name}", _value(part)
+
+
+def _value(part: Any) -> SpecValue:
+    if isinstance(part, int | float):
+        try:
+            number = float(part)
+        except OverflowError:
+            return None, str(part)[:_LONGEST_TEXT]
+        return (None, "NaN") if math.isnan(number) else (number, None)
+    if isinstance(part, str):
+        return None, part[:_LONGEST_TEXT]
+    return None, json.dumps(part, separators=(",", ":"), default=str)[:_LONGEST_TEXT]

@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 from ziggurat.entities import Project
 from ziggurat.entities.names import check_name
 from ziggurat.errors import MissingEntryError, UsageError
-from ziggurat.store.columns import short_text
 from ziggurat.store.database import Database
-from ziggurat.store.tables import jobs, projects
+from ziggurat.store.tables import jobs, projects, short_text
 
 __all__ = ["ProjectRepository", "ensure_project"]
 

@@ -1,20 +1,27 @@
-"""Schema state: created where there is none, migrated where it is older, refused where it is newer."""
+"""Schema state: created where there is none, migrated where it is older, refused where it is newer, and shown."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import URL, Connection, inspect, text
 
 from ziggurat.errors import StorageError
-from ziggurat.store.database import Database
+from ziggurat.store.database import Database, database_url
 
-__all__ = ["REVISIONS", "prepare_schema"]
+__all__ = [
+    "REVISIONS",
+    "DatabaseState",
+    "inspect_database",
+    "prepare_schema",
+]
+
 
 REVISIONS: Final = ("0001", "0002", "0003")
 """All revisions, oldest first; the files are in ``migrations/versions``."""
@@ -113,3 +120,65 @@ def _backup_needed(place: str, before: str) -> StorageError:
         received=f"revision {before}; this release needs {REVISIONS[-1]}",
         advice="Back it up with `pg_dump`, then say so: `ziggurat up --backup-made` (in Python: `backup_made=True`).",
     )
+
+
+_ANSWER_WITHIN_S: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseState:
+    """What was seen of a database.
+
+    Args:
+        place: its address, without a password.
+        version: of the server, such as ``15.4``.
+        encoding: of its texts, such as ``UTF8``.
+        revision: of its schema; empty where it has none.
+        has_tables: whether it has tables at all.
+        newest: revision that this release knows.
+    """
+
+    place: str
+    version: str
+    encoding: str
+    revision: str
+    has_tables: bool
+    newest: str = REVISIONS[-1]
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer release made its schema."""
+        return bool(self.revision) and self.revision not in REVISIONS
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its tables are somebody else's."""
+        return self.has_tables and not self.revision
+
+
+def inspect_database(address: str) -> DatabaseState:
+    """Return what a PostgreSQL database is.
+
+    Raises:
+        SettingsError: where the address is none.
+        MissingDependencyError: where the driver is not installed.
+        StorageError: where it does not answer, or lets nobody in.
+    """
+    with closing(Database(_impatient(database_url(address)))) as database, database.read() as connection:
+        names = inspect(connection).get_table_names()
+        revision = (
+            connection.execute(text(f"SELECT version_num FROM {_VERSION_TABLE}")).scalar()
+            if _VERSION_TABLE in names
+            else ""
+        )
+        return DatabaseState(
+            place=database.place.partition("?")[0],
+            version=str(connection.execute(text("SHOW server_version")).scalar()).split()[0],
+            encoding=str(connection.execute(text("SHOW server_encoding")).scalar()),
+            revision=str(revision or ""),
+            has_tables=bool(names),
+        )
+
+
+def _impatient(url: URL) -> URL:
+    return url if "connect_timeout" in url.query else url.update_query_dict({"connect_timeout": str(_ANSWER_WITHIN_S)})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job
+from ziggurat.specs import present_path
 
 __all__ = ["Best", "Column", "best_of", "column_choices", "columns_of", "value_of"]
 
@@ -94,7 +95,7 @@ def value_of(job: Job, name: str, facts: Mapping[str, Any]) -> Any:
     """
     if name in _OWN:
         return getattr(job, name)
-    value = _at(job.spec, name)
+    value = _at(job.spec, present_path(name))
     if value is None and name.startswith("facts."):
         value = _at(facts, name.removeprefix("facts."))
     if value is None and name in job.scalars:

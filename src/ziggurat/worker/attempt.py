@@ -15,7 +15,7 @@ from ziggurat.engine.callbacks.divergence import divergence_of
 from ziggurat.engine.random_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.entities.last_events import reserve_last_words, write_last_words
+from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
 from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, Message, read_events
 from ziggurat.layout import JobFolder

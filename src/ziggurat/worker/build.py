@@ -127,7 +127,7 @@ def data_options(spec: TrainSpec) -> DataOptions:
     """Return in plain values what a spec asks of its data."""
     before, loading = spec.preprocessing, spec.loading
     return DataOptions(
-        batch_size=spec.batch_size * spec.accumulate,
+        batch_size=spec.batch_size * spec.gradient_accumulation_steps,
         size=None if before.size is None else (before.size[0], before.size[1]),
         channels=before.channels,
         resize_mode=before.resize_mode,
@@ -174,14 +174,14 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         network_text=network.text if is_file else None,
         **class_arrays(data.preprocessing.output_shape, len(data.class_names)),
         class_weights=tuple(spec.class_weights),
-        batch_size=spec.batch_size * spec.accumulate,
+        batch_size=spec.batch_size * spec.gradient_accumulation_steps,
         optimizer=spec.optimizer.name,
         optimizer_options=spec.optimizer.model_dump(exclude={"name"}),
         learning_rate=spec.learning_rate,
         weight_decay=spec.weight_decay,
         gradient_clip=spec.gradient_clip,
-        accumulate=spec.accumulate,
-        average_weights=spec.average_weights,
+        gradient_accumulation_steps=spec.gradient_accumulation_steps,
+        ema_decay=spec.ema_decay,
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
@@ -211,7 +211,7 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
         *_savers(spec, store),
-        ThroughputTracker(spec.batch_size * spec.accumulate),
+        ThroughputTracker(spec.batch_size * spec.gradient_accumulation_steps),
         StepTimes(),
         EstimatedTimeLeft(),  # behind those that measure
     ]
@@ -253,7 +253,7 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
     saver = ModelSaver(
         store,
         max_to_keep=rule.keep_last,
-        keep_checkpoint_every_n_hours=rule.keep_every_hours,
+        keep_checkpoint_every_n_hours=rule.keep_checkpoint_every_n_hours,
         every_k_epochs=rule.every_epochs or None,
         every_k_steps=rule.every_steps,
         every_minutes=rule.every_minutes,

@@ -7,7 +7,7 @@ import time
 import traceback
 
 from ziggurat.engine.trainer import Trainer
-from ziggurat.entities.last_events import write_last_words
+from ziggurat.entities.heartbeat import write_last_words
 from ziggurat.errors import StorageError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, ErrorRaised, EventFile
 from ziggurat.layout import JobFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ziggurat.entities.process_lock import ProcessLock
+from ziggurat.atomic import ProcessLock
 from ziggurat.errors import JobError
 
 __all__ = ["FolderLock"]

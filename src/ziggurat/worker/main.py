@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ziggurat.atomic import private_files
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.entities.rights import private_files
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.worker.attempt import run_attempt

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ziggurat.entities import AuditEntry, Identity, Token, User
 from ziggurat.entities.names import check_name
 from ziggurat.errors import MissingEntryError, UsageError
+from ziggurat.store.accounts import digest_of
 from ziggurat.store.records import AuditFilter, AuditPage
-from ziggurat.store.sessions import digest_of
 from ziggurat.workspace.login_limits import LoginLimits
 from ziggurat.workspace.passwords import Passwords
 from ziggurat.workspace.sessions import LoginError, Session, Sessions
 
 if TYPE_CHECKING:
-    from ziggurat.store.store import Store
+    from ziggurat.store import Store
 
 __all__ = ["LOCAL", "NOBODY", "TOKEN_PREFIX", "Accounts"]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import psutil
 
-from ziggurat.entities.devices import disk_reserve_bytes
+from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import Settings
 from ziggurat.workspace.accelerators import Accelerators

@@ -8,7 +8,7 @@ from ziggurat.errors import MissingDependencyError, SettingsError, StorageError,
 from ziggurat.workspace.doctor_finding import Finding
 
 try:
-    from ziggurat.store.inspect import DatabaseState, inspect_database
+    from ziggurat.store.schema import DatabaseState, inspect_database
 except (ImportError, MissingDependencyError):  # a package is missing, which is said elsewhere
     inspect_database = None
 

@@ -11,9 +11,9 @@ import psutil
 
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
 from ziggurat.entities.best_checkpoint import best_checkpoint
-from ziggurat.entities.divergence import divergence_after
+from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.job_history import JobHistory, read_history
-from ziggurat.entities.last_events import read_last_words
+from ziggurat.entities.jobs import divergence_after
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import read_content

@@ -9,7 +9,7 @@ from typing import Final
 import psutil
 
 from ziggurat.entities import read_heartbeat
-from ziggurat.entities.worker_shim import is_shim
+from ziggurat.entities.processes import is_shim
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
 

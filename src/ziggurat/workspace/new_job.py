@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ziggurat.atomic import folder_mode, private_umask
 from ziggurat.entities.names import check_name
-from ziggurat.entities.rights import folder_mode, private_umask
 from ziggurat.errors import JobError, NetworkCodeError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork, Spec, TrainSpec, save_spec

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from ziggurat.atomic import atomic_write_text
+from ziggurat.entities.processes import birth_of, is_alive
 from ziggurat.errors import JobError, StorageError
-from ziggurat.jobs.executors.processes import birth_of, is_alive
 
 __all__ = [
     "ServerState",

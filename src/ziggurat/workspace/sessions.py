@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ziggurat.entities import User
 from ziggurat.errors import UsageError
-from ziggurat.store.sessions import SessionRepository, digest_of
+from ziggurat.store.accounts import SessionRepository, digest_of
 
 __all__ = ["LoginError", "Session", "Sessions"]
 

@@ -216,7 +216,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"
         yield "network.name", ConfigurationError(rule, advice="Choose another network, or other data.")
-    batch, train = spec.batch_size * spec.accumulate, data.sizes.get("train")
+    batch, train = spec.batch_size * spec.gradient_accumulation_steps, data.sizes.get("train")
     if train is not None and batch > train:
         rule = "A batch must not be larger than the training split."
         received = f"{batch:,} for {train:,} samples"

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import IO, Any, Final
 
 from ziggurat.entities import EXIT_STOPPED
-from ziggurat.entities.worker_shim import start_here
+from ziggurat.entities.processes import start_here
 from ziggurat.errors import JobError
 
 __all__ = ["WORKER_COMMAND", "AttendedWorker", "start_attended"]

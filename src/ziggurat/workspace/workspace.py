@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ziggurat.atomic import atomic_write_text
-from ziggurat.entities.worker_shim import start_worker
+from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
 from ziggurat.settings import Settings

@@ -11,7 +11,7 @@ from inference_jobs import digit_labels, digit_pictures, digits_job, named_by, s
 from PIL import Image
 
 from ziggurat.errors import UsageError
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.trained import open_trained_job

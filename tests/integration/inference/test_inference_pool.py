@@ -14,7 +14,7 @@ import pytest
 from inference_jobs import STAND_IN, is_gone, wait_for, write_spec
 
 from ziggurat.errors import CheckpointError, JobError, UsageError
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 
 Opens = Callable[..., InferencePool]
 
@@ -250,7 +250,7 @@ def test_a_job_that_is_released_has_no_process(opens: Opens, folder: Path, tmp_p
 
 def test_the_studio_killed_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom ziggurat.services.inference.pool import InferencePool\n"
+        "import os, sys\nfrom pathlib import Path\nfrom ziggurat.services.inference_pool import InferencePool\n"
         f"pool = InferencePool({STAND_IN!r}, os.environ, logs=Path(sys.argv[2]))\n"
         "print(pool.predict(Path(sys.argv[1]), None, [('a', b'')])['pid'], flush=True)\n"
         "os.kill(os.getpid(), 9)"

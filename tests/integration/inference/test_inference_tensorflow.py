@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inference_jobs import digit_labels, digit_pictures, lenet_job, named_by, save_pictures
 
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.settings import load_settings
 from ziggurat.workspace.tasks import Tasks
 

@@ -13,7 +13,7 @@ from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.events import AttemptEnded, read_events
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 
 
 def test_a_name_is_followed_and_a_checkpoint_stays(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="the extra `studio` is not installed")
 
 from ziggurat.api.app import create_app
 from ziggurat.app import create_studio
-from ziggurat.services.tensorboard.processes import TENSORBOARD_COMMAND, TensorBoards
+from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio

@@ -13,7 +13,7 @@ import pytest
 
 from ziggurat.api.app import create_app
 from ziggurat.entities import NewJob
-from ziggurat.services.tensorboard.processes import TENSORBOARD_COMMAND, TensorBoardLimits, TensorBoards
+from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, TensorBoardLimits, TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio.bootstrap import open_studio

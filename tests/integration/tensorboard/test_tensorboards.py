@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ziggurat.errors import JobError, MissingDependencyError
-from ziggurat.services.tensorboard.processes import TENSORBOARD_COMMAND, ProxyTarget, TensorBoardLimits, TensorBoards
+from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, ProxyTarget, TensorBoardLimits, TensorBoards
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in_board.py")))
 
@@ -180,7 +180,7 @@ def test_a_job_that_is_released_has_none(opens: Opens, tmp_path: Path) -> None:
 def test_the_studio_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom ziggurat.services.tensorboard.processes import TensorBoards\n"
+        "import os, sys\nfrom pathlib import Path\nfrom ziggurat.services.tensorboard import TensorBoards\n"
         "boards = TensorBoards(lambda job: Path(sys.argv[1]), os.environ, logs=Path(sys.argv[1]))\n"
         "boards.proxy_target('41')\nprint(boards.status()[0].pid, flush=True)\nos.kill(os.getpid(), 9)"
     )

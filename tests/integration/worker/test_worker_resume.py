@@ -72,6 +72,20 @@ def test_interrupted_and_resumed_equals_uninterrupted(workers, job, uninterrupte
     assert end_of(job).outcome == "done"
 
 
+def test_a_spec_with_names_of_0_1_resumes_bit_for_bit(workers, job, uninterrupted):
+    assert workers.execute(job, f"term:{STEPS + 1}") == 75
+    path = JobFolder(job).spec
+    content = json.loads(path.read_text())
+    rule = content["checkpoints"]
+    rule["keep_every_hours"] = rule.pop("keep_checkpoint_every_n_hours")
+    content["accumulate"] = content.pop("gradient_accumulation_steps")
+    content["average_weights"] = content.pop("ema_decay")
+    path.write_text(json.dumps(content))
+
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(job), uninterrupted) == []
+
+
 @pytest.mark.parametrize("moment", ["train", "epoch 1", "epoch 2"])
 @pytest.mark.parametrize(("how", "code"), [("kill", -9), ("term", 75), ("ValueError", 1)])
 def test_also_between_the_steps(workers, job, uninterrupted, how, code, moment):

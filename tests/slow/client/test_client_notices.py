@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ziggurat.client.connection import Connection
-from ziggurat.client.notices import Notice, notices
+from ziggurat.client.connection import Connection, Notice, notices
 from ziggurat.errors import UsageError
 
 _EVENTS = (

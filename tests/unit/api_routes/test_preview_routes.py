@@ -98,7 +98,7 @@ def test_memory_and_disk_follow_from_the_network(studio):
 
     assert (size.weights_bytes, size.slots_bytes, size.gradients_bytes) == (4200, 8000, 4000)
     assert size.layers_bytes == 4 * 10 * (256 + 10)
-    averaged = parse(optimizer="adam", average_weights=0.999)
+    averaged = parse(optimizer="adam", ema_decay=0.999)
     assert network_size(described, averaged).slots_bytes == 12000
     machine = {"memory": {"free_bytes": 20_000, "total_bytes": 30_000}, "devices": []}
     assert memory_finding(spec, size, machine, describe=True)["level"] == "warning"
@@ -183,3 +183,14 @@ def test_facts_of_data_are_those_that_a_task_measures():
         "threads": 2,
     }
     assert DataFacts.of(measured).input_shape == (8, 8, 1)
+
+
+def test_a_request_with_former_names_is_read(studio, ask):
+    body = {"spec": {**_SPEC, "backend": "tensorflow", "network": "lenet", "average_weights": 0.9}}
+    made = ask("POST", "/api/v1/trainings", json={**body, "sweep": {"accumulate": [1, 2]}}).json()
+
+    specs = [studio.jobs.get(job["id"]).spec for job in made["jobs"]]
+    assert {(spec["ema_decay"], spec["gradient_accumulation_steps"]) for spec in specs} == {(0.9, 1), (0.9, 2)}
+    both = {"spec": {**body["spec"], "ema_decay": 0.9}}
+    wrong = ask("POST", "/api/v1/trainings", json=both)
+    assert (wrong.status_code, wrong.json()["details"]["field"]) == (422, "ema_decay")

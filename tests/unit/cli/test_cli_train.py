@@ -13,7 +13,7 @@ import pytest
 from ziggurat.cli.main import VERBS
 from ziggurat.cli.spec_flags import flag_of
 from ziggurat.cli.training import train
-from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
+from ziggurat.specs import RENAMED, TrainSpec, describe_fields, load_train_spec
 
 FLAGS = ("--network", "mlp", "--data", "digits", "--epochs", "3")
 
@@ -28,7 +28,9 @@ def test_one_declaration_every_field_of_the_spec_is_a_flag():
     backend = next(option for option in train.params if option.name == "backend")
     assert backend.opts == ["--backend", "--framework"], "what people say instead"
     own = {"spec", "out", "assignments", "dry_run", "detach", "json", "debug"}
-    assert set(options) == own, "a flag that is no field"
+    former = {name for name in RENAMED["train"] if "." not in name}
+    assert set(options) == own | former, "a flag that is no field"
+    assert all(options[name].hidden for name in former)
 
 
 def test_help_groups_the_flags_as_the_spec_does(ziggurat):
@@ -45,6 +47,23 @@ def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):
     assert answer.content["epochs"] == 3
     assert answer.content["schedule"]["gamma"] == 0.5
     assert not (tmp_path / "job").exists()
+
+
+def test_former_names_of_flags_are_read_with_a_notice(ziggurat, tmp_path):
+    former = ("--accumulate", "2", "--average-weights=0.9", "--set", "checkpoints.keep_every_hours=3")
+    answer = ziggurat("train", *FLAGS, *former, "--dry-run")
+    assert (answer.content["gradient_accumulation_steps"], answer.content["ema_decay"]) == (2, 0.9)
+    assert answer.content["checkpoints"]["keep_checkpoint_every_n_hours"] == 3
+    for old in ("accumulate", "average_weights", "checkpoints.keep_every_hours"):
+        assert f"`{old}` is named `" in answer.err
+
+    (tmp_path / "spec.json").write_text('{"kind": "train", "network": "mlp", "data": "digits", "accumulate": 2}')
+    shown = ziggurat("spec", "show", tmp_path)
+    assert shown.content["gradient_accumulation_steps"] == 2
+    assert "`accumulate` is named `gradient_accumulation_steps` now; the former name is still read." in shown.err
+    twice = ziggurat("train", tmp_path / "spec.json", *FLAGS, "--ema-decay=0.9", "--average-weights=0.9")
+    assert twice.code == 3
+    assert "`average_weights` is the former name of `ema_decay`" in twice.err
 
 
 def test_quarter_turns_of_no_squares_are_refused(ziggurat, tmp_path):

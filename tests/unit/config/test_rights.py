@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from ziggurat.entities.rights import folder_mode, private_files, private_umask
+from ziggurat.atomic import folder_mode, private_files, private_umask
 
 
 @pytest.mark.parametrize(

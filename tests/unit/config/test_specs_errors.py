@@ -15,10 +15,10 @@ WRONG = {
     ),
     "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10. Received: 11. Heartbeat: "),
     "a decay that forgets nothing": (
-        {"average_weights": 1},
-        "`average_weights` must be less than 1. Received: 1. Weight averaging (EMA): ",
+        {"ema_decay": 1},
+        "`ema_decay` must be less than 1. Received: 1. Weight averaging (EMA): ",
     ),
-    "a decay that keeps nothing": ({"average_weights": 0}, "`average_weights` must be more than 0. Received: 0. "),
+    "a decay that keeps nothing": ({"ema_decay": 0}, "`ema_decay` must be more than 0. Received: 0. "),
     "another type": ({"epochs": "5"}, '`epochs` must be a whole number. Received: "5". '),
     "true is no number": ({"epochs": True}, "`epochs` must be a whole number. Received: true. "),
     "not finite": ({"learning_rate": float("nan")}, "`learning_rate` must be a finite number. Received: NaN. "),

@@ -10,9 +10,8 @@ import pytest
 
 from tests.unit.datasets.folder_sets import picture, put
 from tests.unit.datasets.web_folders import serving
-from ziggurat.net.http_client import ConnectionBrokenError, HTTPClient, StatusError
+from ziggurat.net.http_client import AddressRefusedError, ConnectionBrokenError, HTTPClient, StatusError
 from ziggurat.net.ssrf import AllowedAddresses
-from ziggurat.net.transport import AddressRefusedError
 
 
 @pytest.fixture

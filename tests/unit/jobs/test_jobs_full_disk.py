@@ -1,6 +1,6 @@
 """A full disk: what a worker said last is known, however little can be written."""
 
-from ziggurat.entities.last_events import reserve_last_words, write_last_words
+from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
 from ziggurat.events import AttemptEnded
 from ziggurat.layout import JobFolder
 

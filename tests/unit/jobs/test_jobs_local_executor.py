@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ziggurat.entities.processes import birth_of, find_worker, is_alive, kill_group
 from ziggurat.errors import StorageError
 from ziggurat.jobs import Executor, LocalExecutor
-from ziggurat.jobs.executors.processes import birth_of, find_worker, is_alive, kill_group
 from ziggurat.testing.executor import ExecutorConformance
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "7"}

@@ -12,7 +12,7 @@ from jobs_doubles import FakeExecutor, MemoryStore, machine, new_job
 from ziggurat.errors import JobError
 from ziggurat.events import ScalarLogged
 from ziggurat.jobs import Supervisor
-from ziggurat.jobs.transitions import TRANSITIONS
+from ziggurat.jobs.state_machine import TRANSITIONS
 from ziggurat.layout import JobFolder
 
 PLACES = 2

@@ -7,7 +7,7 @@ import pytest
 from jobs_doubles import MemoryStore, new_job
 
 from ziggurat.events import EventFile, Message, ScalarLogged, encode_event
-from ziggurat.jobs.tail import Tail
+from ziggurat.jobs.event_tail import Tail
 from ziggurat.layout import JobFolder
 
 

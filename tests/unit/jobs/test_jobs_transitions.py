@@ -4,7 +4,7 @@ import pytest
 
 from ziggurat.entities import JOB_STATES
 from ziggurat.errors import JobError, UnknownNameError
-from ziggurat.jobs.transitions import EVENTS, GONE, TRANSITIONS, next_state, possible_events, states_before
+from ziggurat.jobs.state_machine import EVENTS, GONE, TRANSITIONS, next_state, possible_events, states_before
 
 LEGAL = """
 (new)     submit      queued

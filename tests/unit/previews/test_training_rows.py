@@ -74,7 +74,11 @@ def batches_of(spec, epochs):
         {},
         {"augmentation": {**_VARIED, **_COLOURS}},
         {"preprocessing": {"crop": 12}},
-        {"augmentation": _VARIED, "preprocessing": {"crop": 16, "size": [20, 28], "channels": 1}, "accumulate": 2},
+        {
+            "augmentation": _VARIED,
+            "preprocessing": {"crop": 16, "size": [20, 28], "channels": 1},
+            "gradient_accumulation_steps": 2,
+        },
         {"augmentation": {"quad_rotation": "rotall"}, "preprocessing": {"size": [22, 22]}},
         {"augmentation": _COLOURS, "shuffle": False},
     ],

@@ -13,7 +13,7 @@ from store_samples import new_job, point
 
 from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.store import Store
-from ziggurat.store.thinning import thin
+from ziggurat.store.curves import thin
 
 SPECIAL = [math.nan, math.inf, -math.inf, 0.0, 1e300]
 

@@ -11,8 +11,7 @@ from store_server import engine_of, on_server
 from ziggurat.errors import StorageError
 from ziggurat.settings import Settings
 from ziggurat.store import Store
-from ziggurat.store.inspect import inspect_database
-from ziggurat.store.schema import REVISIONS
+from ziggurat.store.schema import REVISIONS, inspect_database
 from ziggurat.workspace.doctor_database import examine_database
 from ziggurat.workspace.studio.bootstrap import open_studio, upgrade_database
 

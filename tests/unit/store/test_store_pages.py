@@ -28,6 +28,14 @@ WORDS = ["lenet", "LeNet 5", "Ünet", "a_b", "100%"]
 NUMBERS = [-1.5, 0, 0.5, 1, 2**40, math.inf]
 
 
+def test_a_renamed_field_has_one_name_in_lists(store: Store) -> None:
+    for job_id, name, value in (("a", "average_weights", 0.9), ("b", "ema_decay", 0.99), ("c", "ema_decay", 0.5)):
+        store.jobs.add(new_job(job_id, spec={"kind": "train", name: value}))
+    for name in ("average_weights", "ema_decay"):
+        found = store.jobs.page(JobFilter(conditions=((name, ">=", 0.9),), sort=name))
+        assert [(job.id, job.spec["ema_decay"]) for job in found.jobs] == [("b", 0.99), ("a", 0.9)]
+
+
 def test_conditions_on_fields_of_the_spec_and_on_curves(store: Store) -> None:
     for job_id, rate, accuracy in (("a", 0.1, 0.9), ("b", 0.01, 0.99), ("c", 0.2, None), ("d", 0.3, math.nan)):
         store.jobs.add(new_job(job_id, spec={"learning_rate": rate, "optimizer": {"name": "sgd"}}))

@@ -13,8 +13,7 @@ from store_server import engine_of, on_server
 
 from ziggurat.errors import SettingsError, StorageError, UnknownNameError
 from ziggurat.store import Store
-from ziggurat.store.database import Database
-from ziggurat.store.urls import database_url
+from ziggurat.store.database import Database, database_url
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ziggurat.entities import Device
-from ziggurat.entities.devices import disk_reserve_bytes
+from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError
 from ziggurat.workspace.accelerators import visible_indices
 from ziggurat.workspace.frameworks import Frameworks

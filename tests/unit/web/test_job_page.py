@@ -137,7 +137,7 @@ def test_a_running_job_shows_progress_rate_and_data_advice(visit, begun):
     assert f"/models/new?model={job.id}&amp;checkpoint=step-00000020" in page.text
 
 
-@pytest.mark.parametrize(("spec", "said"), [({"average_weights": 0.99}, 1), ({}, 0)])
+@pytest.mark.parametrize(("spec", "said"), [({"ema_decay": 0.99}, 1), ({}, 0)])
 def test_checkpoints_say_that_averaged_weights_predict(visit, begun, spec, said):
     job = begun(CheckpointSaved(time=12.0, name="step-00000020", step=20, epoch=1, reason="epoch"), spec=spec)
     (Path(job.folder) / "checkpoints" / "step-00000020").mkdir(parents=True)

@@ -100,11 +100,22 @@ def test_a_form_makes_a_training(visit: Any, studio: Any) -> None:
 def test_weight_averaging_is_asked_for_in_the_form(visit: Any, studio: Any) -> None:
     page = visit.get("/models/new").text
     assert "Weight averaging (EMA)" in page
-    assert re.search(r'name="average_weights" type="text" value=""', page), "left out, nothing is averaged"
-    visit.post("/models/new", data={**SMALL, "average_weights": "0.999", "standard_network": "tensorflow/lenet"})
-    visit.post("/models/new", data={**SMALL, "average_weights": ""})
-    found = [(_spec(job)["backend"], _spec(job)["average_weights"]) for job in _jobs(studio)]
+    assert re.search(r'name="ema_decay" type="text" value=""', page), "left out, nothing is averaged"
+    visit.post("/models/new", data={**SMALL, "ema_decay": "0.999", "standard_network": "tensorflow/lenet"})
+    visit.post("/models/new", data={**SMALL, "ema_decay": ""})
+    found = [(_spec(job)["backend"], _spec(job)["ema_decay"]) for job in _jobs(studio)]
     assert sorted(found) == [("null", None), ("tensorflow", 0.999)]
+
+
+def test_a_form_with_former_names_is_read(visit: Any, studio: Any) -> None:
+    former = {"average_weights": "0.999", "checkpoints-keep_every_hours": "2"}
+    visit.post("/models/new", data={**SMALL, **former, "standard_network": "tensorflow/lenet"})
+    (job,) = _jobs(studio)
+    assert _spec(job)["ema_decay"] == 0.999
+    assert _spec(job)["checkpoints"]["keep_checkpoint_every_n_hours"] == 2
+    refused = visit.post("/models/new", data={**SMALL, **former, "ema_decay": "0.999"})
+    assert refused.status_code == 422
+    assert "`average_weights` is the former name of `ema_decay`" in refused.text
 
 
 def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
@@ -130,7 +141,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
     ("sent", "place", "sentence"),
     [
         ({"epochs": "0"}, "epochs", "`epochs` must be at least 1. Received: 0."),
-        ({"average_weights": "1"}, "average_weights", "`average_weights` must be less than 1. Received: 1."),
+        ({"ema_decay": "1"}, "ema_decay", "`ema_decay` must be less than 1. Received: 1."),
         ({"epochs": "many"}, "epochs", "`epochs` must be a whole number. Received: &#34;many&#34;."),
         ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "`learning_rate` must be a number."),
         (

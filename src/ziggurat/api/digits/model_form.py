@@ -97,7 +97,7 @@ def _solver(fields: Fields) -> dict[str, Any]:
         "validation": {"every_epochs": fields.real("val_interval", 1.0)},
         "seed": seed or 0,
         "shuffle": fields.flag("shuffle", True),
-        "accumulate": fields.maybe_whole("batch_accumulation") or 1,
+        "gradient_accumulation_steps": fields.maybe_whole("batch_accumulation") or 1,
         "optimizer": _OPTIMIZERS[fields.choice("solver_type", "SGD", tuple(_OPTIMIZERS))],
     }
 

@@ -42,7 +42,9 @@ class TensorFlowBackend:
             CheckpointError: where the pretrained model does not fit.
         """
         graph = build_job_graph(request)
-        program = TensorFlowProgram(graph, batch_parts=request.accumulate, config=session_config(request))
+        program = TensorFlowProgram(
+            graph, batch_parts=request.gradient_accumulation_steps, config=session_config(request)
+        )
         if request.pretrained is not None:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
             for sentence in plan.sentences():
@@ -90,8 +92,8 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             learning_rate=request.learning_rate,
             weight_decay=request.weight_decay,
             gradient_clip=request.gradient_clip,
-            accumulate=request.accumulate,
-            average_weights=request.average_weights,
+            gradient_accumulation_steps=request.gradient_accumulation_steps,
+            ema_decay=request.ema_decay,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
 

@@ -19,7 +19,7 @@ _NODE: Final = re.compile(r"\{\{\{?node ([^\s}]+)\}")
 _MEMORY: Final = {
     "step": (
         "The step must fit in the device's memory: it is out of memory.",
-        "Make `batch_size` or the network smaller, or set `accumulate` to train a batch in parts.",
+        "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts.",
     ),
     "start": (
         "The network's variables must fit in the device's memory: it is out of memory.",

@@ -34,8 +34,8 @@ class GraphOptions:
         learning_rate: the first one.
         weight_decay: factor of the squared weights; added to the cost, or decoupled with ``adamw``.
         gradient_clip: largest global norm; None for no limit.
-        accumulate: parts that a batch is trained in, their gradients averaged.
-        average_weights: decay of the averages of the weights; None for no averages.
+        gradient_accumulation_steps: parts that a batch is trained in, their gradients averaged.
+        ema_decay: decay of the averages of the weights; None for no averages.
     """
 
     batch_size: int
@@ -47,8 +47,8 @@ class GraphOptions:
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     gradient_clip: float | None = None
-    accumulate: int = 1
-    average_weights: float | None = None
+    gradient_accumulation_steps: int = 1
+    ema_decay: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         NetworkCodeError: where the user's code fails.
     """
     towers = 1 if shared.network.disableAutoDataParallelism else max(1, len(options.devices))
-    check_divides(options.batch_size, towers * options.accumulate)
+    check_divides(options.batch_size, towers * options.gradient_accumulation_steps)
     step = tf.train.get_or_create_global_step()
     x = tf.placeholder(tf.float32, (None, *shared.input_shape), name="x")
     y = _label_placeholder(options)
@@ -118,8 +118,8 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     validation = build_tower(shared, x, y, stage="val", device=_device(options.devices, 0))
     inference = build_tower(shared, x, None, stage="inf", device=_device(options.devices, 0))
     averages = None
-    if options.average_weights is not None:  # behind everything else, so that the other operations stay what they were
-        averages = average_weights(options.average_weights, _trained(is_frozen), step, train_op)
+    if options.ema_decay is not None:  # behind everything else, so that the other operations stay what they were
+        averages = average_weights(options.ema_decay, _trained(is_frozen), step, train_op)
         train_op = averages.update
     train_values = _values(training, y, shared.classes)
     train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
@@ -223,8 +223,8 @@ def _training(
                 advice="Check what is frozen, `vars`, and that the loss is made from `self.inference`.",
                 details={"file": path},
             )
-        if options.accumulate > 1:
-            pairs, add = _accumulated(pairs, options.accumulate)
+        if options.gradient_accumulation_steps > 1:
+            pairs, add = _accumulated(pairs, options.gradient_accumulation_steps)
             accumulating.append(add)
         norm = tf.global_norm([gradient for gradient, _ in pairs])
         norms.append(norm)

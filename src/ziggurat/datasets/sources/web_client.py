@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from ziggurat.datasets.sources.secrets import Credentials
 from ziggurat.errors import DataError
-from ziggurat.net.http_client import HTTPClient, HTTPResponse
+from ziggurat.net.http_client import AddressRefusedError, HTTPClient, HTTPResponse
 from ziggurat.net.ssrf import AllowedAddresses
-from ziggurat.net.transport import AddressRefusedError
 
 __all__ = ["WebClient", "address_limits", "host_of", "limit_addresses"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.monitors.binding import innermost
 from ziggurat.engine.monitors.messages import say
-from ziggurat.entities.divergence import DIVERGED, RECOVERED, Divergence
+from ziggurat.entities.jobs import DIVERGED, RECOVERED, Divergence
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import DivergenceNoticed
 

@@ -76,10 +76,10 @@ def _training(job: TrainedJob) -> Iterable[tuple[str, str]]:
     yield "checkpoint", f"{job.checkpoint}: step {meta['global_step']}, epoch {meta['epoch_num']} of {spec.epochs}"
     yield "optimizer", _options(spec.optimizer.model_dump())
     yield "learning rate", f"{spec.learning_rate:g}, schedule {_options(spec.schedule.model_dump())}"
-    yield "batch size", str(spec.batch_size * spec.accumulate)
+    yield "batch size", str(spec.batch_size * spec.gradient_accumulation_steps)
     yield "weight decay", f"{spec.weight_decay:g}"
-    if spec.average_weights is not None:
-        yield "averaged weights", f"decay {spec.average_weights:g}"
+    if spec.ema_decay is not None:
+        yield "averaged weights", f"decay {spec.ema_decay:g}"
     yield "precision", spec.precision
     yield "seed", str(spec.seed)
     if spec.pretrained is not None:

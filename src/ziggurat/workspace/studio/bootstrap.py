@@ -15,8 +15,8 @@ from ziggurat import __version__
 from ziggurat.atomic import storage_errors
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
-from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
-from ziggurat.services.tensorboard.processes import TensorBoards
+from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.store import ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from ziggurat.entities import Resources
-from ziggurat.entities.devices import disk_reserve_bytes
+from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError
 from ziggurat.workspace.accelerators import Accelerator, Accelerators
 from ziggurat.workspace.frameworks import Frameworks

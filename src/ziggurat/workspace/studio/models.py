@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.pool import InferencePool
+from ziggurat.services.inference_pool import InferencePool
 from ziggurat.workspace.checkpoint_files import checkpoint_details
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.exports import EXPORTS_FOLDER

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ziggurat.errors import StorageError
-from ziggurat.services.tensorboard.processes import TensorBoards
+from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.workspace.studio.graph_cache import GraphCache
 
 __all__ = ["NetworkGraphs"]

@@ -23,9 +23,12 @@ from ziggurat.specs import (
     Spec,
     TrainSpec,
     assign,
+    check_named_once,
     describe_fields,
     load_train_spec,
     parse_spec,
+    present_names,
+    present_path,
 )
 from ziggurat.workspace.new_job import create_job_in, new_job_ids
 from ziggurat.zoo.backends import with_backend
@@ -94,11 +97,13 @@ def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]
     # A kind that there is not is refused when the spec is read.
     model = SPEC_KINDS.get(str(request.spec.get("kind", "train")), TrainSpec)
     fields = {field.path: field for field in describe_fields(model)}
+    check_named_once(request.sweep)
+    paths = [present_path(path) for path in request.sweep]
     for chosen in itertools.product(*request.sweep.values()):
-        content = _deep_copy(request.spec)
-        for path, value in zip(request.sweep, chosen, strict=True):
+        content = _deep_copy(present_names(request.spec) if paths else request.spec)
+        for path, value in zip(paths, chosen, strict=True):
             assign(content, path, value, fields)
-        yield content, " ".join(f"{path}={value}" for path, value in zip(request.sweep, chosen, strict=True))
+        yield content, " ".join(f"{path}={value}" for path, value in zip(paths, chosen, strict=True))
 
 
 def make_jobs(

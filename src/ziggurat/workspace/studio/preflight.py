@@ -78,7 +78,9 @@ class Preflight:
         steps = None if steps_per_epoch is None else steps_per_epoch * spec.epochs
         described = self._described(spec, data, findings) if describe and data.input_shape is not None else None
         size = None if described is None else network_size(described, spec)
-        samples = None if steps_per_epoch is None else steps_per_epoch * spec.batch_size * spec.accumulate
+        samples = (
+            None if steps_per_epoch is None else steps_per_epoch * spec.batch_size * spec.gradient_accumulation_steps
+        )
         earlier = earlier_jobs(self.finished(), spec, network_name(spec), samples)
         machine = self.machine.strip()
         findings += [
@@ -141,7 +143,7 @@ def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:
     if spec.steps_per_epoch is not None:
         return spec.steps_per_epoch
     train = data.sizes.get("train")
-    return None if train is None else train // (spec.batch_size * spec.accumulate) or None
+    return None if train is None else train // (spec.batch_size * spec.gradient_accumulation_steps) or None
 
 
 def _parameters(size: NetworkSize | None) -> int | None:

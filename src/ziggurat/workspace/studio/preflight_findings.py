@@ -88,7 +88,7 @@ _WORDS: Final = {"train": "training", "val": "validation", "test": "the test"}
 
 def _reading(spec: TrainSpec, data: DataFacts, speed: float, earlier: EarlierJobs | None) -> dict[str, Any]:
     numbers = {"records_per_s": speed, "threads": data.threads, "in_memory": data.in_memory}
-    batches = speed / (spec.batch_size * spec.accumulate)
+    batches = speed / (spec.batch_size * spec.gradient_accumulation_steps)
     if data.in_memory:
         text = f"All images fit into memory; {speed:,.0f} a second are varied, {_few(batches)} steps."
         return finding("data", "ok", text, **numbers)
@@ -121,7 +121,7 @@ def class_findings(spec: TrainSpec, data: DataFacts, described: Mapping[str, Any
 def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None) -> list[dict[str, Any]]:
     """Say how the batch fits the training split."""
     train = data.sizes.get("train")
-    batch = spec.batch_size * spec.accumulate
+    batch = spec.batch_size * spec.gradient_accumulation_steps
     if train is None:
         return []
     if batch > train:

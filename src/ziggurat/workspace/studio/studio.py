@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from ziggurat.jobs import Supervisor
-from ziggurat.services.inference.pool import InferencePool
-from ziggurat.services.tensorboard.processes import TensorBoards
+from ziggurat.services.inference_pool import InferencePool
+from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts

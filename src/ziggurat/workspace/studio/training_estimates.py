@@ -74,8 +74,8 @@ def network_size(described: Mapping[str, Any], spec: TrainSpec) -> NetworkSize:
     return NetworkSize(
         parameters=parameters,
         weights_bytes=_NUMBER_BYTES * variables,
-        slots_bytes=_NUMBER_BYTES * parameters * (SLOTS[spec.optimizer.name] + (spec.average_weights is not None)),
-        gradients_bytes=_NUMBER_BYTES * parameters * (2 if spec.accumulate > 1 else 1),
+        slots_bytes=_NUMBER_BYTES * parameters * (SLOTS[spec.optimizer.name] + (spec.ema_decay is not None)),
+        gradients_bytes=_NUMBER_BYTES * parameters * (2 if spec.gradient_accumulation_steps > 1 else 1),
         layers_bytes=bytes_each * per_sample * samples,
     )
 
@@ -141,7 +141,9 @@ def _is_like(job: Job, spec: TrainSpec, network: str, epoch_samples: int | None)
     batch = _batch(content)
     if epoch_samples is None or not job.max_epoch:
         return False
-    return abs(job.total_steps / job.max_epoch * batch - epoch_samples) < max(batch, spec.batch_size * spec.accumulate)
+    return abs(job.total_steps / job.max_epoch * batch - epoch_samples) < max(
+        batch, spec.batch_size * spec.gradient_accumulation_steps
+    )
 
 
 def _samples_per_s(job: Job) -> float | None:
@@ -153,7 +155,7 @@ def _samples_per_s(job: Job) -> float | None:
 
 
 def _batch(content: Mapping[str, Any]) -> int:
-    return int(content.get("batch_size", 1)) * int(content.get("accumulate", 1))
+    return int(content.get("batch_size", 1)) * int(content.get("gradient_accumulation_steps", 1))
 
 
 def _source(data: Any) -> Any:

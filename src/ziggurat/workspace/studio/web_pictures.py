@@ -17,8 +17,8 @@ import httpx
 
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.errors import DataError, UsageError, ZigguratError
+from ziggurat.net.http_client import DEFAULT_PORTS, AddressRefusedError, AsyncGuardedTransport, host_of, port_of
 from ziggurat.net.ssrf import AllowedAddresses, status_in_words
-from ziggurat.net.transport import DEFAULT_PORTS, AddressRefusedError, AsyncGuardedTransport, host_of, port_of
 
 __all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
 

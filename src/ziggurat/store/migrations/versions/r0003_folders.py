@@ -1,7 +1,7 @@
 """Revision 0003: folders of jobs are relative to the workspace.
 
 A database does not know its workspace, which may have been moved since it was last opened. So the paths are changed
-where that is known, by ``ziggurat.store.settling``; this revision keeps older releases out, which need absolute ones.
+where that is known, by ``ziggurat.store.relocation``; this revision keeps older releases out, which need absolute ones.
 """
 
 from __future__ import annotations

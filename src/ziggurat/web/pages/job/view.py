@@ -14,7 +14,7 @@ from ziggurat.entities import Attempt, Checkpoint, Job, Mark, ScalarSummary
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
-from ziggurat.specs.versions import SPEC_KINDS
+from ziggurat.specs.files import SPEC_KINDS
 from ziggurat.web.best_values import best_values
 from ziggurat.web.columns import Best
 from ziggurat.web.pages.job.actions import JobAction, actions_of, why_no_learning_rate

@@ -10,8 +10,8 @@ from starlette.datastructures import FormData
 
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ZigguratError
-from ziggurat.specs import parse_spec
-from ziggurat.web.pages.new_model.fields import FormField, model_fields, text_of, value_below
+from ziggurat.specs import RENAMED, check_named_once, parse_spec
+from ziggurat.web.pages.new_model.fields import FormField, field_id, model_fields, text_of, value_below
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.clones import clone_request
 from ziggurat.workspace.studio.new_jobs import JobRequest
@@ -105,10 +105,16 @@ def clone_form(studio: Studio, job_id: str) -> ModelForm:
 
 
 def posted_form(studio: Studio, sent: FormData) -> ModelForm:
-    """Return the form as a person sent it; a field that was not sent keeps what stands in it at first."""
+    """Return the form as a person sent it; a field that was not sent keeps what stands in it at first.
+
+    Raises:
+        SpecError: where a field came under its present and under a former name.
+    """
     form = first_form()
+    check_named_once([path for both in RENAMED["train"].items() for path in both if field_id(path) in sent])
+    former = {field_id(new): field_id(old) for old, new in RENAMED["train"].items()}
     for name, shown in form.values.items():
-        given = sent.get(name)
+        given = sent.get(name, sent.get(former.get(name, name)))
         described = model_fields().get(name)
         if isinstance(given, str):
             form.values[name] = given.replace("\r\n", "\n")

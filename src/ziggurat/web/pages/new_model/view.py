@@ -29,7 +29,11 @@ _DIGITS_SHAPE: Final = (28, 28, 1)
 _DIGITS_CLASSES: Final = 10
 _SOLVER: Final = ("epochs", "batch_size", "learning_rate")
 _GROUPS: Final = (
-    ("update", "More on the updates", ("weight_decay", "gradient_clip", "accumulate", "average_weights", "precision")),
+    (
+        "update",
+        "More on the updates",
+        ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision"),
+    ),
     ("length", "Length and validation", ("steps_per_epoch", "validation-every_epochs")),
     (
         "stopping",
@@ -46,7 +50,7 @@ _GROUPS: Final = (
             "checkpoints-keep_last",
             "checkpoints-keep_best-tag",
             "checkpoints-keep_best-mode",
-            "checkpoints-keep_every_hours",
+            "checkpoints-keep_checkpoint_every_n_hours",
         ),
     ),
     ("loading", "Data loading", ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")),

@@ -1,4 +1,4 @@
-"""TensorBoard process: ``python -m ziggurat.services.tensorboard.process``; it ends with its parent.
+"""TensorBoard process: ``python -m ziggurat.services.tensorboard_process``; it ends with its parent.
 
 TensorBoard itself neither reports its port nor notices that its parent process has ended.
 """
@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["MISSING", "main"]
+__all__ = [
+    "MISSING",
+]
+
 
 MISSING: Final = b"missing"
 """What the line holds in place of a port where TensorBoard is not installed."""
@@ -28,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     It serves until it is killed, or its parent is gone; then it ends its whole group.
     """
-    parser = argparse.ArgumentParser(prog="python -m ziggurat.services.tensorboard.process", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ziggurat.services.tensorboard_process", description=__doc__)
     parser.add_argument("--prefix", required=True, help="path that all addresses begin with")
     parser.add_argument("--end-with", type=int, required=True, metavar="PID", help="end when this parent is gone")
     parser.add_argument("folder", help="folder of the event files; it need not be there yet")

@@ -15,9 +15,8 @@ from typing import Final
 
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Heartbeat
-from ziggurat.entities.worker_shim import LOG_LIMIT_BYTES, start_worker
-from ziggurat.jobs.executor import Ended, Handle, Running
-from ziggurat.jobs.executors.processes import (
+from ziggurat.entities.processes import (
+    LOG_LIMIT_BYTES,
     began_at,
     birth_of,
     find_worker,
@@ -26,10 +25,15 @@ from ziggurat.jobs.executors.processes import (
     kill_group,
     kill_process,
     shim_of,
+    start_worker,
 )
+from ziggurat.jobs.executor import Ended, Handle, Running
 from ziggurat.layout import JobFolder
 
-__all__ = ["LocalExecutor"]
+__all__ = [
+    "LocalExecutor",
+]
+
 
 _DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 _DEVICE_ORDER: Final = "CUDA_DEVICE_ORDER"

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from ziggurat.entities.processes import ProcessGroup, last_line
 from ziggurat.errors import JobError, MissingDependencyError
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.group import ProcessGroup
 from ziggurat.services.process_pool import ProcessPool
-from ziggurat.services.tensorboard.process import MISSING
+from ziggurat.services.tensorboard_process import MISSING
 
 __all__ = ["TENSORBOARD_COMMAND", "ProxyTarget", "TensorBoardLimits", "TensorBoardStatus", "TensorBoards"]
 
-TENSORBOARD_COMMAND: Final = (sys.executable, "-m", "ziggurat.services.tensorboard.process")
+TENSORBOARD_COMMAND: Final = (sys.executable, "-m", "ziggurat.services.tensorboard_process")
 """Starts a TensorBoard; options and the folder of its event files are added."""
 
 _HOST: Final = "127.0.0.1"
@@ -108,7 +108,7 @@ class TensorBoards:
         limits = limits or TensorBoardLimits()
         self._ready_within_s = limits.ready_within_s
         self._clock = clock
-        self._shelf: ProcessPool[str, _Board] = ProcessPool(
+        self._pool: ProcessPool[str, _Board] = ProcessPool(
             self._start, most=limits.most, idle_s=limits.idle_s, what="TensorBoards", clock=clock
         )
 
@@ -122,12 +122,12 @@ class TensorBoards:
         if not _JOB_ID.fullmatch(job_id):
             raise JobError("The id of a job has letters, digits, `-`, `_` and `.`.", received=repr(job_id))
         prefix = self._prefix_of(job_id)
-        with self._shelf.use(job_id, self._ready_within_s) as board:
+        with self._pool.use(job_id, self._ready_within_s) as board:
             port = board.wait_until_ready(self._ready_within_s)
             if board.answers(self._clock()):
                 return ProxyTarget(_HOST, port, prefix)
             board.close()
-        with self._shelf.use(job_id, self._ready_within_s) as board:  # a new one in place of that which was stuck
+        with self._pool.use(job_id, self._ready_within_s) as board:  # a new one in place of that which was stuck
             return ProxyTarget(_HOST, board.wait_until_ready(self._ready_within_s), prefix)
 
     def status(self) -> list[TensorBoardStatus]:
@@ -140,17 +140,17 @@ class TensorBoards:
                 port=place.process.port,
                 idle_s=0.0 if place.users else max(0.0, now - place.used_at),
             )
-            for job_id, place in self._shelf.entries()
+            for job_id, place in self._pool.entries()
             if place.process is not None
         ]
 
     def release(self, job_id: str) -> None:
         """End a job's TensorBoard, as before its folder is deleted."""
-        self._shelf.release(lambda key: key == job_id)
+        self._pool.release(lambda key: key == job_id)
 
     def close(self) -> None:
         """End all of them with their helpers; closing twice does nothing."""
-        self._shelf.close()
+        self._pool.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -199,7 +199,7 @@ class _Board:
             self._end()
         raise JobError(
             f"TensorBoard must answer within {within_s:g} s.",
-            received=_last_line(self._log),
+            received=last_line(self._log) or "nothing",
             advice=f"Look at its output in {self._log}, and at its installation with: ziggurat doctor",
         )
 
@@ -249,11 +249,3 @@ class _Board:
             return False
         finally:
             connection.close()
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return lines[-1][:300] if lines else "nothing"

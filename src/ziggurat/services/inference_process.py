@@ -1,4 +1,4 @@
-"""Studio side of one pooled process: started, shared by many threads, and ended as a whole process group."""
+"""Studio side of one inference process: started, shared by many threads, and ended as a whole process group."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.entities.processes import ProcessGroup, last_line
 from ziggurat.errors import DataError, JobError, ZigguratError, error_of_family
 from ziggurat.records.codec import pack
 from ziggurat.records.frames import LENGTH, read_frame
-from ziggurat.services.inference.errors import STUCK, ended, too_long
-from ziggurat.services.inference.group import ProcessGroup
 
-__all__ = ["WarmProcess", "send_frame"]
+__all__ = [
+    "ProcessEndedError",
+    "WarmProcess",
+    "send_frame",
+]
 
 
 def send_frame(descriptor: int, value: Any, last: float) -> None:
@@ -231,3 +234,70 @@ class WarmProcess:
     def _ended(self, *, may_retry: bool) -> ZigguratError:
         may_retry = may_retry and not self._why
         return ended(self.folder, self._exit_code, self.log, why=self._why, may_retry=may_retry)
+
+
+STUCK: Final = "it answered nobody and was ended"
+
+
+class ProcessEndedError(JobError):
+    """A warm process ended without an answer.
+
+    ``may_retry`` says whether the request did not begin there: another process can take it without harm.
+    """
+
+    may_retry: bool = False
+
+
+def ended(
+    folder: Path, exit_code: int | None, log: Path, *, why: str = "", may_retry: bool = False
+) -> ProcessEndedError:
+    """Return the error for a process that is gone.
+
+    Args:
+        folder: the job folder.
+        exit_code: of the process, negative for the signal that killed it; None if unknown.
+        log: its output.
+        why: it was ended from here; empty where it was not.
+        may_retry: as in the error.
+    """
+    if why or exit_code is None:
+        how, advice = why or "it is gone", "Ask again: a new one is started."
+    elif exit_code < 0:
+        how = f"it was killed by {_signal_name(-exit_code)}"
+        advice = "Ask again: a new one is started. Out of memory is the usual reason: free some, or send fewer images."
+    else:
+        said = last_line(log)
+        how = f"exit code {exit_code}" + (f"; its last line: {said}" if said else "")
+        advice = f"Look at its output in {log}."
+    error = ProcessEndedError(
+        f"The warm process of {folder} must answer before it ends.",
+        received=how,
+        advice=advice,
+        details={"folder": str(folder), "exit_code": exit_code},
+    )
+    error.may_retry = may_retry
+    return error
+
+
+def too_long(folder: Path, limit_s: float, log: Path, *, is_stuck: bool) -> JobError:
+    """Return the error for an answer that did not come in time.
+
+    Args:
+        folder: the job folder.
+        limit_s: how long was waited.
+        log: output of the process.
+        is_stuck: whether it answered nobody in that time, so that it was ended.
+    """
+    return JobError(
+        f"The warm process of {folder} must answer within {limit_s:g} s.",
+        received=f"no answer; {STUCK}" if is_stuck else "no answer; it is busy with other requests",
+        advice=f"Look at its output in {log}, or ask with more time.",
+        details={"folder": str(folder), "limit_s": limit_s, "is_stuck": is_stuck},
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"

@@ -1,8 +1,9 @@
-"""Settling a database in its workspace: relative folders, and what follows where the workspace was moved or copied."""
+"""Databases and workspaces that belong together: relative job folders, and workspaces that were moved or copied."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,14 @@ from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import read_heartbeat
 from ziggurat.errors import JobError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, PLACE_FILE, JobFolder, Places, job_folders
-from ziggurat.store.database import Database
-from ziggurat.store.folders import Folders, make_relative
-from ziggurat.store.tables import settings
+from ziggurat.store.database import Database, Folders
+from ziggurat.store.tables import jobs, settings
 
-__all__ = ["Relocation", "settle"]
+__all__ = [
+    "Relocation",
+    "settle",
+]
+
 
 _SETTING: Final = "workspace_place"
 
@@ -54,7 +58,7 @@ def settle(database: Database, workspace: Path, *, take_over: bool = False) -> R
         bound = str(_get(connection) or "")
         if not take_over and _is_other(bound, workspace) and not database.is_inside(workspace):
             raise _belongs_elsewhere(database.place, bound, here)
-        absolute = make_relative(connection, workspace)
+        absolute = _make_relative(connection, workspace)
         others = [each for each in (known.present, bound, absolute) if each and each != here]
         places = known
         for each in reversed(others):
@@ -72,6 +76,35 @@ def settle(database: Database, workspace: Path, *, take_over: bool = False) -> R
         atomic_write_text(workspace / PLACE_FILE, places.text(), "The place of the workspace")
     database.folders = Folders(workspace, places)
     return None if found is None else Relocation(before=found, copied=copied)
+
+
+def _make_relative(connection: Connection, workspace: Path) -> str:
+    """Make the folders of jobs relative that lie in a workspace, or lay in it before it was moved or copied.
+
+    Releases before 0.2 stored absolute paths. Where a folder ends as one that is here does (``…/jobs/ID``, of the job
+    ``ID``), what is above is taken as an earlier place of the workspace; jobs that lie elsewhere keep their path.
+
+    Args:
+        connection: may write.
+        workspace: absolute path.
+
+    Returns:
+        The earlier place of most jobs; empty where there is none.
+    """
+    here = {(folder.parent.name, folder.name) for folder in job_folders(workspace)}
+    rows = connection.execute(sa.select(jobs.c.key, jobs.c.id, jobs.c.folder).where(jobs.c.folder.startswith("/")))
+    paths = {key: (job_id, Path(os.path.normpath(folder))) for key, job_id, folder in rows}
+    places = Counter(
+        path.parent.parent
+        for job_id, path in paths.values()
+        if path.name == job_id and (path.parent.name, path.name) in here and path.parent.parent != workspace
+    )
+    for key, (_, path) in paths.items():
+        root = workspace if path.is_relative_to(workspace) else path.parent.parent
+        if root in places or (root == workspace and path != workspace):
+            folder = path.relative_to(root).as_posix()
+            connection.execute(sa.update(jobs).where(jobs.c.key == key).values(folder=folder))
+    return str(places.most_common(1)[0][0]) if places else ""
 
 
 def _get(connection: Connection) -> Any:

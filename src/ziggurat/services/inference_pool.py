@@ -1,4 +1,4 @@
-"""Inference process pool: one process per job, checkpoint and device, so that a prediction takes milliseconds."""
+"""Inference process pool: predictions by networks that stay open, one request or many images in parts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,138 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 import psutil
 
-from ziggurat.errors import CheckpointError, JobError, UsageError
+from ziggurat.errors import CheckpointError, DatapointError, JobError, UsageError
 from ziggurat.layout import JobFolder
-from ziggurat.services.inference.errors import ProcessEndedError
-from ziggurat.services.inference.many import ManyOptions, ManyPart, ManyResult, Picture, predict_parts
-from ziggurat.services.inference.process import WarmProcess
+from ziggurat.services.inference_process import ProcessEndedError, WarmProcess
 from ziggurat.services.process_pool import Entry, ProcessPool
 
-__all__ = ["INFERENCE_COMMAND", "InferencePool", "WarmStatus"]
+__all__ = [
+    "INFERENCE_COMMAND",
+    "InferencePool",
+]
+
+
+ImageFile = tuple[str, bytes]
+"""Name and content of an image file."""
+
+_PART_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyOptions:
+    """How very many images are predicted for.
+
+    Args:
+        checkpoint: as for ``InferencePool.predict``.
+        device: likewise.
+        top: how many classes are named.
+        at_once: images in a part; a part has at most 64 MiB besides.
+    """
+
+    checkpoint: str | None = None
+    device: str | int | None = None
+    top: int = 5
+    at_once: int = 32
+
+    def __post_init__(self) -> None:
+        if self.at_once < 1:
+            raise UsageError("`at_once` is at least 1.", received=self.at_once)
+
+
+@dataclass(frozen=True)
+class ManyPart:
+    """What a part gave.
+
+    Args:
+        predictions: as ``InferencePool.predict`` gives them.
+        failures: likewise, with files that cannot be read.
+        done: images so far, those of this part and failures included.
+    """
+
+    predictions: Sequence[Mapping[str, Any]]
+    failures: Sequence[Mapping[str, Any]]
+    done: int
+
+
+@dataclass(frozen=True)
+class ManyResult:
+    """How it went.
+
+    Args:
+        predicted: images with a prediction.
+        failed: images without.
+        is_complete: False where it was ended before.
+    """
+
+    predicted: int
+    failed: int
+    is_complete: bool
+
+
+def predict_parts(
+    predict: Callable[[Sequence[ImageFile]], Mapping[str, Any]],
+    items: Iterable[Path | ImageFile],
+    sink: Callable[[ManyPart], None],
+    at_once: int,
+    shall_end: Callable[[], bool],
+) -> ManyResult:
+    """Predict in parts; never more than one part is held in memory.
+
+    Args:
+        predict: for the images of a part.
+        items: files, or images that are read already; taken one by one.
+        sink: gets each part, in order.
+        at_once: images in a part.
+        shall_end: asked before each part.
+    """
+    predicted = failed = 0
+    for images, unread in _parts(items, at_once):
+        if shall_end():
+            return ManyResult(predicted, failed, False)
+        found: Mapping[str, Any] = predict(images) if images else {"predictions": [], "failures": []}
+        failures = [*unread, *found["failures"]]
+        predicted += len(found["predictions"])
+        failed += len(failures)
+        sink(ManyPart(found["predictions"], failures, predicted + failed))
+    return ManyResult(predicted, failed, True)
+
+
+def _parts(items: Iterable[Path | ImageFile], at_once: int) -> Iterator[tuple[list[ImageFile], list[dict[str, Any]]]]:
+    """Yield images with the failures of files that cannot be read."""
+    images: list[ImageFile] = []
+    failures: list[dict[str, Any]] = []
+    size_bytes = 0
+    for item in items:
+        try:
+            image = _read(item) if isinstance(item, Path) else item
+        except DatapointError as error:
+            failures.append({"file": str(item), **error.as_dict()})
+        else:
+            if images and size_bytes + len(image[1]) > _PART_BYTES:
+                yield images, failures
+                images, failures, size_bytes = [], [], 0
+            images.append(image)
+            size_bytes += len(image[1])
+        if len(images) + len(failures) >= at_once:
+            yield images, failures
+            images, failures, size_bytes = [], [], 0
+    if images or failures:
+        yield images, failures
+
+
+def _read(path: Path) -> ImageFile:
+    try:
+        return str(path), path.read_bytes()
+    except OSError as error:
+        raise DatapointError(str(path), f"it cannot be read ({error.strerror}).") from error
+
 
 INFERENCE_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.inference")
 """Starts a warm process; the job folder and options are added."""
@@ -98,7 +215,7 @@ class InferencePool:
         self._idle_s = idle_s
         self._start_timeout_s = start_timeout_s
         self._timeout_s = timeout_s
-        self._shelf: ProcessPool[_Key, WarmProcess] = ProcessPool(
+        self._pool: ProcessPool[_Key, WarmProcess] = ProcessPool(
             self._start, most=most, idle_s=idle_s, what="warm networks"
         )
 
@@ -106,7 +223,7 @@ class InferencePool:
         self,
         folder: Path,
         checkpoint: str | None,
-        pictures: Sequence[Picture],
+        images: Sequence[ImageFile],
         top: int = 5,
         device: str | int | None = None,
         *,
@@ -118,7 +235,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: its name, a given name, ``best`` or ``latest``; None for the best, or else the latest.
-            pictures: name and content of image files.
+            images: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
             raw: whether each prediction has its outputs as ``arrays`` too.
@@ -132,28 +249,28 @@ class InferencePool:
             ZigguratError: of the family of what went wrong there.
             JobError: where the process was killed, or did not answer in time.
         """
-        fields = {"pictures": _checked(pictures), "top": top, "raw": raw}
+        fields = {"pictures": _checked(images), "top": top, "raw": raw}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
 
     def evaluate(
         self,
         folder: Path,
         checkpoint: str | None,
-        pictures: Sequence[Picture],
+        images: Sequence[ImageFile],
         labels: Sequence[int],
         device: str | int | None = None,
         *,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
         """Return the figures of labeled images: ``samples``, ``scalars``, ``failures``, those of a classifier."""
-        fields = {"pictures": _checked(pictures), "labels": [int(label) for label in labels]}
+        fields = {"pictures": _checked(images), "labels": [int(label) for label in labels]}
         return self._ask(folder, checkpoint, device, "evaluate", fields, timeout_s)
 
     def activations(
         self,
         folder: Path,
         checkpoint: str | None,
-        picture: Picture,
+        image: ImageFile,
         device: str | int | None = None,
         *,
         weights: bool = True,
@@ -166,14 +283,14 @@ class InferencePool:
             ``deviation``, ``minimum``, ``maximum``, ``not_finite``, ``histogram`` (20 ``counts``, 21 ``edges``) and
             ``png`` (bytes of a small image, or None); weights also ``parameters``; and ``parameters`` in all.
         """
-        fields = {"pictures": _checked([picture]), "weights": weights}
+        fields = {"pictures": _checked([image]), "weights": weights}
         return self._ask(folder, checkpoint, device, "activations", fields, timeout_s)
 
     def grad_cam(
         self,
         folder: Path,
         checkpoint: str | None,
-        picture: Picture,
+        image: ImageFile,
         device: str | int | None = None,
         *,
         timeout_s: float | None = None,
@@ -184,7 +301,7 @@ class InferencePool:
         Args:
             folder: the job folder.
             checkpoint: as for ``predict``.
-            picture: name and content of an image file.
+            image: name and content of an image file.
             device: as for ``predict``.
             timeout_s: as for ``predict``.
             options: ``class`` (number or name; the likeliest), ``layer`` (the one of the last convolution), ``top``.
@@ -193,7 +310,7 @@ class InferencePool:
             ``file`` and its prediction; ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows
             of numbers from 0 to 1), ``largest``, ``png`` and ``heat_png`` (bytes of small images), ``colours``.
         """
-        fields = {"pictures": _checked([picture]), **options}
+        fields = {"pictures": _checked([image]), **options}
         return self._ask(folder, checkpoint, device, "grad_cam", fields, timeout_s)
 
     def describe(
@@ -205,7 +322,7 @@ class InferencePool:
     def predict_many(
         self,
         folder: Path,
-        items: Iterable[Path | Picture],
+        items: Iterable[Path | ImageFile],
         sink: Callable[[ManyPart], None],
         options: ManyOptions | None = None,
         *,
@@ -222,23 +339,23 @@ class InferencePool:
         """
         chosen = options or ManyOptions()
 
-        def predict(pictures: Sequence[Picture]) -> Mapping[str, Any]:
-            return self.predict(folder, chosen.checkpoint, pictures, chosen.top, chosen.device)
+        def predict(images: Sequence[ImageFile]) -> Mapping[str, Any]:
+            return self.predict(folder, chosen.checkpoint, images, chosen.top, chosen.device)
 
         return predict_parts(predict, items, sink, chosen.at_once, shall_end)
 
     def status(self) -> list[WarmStatus]:
         """Return the processes that there are, least recently used first."""
-        return [self._status(key, place) for key, place in self._shelf.entries() if place.process is not None]
+        return [self._status(key, entry) for key, entry in self._pool.entries() if entry.process is not None]
 
     def release(self, folder: Path) -> None:
         """End the processes of a job, as before its folder is deleted or its device is needed."""
         resolved = folder.resolve()
-        self._shelf.release(lambda key: key.folder == resolved)
+        self._pool.release(lambda key: key.folder == resolved)
 
     def close(self) -> None:
         """End all processes with all that they started; closing twice does nothing."""
-        self._shelf.close()
+        self._pool.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -269,7 +386,7 @@ class InferencePool:
         return self._ask_once(key, what, fields, longest_s)  # it ended before the request came to it
 
     def _ask_once(self, key: _Key, what: str, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        with self._shelf.use(key, timeout_s) as process:
+        with self._pool.use(key, timeout_s) as process:
             process.wait_until_ready()
             return dict(process.ask(what, fields, timeout_s))
 
@@ -287,8 +404,8 @@ class InferencePool:
             start_timeout_s=self._start_timeout_s,
         )
 
-    def _status(self, key: _Key, place: Entry[WarmProcess]) -> WarmStatus:
-        process = place.process
+    def _status(self, key: _Key, entry: Entry[WarmProcess]) -> WarmStatus:
+        process = entry.process
         assert process is not None
         return WarmStatus(
             folder=key.folder,
@@ -296,22 +413,22 @@ class InferencePool:
             device=key.device,
             pid=process.pid,
             is_ready=process.is_ready,
-            users=place.users,
+            users=entry.users,
             answered=process.answered,
-            idle_s=0.0 if place.users else max(0.0, time.monotonic() - place.used_at),
+            idle_s=0.0 if entry.users else max(0.0, time.monotonic() - entry.used_at),
             memory_bytes=_memory_bytes(process.pid),
         )
 
 
-def _checked(pictures: Sequence[Picture]) -> list[list[Any]]:
-    size_bytes = sum(len(content) for _, content in pictures)
+def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
+    size_bytes = sum(len(content) for _, content in images)
     if size_bytes > _MOST_BYTES:
         raise UsageError(
             f"The images of a request have at most {_MOST_BYTES >> 20} MiB.",
             received=f"{size_bytes >> 20} MiB",
             advice="Send fewer at a time, or predict for many.",
         )
-    return [[name, bytes(content)] for name, content in pictures]
+    return [[name, bytes(content)] for name, content in images]
 
 
 def _checkpoint_name(name: str | None) -> str | None:

@@ -1,1 +1,0 @@
-"""Pool of warm processes that predict."""

@@ -1,1 +1,0 @@
-"""TensorBoard processes."""
