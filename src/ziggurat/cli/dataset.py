@@ -10,10 +10,18 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
-from ziggurat.cli.dataset_create import create, format_options, formats, guess
-from ziggurat.cli.dataset_text import problems_text, rows_text, samples_text, show_text
+from ziggurat.cli.dataset_sources import (
+    create,
+    format_options,
+    formats,
+    guess,
+    preview,
+    problems_text,
+    rows_text,
+    samples_text,
+    show_text,
+)
 from ziggurat.cli.output import table
-from ziggurat.cli.previews import preview
 from ziggurat.errors import UsageError
 from ziggurat.workspace import dataset_versions, datasets
 

@@ -14,13 +14,11 @@ from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, Spec, TrainSpec
 from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.job_folders import JobFolders, JobStatus, open_job
 from ziggurat.workspace.job_outputs import JobOutputs
-from ziggurat.workspace.job_repository import JobFolders
-from ziggurat.workspace.job_status import JobStatus, open_job
-from ziggurat.workspace.kill_worker import kill_worker
-from ziggurat.workspace.new_job import create_job, create_job_in, new_job_names
+from ziggurat.workspace.new_jobs import create_job, create_job_in, new_job_names
 from ziggurat.workspace.training_checks import obstacle_of
-from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, start_attended
+from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, kill_worker, start_attended
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Workspace"]

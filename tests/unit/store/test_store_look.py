@@ -13,7 +13,7 @@ from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.store.inspect import inspect_database
 from ziggurat.store.schema import REVISIONS
-from ziggurat.workspace.doctor_database import examine_database
+from ziggurat.workspace.doctor import examine_database
 from ziggurat.workspace.studio.bootstrap import open_studio, upgrade_database
 
 

@@ -14,8 +14,8 @@ from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
 from ziggurat.workspace import Workspace
 from ziggurat.workspace.job_outputs import JobOutputs
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "backend": "null"}
 

@@ -4,37 +4,129 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors
+from ziggurat.entities import NewJob
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
+from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.services.inference.pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard.processes import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
-from ziggurat.store import ReindexReport, Store
+from ziggurat.specs import Spec, TrainSpec, load_spec
+from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.job_folders import JobStatus, job_status, open_job, unlisted_folders, unlisted_remark
+from ziggurat.workspace.new_jobs import needs_of, network_name
 from ziggurat.workspace.passwords import Passwords
-from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
-from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
-from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
-from ziggurat.workspace.studio.janitor import Janitor
-from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
-from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.server_process import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.machine import UPLOADS_KEPT_S, Machine
+from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache
 from ziggurat.workspace.studio.paths import studio_paths
-from ziggurat.workspace.studio.reindexing import job_reader
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
-__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
+__all__ = ["DATABASE", "Janitor", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
+
+
+_JANITOR_LOG: Final = logging.getLogger(__name__)
+
+
+class Janitor:
+    """Does its rounds until it is closed; what fails is logged and tried again in the next round.
+
+    Args:
+        duties: called one after the other; any number of calls does no harm.
+        every_s: seconds between two rounds; the first comes after so long.
+    """
+
+    def __init__(self, duties: Sequence[Callable[[], Any]], every_s: float = 3600.0) -> None:
+        self._duties = tuple(duties)
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="janitor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; closing twice does nothing."""
+        self._closing.set()
+        self._thread.join(timeout=5)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        while not self._closing.wait(self._every_s):
+            for duty in self._duties:
+                try:
+                    duty()
+                except Exception:
+                    _JANITOR_LOG.exception("clearing away failed; it is tried again in %.0f s", self._every_s)
+
+
+_NEVER_BEGUN: Final = "it was made in the shell, and never begun"
+
+
+def job_reader(clock: Callable[[], float]) -> Callable[[Path], JobOnDisk]:
+    """Return what reads the folder of a job; it raises a ZigguratError where there is no sound job.
+
+    Args:
+        clock: seconds since 1970.
+    """
+    return lambda folder: _read_job(folder, clock())
+
+
+def _read_job(folder: Path, now: float) -> JobOnDisk:
+    path = open_job(folder).spec
+    spec = load_spec(path)
+    record = read_job_file(folder)
+    status = job_status(folder, now)
+    state, reason = status.state, status.reason
+    if state == "queued" and record is None:
+        # Nobody put it into the queue of a studio: a rebuild must not begin to train it.
+        state, reason = "stopped", _NEVER_BEGUN
+    known = record or JobRecord()
+    created = known.created or path.stat().st_mtime
+    return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
+
+
+def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
+    said = asdict(record) | {"created": created, "name": record.name or spec.name or folder.name}
+    return NewJob(
+        id=folder.name,
+        kind=spec.kind,
+        folder=str(folder.absolute()),
+        spec=spec.model_dump(mode="json"),
+        needs=needs_of(spec),
+        framework=spec.backend if isinstance(spec, TrainSpec) else "",
+        network=network_name(spec),
+        **said,
+    )
+
+
+def _fields(status: JobStatus, reason: str) -> dict[str, Any]:
+    return {
+        "reason": reason,
+        "exit_code": status.exit_code,
+        "error": status.error,
+        "pid": status.pid,
+        "host": status.host,
+        "health": status.health if status.is_active else "",
+    }
+
 
 DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
@@ -118,11 +210,27 @@ def open_studio(
 def _settle(store: Store, root: Path) -> tuple[str, ...]:
     """Bring the database and its workspace in line, and return what people should know of that."""
     found = store.settle(root)
-    moved = "" if found is None else relocation_remark(found.before, root, copied=found.copied)
+    moved = "" if found is None else _relocation_remark(found.before, root, copied=found.copied)
     remarks = tuple(filter(None, (moved, unlisted_remark(unlisted_folders(root, store.jobs.ids())))))
     for remark in remarks:
         _LOG.warning("%s", remark)
     return remarks
+
+
+def _relocation_remark(before: str, workspace: Path, *, copied: bool) -> str:
+    """Return what is said of a workspace that is elsewhere than when it was last opened.
+
+    Args:
+        before: where it was.
+        workspace: where it is.
+        copied: whether a workspace is still there.
+    """
+    if copied:
+        return (
+            f"The workspace {workspace} is a copy of {before}, which is still there. "
+            "The copy uses its own files; the original is not touched."
+        )
+    return f"The workspace was moved from {before} to {workspace}; its jobs and datasets are used from there."
 
 
 def _graphs(

@@ -28,14 +28,12 @@ from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.store import Store
 from ziggurat.workspace import dataset_versions
 from ziggurat.workspace import datasets as dataset_folders
-from ziggurat.workspace.dataset_previews import preview_dataset
-from ziggurat.workspace.datasets import Page
-from ziggurat.workspace.new_dataset import check_new_dataset, source_name, stored_source
-from ziggurat.workspace.new_job import claim_folder, new_job_ids
+from ziggurat.workspace.datasets import Page, check_new_dataset, source_name, stored_source
+from ziggurat.workspace.new_jobs import JobRequest, claim_folder, dataset_needs, make_jobs, new_job_ids
+from ziggurat.workspace.previews import preview_dataset
 from ziggurat.workspace.studio.archives import sent_folder
+from ziggurat.workspace.studio.images import smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs
-from ziggurat.workspace.studio.pictures import smaller_picture
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["StudioDatasets"]
@@ -80,7 +78,7 @@ class StudioDatasets:
             return list(dataset_folders.recognize_source(source).guesses)
 
     def preview(self, spec: Mapping[str, Any], *, samples: int = 24, time_limit_s: float = 10.0) -> dict[str, Any]:
-        """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.dataset_previews``."""
+        """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.previews``."""
         offered = self._offered()
         return preview_dataset(self._tasks, spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
 

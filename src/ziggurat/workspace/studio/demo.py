@@ -10,7 +10,7 @@ from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import backend_info
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
 from ziggurat.zoo.backends import AUTO
 

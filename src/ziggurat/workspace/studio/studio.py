@@ -18,18 +18,15 @@ from ziggurat.workspace.job_outputs import JobOutputs
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
-from ziggurat.workspace.studio.graph_cache import GraphCache
+from ziggurat.workspace.studio.images import WebPictures
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.limits import Limits
-from ziggurat.workspace.studio.machine import Machine
-from ziggurat.workspace.studio.models import Models
-from ziggurat.workspace.studio.network_graphs import NetworkGraphs
+from ziggurat.workspace.studio.machine import Limits, Machine
+from ziggurat.workspace.studio.models import Models, Published
+from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.paths import studio_paths
-from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
-from ziggurat.workspace.studio.web_pictures import WebPictures
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["Studio", "StudioParts"]

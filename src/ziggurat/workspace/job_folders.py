@@ -1,11 +1,12 @@
-"""State of a job, derived from the files of its folder alone."""
+"""Where jobs are found: in folders without a studio, or in the database of one."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psutil
 
@@ -15,10 +16,20 @@ from ziggurat.entities.divergence import divergence_after
 from ziggurat.entities.job_history import JobHistory, read_history
 from ziggurat.entities.last_events import read_last_words
 from ziggurat.errors import JobError, SpecError
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JobFolder, job_folders
 from ziggurat.specs import read_content
 
-__all__ = ["JobStatus", "job_status", "open_job"]
+__all__ = [
+    "FoundJob",
+    "JobFolders",
+    "JobRepository",
+    "JobStatus",
+    "job_status",
+    "open_job",
+    "unlisted_folders",
+    "unlisted_remark",
+]
+
 
 _LOST_REASON: Final = "the worker ended without a word: it was killed, or its machine went down"
 
@@ -214,3 +225,84 @@ def _is_alive(heartbeat: Heartbeat) -> bool:
         return False
     except psutil.AccessDenied:
         return True
+
+
+class FoundJob(Protocol):
+    """A job, as far as every repository knows it."""
+
+    @property
+    def state(self) -> str:
+        """A name in ``JOB_STATES``."""
+        ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a worker is at it."""
+        ...
+
+
+class JobRepository(Protocol):
+    """Jobs by their names; ``JobFolders`` and ``ziggurat.workspace.studio.jobs.Jobs`` are repositories."""
+
+    def get(self, name: str, /) -> FoundJob:
+        """Return a job as it is now; JobError where there is none of that name."""
+        ...
+
+    def folder(self, name: str, /) -> JobFolder:
+        """Return the folder of a job; JobError where there is none of that name."""
+        ...
+
+    def check_removable(self, name: str, checkpoint: str, /) -> None:
+        """Raise JobError where a checkpoint of a job must stay, whatever its worker does."""
+        ...
+
+
+class JobFolders:
+    """Jobs by the paths of their folders; no studio is needed.
+
+    Args:
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+
+    def get(self, name: str) -> JobStatus:
+        """Return how a job is, from its files alone.
+
+        Args:
+            name: path of the job folder.
+
+        Raises:
+            JobError: where there is no job.
+        """
+        return job_status(Path(name), self._clock())
+
+    def folder(self, name: str) -> JobFolder:
+        """Return the job folder at a path.
+
+        Raises:
+            JobError: where there is none.
+        """
+        return open_job(Path(name))
+
+    def check_removable(self, name: str, checkpoint: str) -> None:
+        """Accept every checkpoint: nothing but its own folder knows a job without a studio."""
+
+
+def unlisted_folders(workspace: Path, known: Collection[str]) -> list[Path]:
+    """Return the folders of a workspace that hold a job and are not in the database.
+
+    Args:
+        workspace: the folder of everything.
+        known: ids of the jobs in the database.
+    """
+    return [each for each in job_folders(workspace) if each.name not in known and JobFolder(each).spec.is_file()]
+
+
+def unlisted_remark(folders: Sequence[Path]) -> str:
+    """Return what is said of folders that are not listed; empty where there are none."""
+    if not folders:
+        return ""
+    what = "1 job folder is" if len(folders) == 1 else f"{len(folders)} job folders are"
+    return f"{what} not listed: run `ziggurat reindex`."
