@@ -23,9 +23,9 @@ import psutil
 from ziggurat import __version__
 from ziggurat.entities.devices import disk_reserve_bytes
 from ziggurat.errors import MissingDependencyError, SettingsError, StorageError, UnknownNameError, UsageError
+from ziggurat.nvidia import Accelerators, is_driver_loaded
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import Settings
-from ziggurat.workspace.accelerators import Accelerators
 from ziggurat.workspace.frameworks import why_backend_does_not_work
 from ziggurat.workspace.job_folders import unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_process import ServerState, free_port_after, port_owner, read_server, take_port
@@ -345,7 +345,7 @@ def _devices() -> Iterator[Finding]:
             yield Finding("machine", name, "problem", each.error, "Restart the driver or the machine.")
     if found:
         return
-    if Path("/dev/nvidiactl").exists():
+    if is_driver_loaded():
         text = f"there are some, and none can be used: {accelerators.why_none}"
         yield Finding("machine", "GPUs", "note", text, "Mend that; until then networks are trained on the processor.")
     else:

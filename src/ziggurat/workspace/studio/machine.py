@@ -16,7 +16,7 @@ import psutil
 from ziggurat.entities import Resources
 from ziggurat.entities.devices import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError, UnknownNameError
-from ziggurat.workspace.accelerators import Accelerator, Accelerators
+from ziggurat.nvidia import Accelerator, Accelerators
 from ziggurat.workspace.frameworks import Frameworks
 
 __all__ = ["UPLOADS_KEPT_S", "Limit", "Limits", "Machine"]
