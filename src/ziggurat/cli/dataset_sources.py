@@ -19,7 +19,6 @@ from ziggurat.specs import dataset_spec_from_flags, spec_json
 from ziggurat.workspace import datasets
 from ziggurat.workspace.datasets import DatasetRow, Page, check_new_dataset, source_name, stored_source
 from ziggurat.workspace.previews import preview_dataset
-from ziggurat.workspace.tasks import Tasks
 
 __all__ = [
     "create",
@@ -74,7 +73,7 @@ def create(
     if dry_run:
         click.echo(spec_json(spec), nl=False)
         return 0
-    folder = open_workspace(application).start_dataset(spec, out)
+    folder = open_workspace(application).jobs.create(spec, out)
     return execute(application, folder, detach=detach)
 
 
@@ -111,7 +110,7 @@ def preview(
     flags = {"source": stored_source(source), **({} if format_name is None else {"format": format_name})}
     spec = dataset_spec_from_flags(flags, assignments=assignments, base=base)
     found = preview_dataset(
-        Tasks(application.settings), spec.model_dump(mode="json"), samples=samples, time_limit_s=time_limit
+        open_workspace(application).tasks, spec.model_dump(mode="json"), samples=samples, time_limit_s=time_limit
     )
     application.output.document(found, _preview_text(found))
 

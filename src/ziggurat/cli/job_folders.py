@@ -18,8 +18,9 @@ from ziggurat.cli.spec import SpecFlagsCommand
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import read_content, spec_from_flags, spec_json
-from ziggurat.workspace import JobStatus, Workspace
+from ziggurat.workspace import JobStatus, Workspace, open_folders
 from ziggurat.workspace.checkpoints import CheckpointSummary
+from ziggurat.workspace.job_folders import JobFolders
 
 if TYPE_CHECKING:
     pass
@@ -33,11 +34,11 @@ _DETACH = click.option("--detach", is_flag=True, help="Leave it to itself; `stat
 _NAME = click.argument("name", default="latest")
 
 
-def open_workspace(application: Application) -> Workspace:
+def open_workspace(application: Application) -> Workspace[JobFolders]:
     """Return the workspace of this call."""
     if application.worker_command is None:
-        return Workspace(application.settings)
-    return Workspace(application.settings, worker_command=application.worker_command)
+        return open_folders(application.settings)
+    return open_folders(application.settings, worker_command=application.worker_command)
 
 
 @click.command(cls=SpecFlagsCommand)
@@ -67,7 +68,7 @@ def train(
     if dry_run:
         click.echo(spec_json(asked), nl=False)
         return 0
-    folder = open_workspace(application).start_training(asked, out)
+    folder = open_workspace(application).jobs.create(asked, out)
     return execute(application, folder, detach=detach)
 
 
@@ -90,7 +91,7 @@ def stop(application: Application, folder: Path, reason: str, now: bool) -> None
 
     A studio ends by force a worker that does not end; without one, call it again with --now.
     """
-    status = open_workspace(application).stop(folder, reason, now=now)
+    status = open_workspace(application).jobs.stop(str(folder), reason, now=now)
     if now:
         text = f"{folder}: ended by force."
     else:
@@ -100,15 +101,15 @@ def stop(application: Application, folder: Path, reason: str, now: bool) -> None
 
 def execute(application: Application, folder: Path, *, detach: bool = False) -> int:
     """Execute the job in a folder, attended or not; return the worker's exit code."""
-    workspace, output = open_workspace(application), application.output
+    jobs, output = open_workspace(application).jobs, application.output
     if detach:
-        pid = workspace.detach(folder)
+        pid = jobs.detach(str(folder))
         output.document({"folder": str(folder), "pid": pid}, f"Process {pid} works in {folder}")
         return 0
     output.note(f"Job folder: {folder}")
     extra: dict[str, Any] = {"output": sys.stderr} if application.as_json else {}
-    code = workspace.attend(folder, say=output.note, **extra).wait()
-    status = workspace.status(folder)
+    code = jobs.attend(str(folder), say=output.note, **extra).wait()
+    status = jobs.get(str(folder))
     output.document(status.as_dict(), status_text(status, output))
     return code
 
@@ -118,9 +119,9 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
 @click.pass_obj
 def status(application: Application, folders: tuple[Path, ...]) -> None:
     """Show how the jobs in FOLDERs are; with --json, one line each."""
-    workspace, output = open_workspace(application), application.output
+    jobs, output = open_workspace(application).jobs, application.output
     for folder in folders:
-        found = workspace.status(folder)
+        found = jobs.get(str(folder))
         output.line(found.as_dict(), status_text(found, output))
 
 
