@@ -98,7 +98,7 @@ class Studio(Workspace[Jobs]):
         store, supervisor = parts.store, parts.supervisor
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, before_delete=parts.tensorboards.release)
+        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self.people = parts.people
         self.projects = store.projects
