@@ -15,7 +15,6 @@ from ziggurat.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from types import ModuleType
-
 __all__ = ["Application", "studio_module"]
 
 _PACKAGES: Final = {"argon2": "argon2-cffi", "multipart": "python-multipart"}

@@ -37,11 +37,8 @@ from ziggurat.workspace.job_query import JobQuery
 __all__ = ["job"]
 
 _NAME: Final = "learning_rate"
-
 _ENDINGS = (".tar", ".tar.gz", ".tar.bz2", ".zip")
-
 _PAGE: Final = 200
-
 _ACTIONS: Final = {
     "pause": "Save jobs and free their devices; `resume` goes on at the exact step.",
     "resume": "Put jobs that were stopped, paused or failed back into the queue.",

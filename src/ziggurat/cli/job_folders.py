@@ -24,13 +24,10 @@ from ziggurat.workspace.job_folders import JobFolders
 
 if TYPE_CHECKING:
     pass
-
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-
 _DETACH = click.option("--detach", is_flag=True, help="Leave it to itself; `status` and `events` show how it is.")
-
 _NAME = click.argument("name", default="latest")
 
 

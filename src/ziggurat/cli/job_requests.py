@@ -142,11 +142,9 @@ def _secret(file: Path) -> str:
 
 
 _SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
-
 _CHECKPOINT = click.option(
     "--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest."
 )
-
 _WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show what was found.")
 
 

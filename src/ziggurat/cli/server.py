@@ -36,11 +36,8 @@ from ziggurat.workspace.server_process import (
 __all__ = ["Place", "chosen_database", "database_option", "demo", "down", "status", "studio_text", "up"]
 
 _SERVER: Final = "ziggurat.server"
-
 _STUDIO: Final = "ziggurat.workspace.studio"
-
 _LOGS: Final = "logs"
-
 _DEMO_HOST: Final = "127.0.0.1"
 
 

@@ -105,12 +105,12 @@ def _spec_file(path: Path) -> Path:
 
 
 def _row(field: FieldDescription) -> tuple[str, ...]:
-    default = "(must be given)" if field.required else _spec_short(field.default)
+    default = "(must be given)" if field.required else _short_default(field.default)
     unit = f" [{field.unit}]" if field.unit else ""
     return (field.path, field.variant, field.kind, default, field.help + unit)
 
 
-def _spec_short(default: Any) -> str:
+def _short_default(default: Any) -> str:
     text = json.dumps(default, ensure_ascii=False)
     return text if len(text) <= 24 else f"{text[:23]}…"
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a job outside of a training: list, show, remove."""
+"""Checkpoints of a job outside of a training: list, choose, show, compare their arrays, remove."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from ziggurat.layout import CheckpointFiles, JobFolder, checkpoint_step
 
 if TYPE_CHECKING:
     import numpy as np
-
-
 from collections.abc import Mapping
 
 from ziggurat.entities import Job
@@ -44,179 +42,6 @@ __all__ = [
     "list_checkpoints",
     "remove_checkpoint",
 ]
-
-
-def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
-    """Return the checkpoint of a training that a name means now.
-
-    Args:
-        job: a training.
-        name: of its folder, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
-
-    Raises:
-        JobError: where the job is no training.
-        CheckpointError: where it has no checkpoint.
-        MissingCheckpointError: where it has none of that name.
-    """
-    if job.kind != "train":
-        raise JobError("This needs a job of kind train.", received=f"{job.id}, of kind {job.kind}")
-    folder = JobFolder(Path(job.folder))
-    if not kept_checkpoints(folder):
-        raise CheckpointError(
-            "A model that is used has a checkpoint.",
-            received=f"{job.id}, which is {job.state} and has none",
-            advice="Let it train first.",
-        )
-    return find_checkpoint(folder, name)
-
-
-def best_of_model(job: Job) -> BestCheckpoint | None:
-    """Return the checkpoint of a training that is used if none is named; None where it has none."""
-    return best_checkpoint(JobFolder(Path(job.folder)))
-
-
-def checkpoints_of_model(job: Job) -> list[KeptCheckpoint]:
-    """Return the checkpoints of a training with the values that were measured at them, the oldest step first."""
-    return kept_checkpoints(JobFolder(Path(job.folder)))
-
-
-def checkpoint_marks(job: Job) -> Mapping[str, tuple[str, ...]]:
-    """Return checkpoint → the names that people and callbacks gave it, in the order of their letters."""
-    found: dict[str, tuple[str, ...]] = {}
-    for given, target in sorted(given_names(JobFolder(Path(job.folder))).items()):
-        found[target] = (*found.get(target, ()), given)
-    return found
-
-
-def checkpoint_choices(job: Job) -> list[tuple[str, str]]:
-    """Return (value, text) of what can be chosen: the best with the step that it is now, then each, the newest first.
-
-    It is empty where there is no checkpoint.
-    """
-    best, marks = best_of_model(job), checkpoint_marks(job)
-    if best is None:
-        return []
-    found = [("", best.text)]
-    for each in reversed(checkpoints_of_model(job)):
-        is_best = each.name == best.checkpoint.name and best.basis != "newest"
-        words = f" – best ({best.why})" if is_best else "".join(f", {name}" for name in marks.get(each.name, ()))
-        found.append((each.name, f"{each.place[:1].upper()}{each.place[1:]}{words}"))
-    return found
-
-
-@dataclass(frozen=True)
-class ArraySummary:
-    """One array of a checkpoint: its name, shape, type and size in memory."""
-
-    name: str
-    shape: list[int]
-    dtype: str
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class ArrayDifference:
-    """How one array differs between two checkpoints.
-
-    Args:
-        name: its name.
-        kind: ``equal``, ``values``, ``shape``, ``only_first`` or ``only_second``.
-        largest: largest absolute difference; None where values cannot be compared.
-        mean: mean absolute difference; None where values cannot be compared.
-    """
-
-    name: str
-    kind: str
-    largest: float | None = None
-    mean: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
-
-
-def array_summaries(files: CheckpointFiles) -> list[ArraySummary]:
-    """Return the arrays of a checkpoint in their order, from their headers.
-
-    Raises:
-        CheckpointError: where the file is damaged.
-    """
-    with _open_arrays(files) as archive:
-        return [_array_summary(archive, name, member) for name, member in _members(archive).items()]
-
-
-def array_differences(one: CheckpointFiles, other: CheckpointFiles) -> list[ArrayDifference]:
-    """Return how the arrays of two checkpoints differ, in the order of the first one's.
-
-    Raises:
-        CheckpointError: where one of them is damaged.
-    """
-    with _open_arrays(one) as first_archive, _open_arrays(other) as second_archive:
-        first_members, second_members = _members(first_archive), _members(second_archive)
-        differences = [
-            _difference(name, _read(first_archive, member), _read(second_archive, second_members[name]))
-            if name in second_members
-            else ArrayDifference(name, "only_first")
-            for name, member in first_members.items()
-        ]
-        only_second = [name for name in second_members if name not in first_members]
-        return differences + [ArrayDifference(name, "only_second") for name in only_second]
-
-
-@contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn whatever reading a damaged checkpoint raises into a ``CheckpointError`` that names it."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"The checkpoint {path} is damaged: {error}.", advice="Resume from an older one; this one can be removed."
-        ) from error
-
-
-@contextmanager
-def _open_arrays(files: CheckpointFiles) -> Iterator[zipfile.ZipFile]:
-    with damage_named(files.path), zipfile.ZipFile(files.arrays) as archive:
-        yield archive
-
-
-def _members(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return array name → member: the arrays are numbered, their names stand in an array of their own."""
-    names = _read(archive, "names.npy")
-    return {str(name): f"a{number}.npy" for number, name in enumerate(names)}
-
-
-def _read(archive: zipfile.ZipFile, member: str) -> np.ndarray:
-    import numpy as np
-
-    with archive.open(member) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _array_summary(archive: zipfile.ZipFile, name: str, member: str) -> ArraySummary:
-    with archive.open(member) as file:
-        shape, dtype = _read_header(file)
-    return ArraySummary(name, list(shape), str(dtype), math.prod(shape) * dtype.itemsize)
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    import numpy as np
-
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
-
-
-def _difference(name: str, one: np.ndarray, other: np.ndarray) -> ArrayDifference:
-    import numpy as np
-
-    if one.shape != other.shape:
-        return ArrayDifference(name, "shape")
-    if np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"):
-        return ArrayDifference(name, "equal", 0.0, 0.0)
-    gap = np.abs(one.astype(np.float64) - other.astype(np.float64))
-    return ArrayDifference(name, "values", float(gap.max()), float(gap.mean()))
 
 
 @dataclass(frozen=True)
@@ -343,3 +168,176 @@ def _summary(path: Path, given: dict[str, str]) -> CheckpointSummary:
         size_bytes=sum(part.stat().st_size for part in path.iterdir()),
         given_names=sorted(name for name, target in given.items() if target == path.name),
     )
+
+
+def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
+    """Return the checkpoint of a training that a name means now.
+
+    Args:
+        job: a training.
+        name: of its folder, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+
+    Raises:
+        JobError: where the job is no training.
+        CheckpointError: where it has no checkpoint.
+        MissingCheckpointError: where it has none of that name.
+    """
+    if job.kind != "train":
+        raise JobError("This needs a job of kind train.", received=f"{job.id}, of kind {job.kind}")
+    folder = JobFolder(Path(job.folder))
+    if not kept_checkpoints(folder):
+        raise CheckpointError(
+            "A model that is used has a checkpoint.",
+            received=f"{job.id}, which is {job.state} and has none",
+            advice="Let it train first.",
+        )
+    return find_checkpoint(folder, name)
+
+
+def best_of_model(job: Job) -> BestCheckpoint | None:
+    """Return the checkpoint of a training that is used if none is named; None where it has none."""
+    return best_checkpoint(JobFolder(Path(job.folder)))
+
+
+def checkpoints_of_model(job: Job) -> list[KeptCheckpoint]:
+    """Return the checkpoints of a training with the values that were measured at them, the oldest step first."""
+    return kept_checkpoints(JobFolder(Path(job.folder)))
+
+
+def checkpoint_marks(job: Job) -> Mapping[str, tuple[str, ...]]:
+    """Return checkpoint → the names that people and callbacks gave it, in the order of their letters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for given, target in sorted(given_names(JobFolder(Path(job.folder))).items()):
+        found[target] = (*found.get(target, ()), given)
+    return found
+
+
+def checkpoint_choices(job: Job) -> list[tuple[str, str]]:
+    """Return (value, text) of what can be chosen: the best with the step that it is now, then each, the newest first.
+
+    It is empty where there is no checkpoint.
+    """
+    best, marks = best_of_model(job), checkpoint_marks(job)
+    if best is None:
+        return []
+    found = [("", best.text)]
+    for each in reversed(checkpoints_of_model(job)):
+        is_best = each.name == best.checkpoint.name and best.basis != "newest"
+        words = f" – best ({best.why})" if is_best else "".join(f", {name}" for name in marks.get(each.name, ()))
+        found.append((each.name, f"{each.place[:1].upper()}{each.place[1:]}{words}"))
+    return found
+
+
+@dataclass(frozen=True)
+class ArraySummary:
+    """One array of a checkpoint: its name, shape, type and size in memory."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class ArrayDifference:
+    """How one array differs between two checkpoints.
+
+    Args:
+        name: its name.
+        kind: ``equal``, ``values``, ``shape``, ``only_first`` or ``only_second``.
+        largest: largest absolute difference; None where values cannot be compared.
+        mean: mean absolute difference; None where values cannot be compared.
+    """
+
+    name: str
+    kind: str
+    largest: float | None = None
+    mean: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def array_summaries(files: CheckpointFiles) -> list[ArraySummary]:
+    """Return the arrays of a checkpoint in their order, from their headers.
+
+    Raises:
+        CheckpointError: where the file is damaged.
+    """
+    with _open_arrays(files) as archive:
+        return [_summary_of_array(archive, name, member) for name, member in _members(archive).items()]
+
+
+def array_differences(one: CheckpointFiles, other: CheckpointFiles) -> list[ArrayDifference]:
+    """Return how the arrays of two checkpoints differ, in the order of the first one's.
+
+    Raises:
+        CheckpointError: where one of them is damaged.
+    """
+    with _open_arrays(one) as first_archive, _open_arrays(other) as second_archive:
+        first_members, second_members = _members(first_archive), _members(second_archive)
+        differences = [
+            _difference(name, _read(first_archive, member), _read(second_archive, second_members[name]))
+            if name in second_members
+            else ArrayDifference(name, "only_first")
+            for name, member in first_members.items()
+        ]
+        only_second = [name for name in second_members if name not in first_members]
+        return differences + [ArrayDifference(name, "only_second") for name in only_second]
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever reading a damaged checkpoint raises into a ``CheckpointError`` that names it."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise CheckpointError(
+            f"The checkpoint {path} is damaged: {error}.", advice="Resume from an older one; this one can be removed."
+        ) from error
+
+
+@contextmanager
+def _open_arrays(files: CheckpointFiles) -> Iterator[zipfile.ZipFile]:
+    with damage_named(files.path), zipfile.ZipFile(files.arrays) as archive:
+        yield archive
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return array name → member: the arrays are numbered, their names stand in an array of their own."""
+    names = _read(archive, "names.npy")
+    return {str(name): f"a{number}.npy" for number, name in enumerate(names)}
+
+
+def _read(archive: zipfile.ZipFile, member: str) -> np.ndarray:
+    import numpy as np
+
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _summary_of_array(archive: zipfile.ZipFile, name: str, member: str) -> ArraySummary:
+    with archive.open(member) as file:
+        shape, dtype = _read_header(file)
+    return ArraySummary(name, list(shape), str(dtype), math.prod(shape) * dtype.itemsize)
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    import numpy as np
+
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
+def _difference(name: str, one: np.ndarray, other: np.ndarray) -> ArrayDifference:
+    import numpy as np
+
+    if one.shape != other.shape:
+        return ArrayDifference(name, "shape")
+    if np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"):
+        return ArrayDifference(name, "equal", 0.0, 0.0)
+    gap = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    return ArrayDifference(name, "values", float(gap.max()), float(gap.mean()))

@@ -1,4 +1,4 @@
-"""Startup of the studio from its parts, and operations that need no running server."""
+"""Startup of the studio from its parts, its hourly clean-up, and operations that need no running server."""
 
 from __future__ import annotations
 
@@ -38,101 +38,12 @@ from ziggurat.workspace.worker_process import WORKER_COMMAND
 
 __all__ = ["DATABASE", "Janitor", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
 
-
-_JANITOR_LOG: Final = logging.getLogger(__name__)
-
-
-class Janitor:
-    """Does its rounds until it is closed; what fails is logged and tried again in the next round.
-
-    Args:
-        duties: called one after the other; any number of calls does no harm.
-        every_s: seconds between two rounds; the first comes after so long.
-    """
-
-    def __init__(self, duties: Sequence[Callable[[], Any]], every_s: float = 3600.0) -> None:
-        self._duties = tuple(duties)
-        self._every_s = every_s
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="janitor", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread; closing twice does nothing."""
-        self._closing.set()
-        self._thread.join(timeout=5)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
-
-    def _work(self) -> None:
-        while not self._closing.wait(self._every_s):
-            for duty in self._duties:
-                try:
-                    duty()
-                except Exception:
-                    _JANITOR_LOG.exception("clearing away failed; it is tried again in %.0f s", self._every_s)
-
-
-_NEVER_BEGUN: Final = "it was made in the shell, and never begun"
-
-
-def job_reader(clock: Callable[[], float]) -> Callable[[Path], JobOnDisk]:
-    """Return what reads the folder of a job; it raises a ZigguratError where there is no sound job.
-
-    Args:
-        clock: seconds since 1970.
-    """
-    return lambda folder: _read_job(folder, clock())
-
-
-def _read_job(folder: Path, now: float) -> JobOnDisk:
-    path = open_job(folder).spec
-    spec = load_spec(path)
-    record = read_job_file(folder)
-    status = job_status(folder, now)
-    state, reason = status.state, status.reason
-    if state == "queued" and record is None:
-        # Nobody put it into the queue of a studio: a rebuild must not begin to train it.
-        state, reason = "stopped", _NEVER_BEGUN
-    known = record or JobRecord()
-    created = known.created or path.stat().st_mtime
-    return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
-
-
-def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
-    said = asdict(record) | {"created": created, "name": record.name or spec.name or folder.name}
-    return NewJob(
-        id=folder.name,
-        kind=spec.kind,
-        folder=str(folder.absolute()),
-        spec=spec.model_dump(mode="json"),
-        needs=needs_of(spec),
-        framework=spec.backend if isinstance(spec, TrainSpec) else "",
-        network=network_name(spec),
-        **said,
-    )
-
-
-def _fields(status: JobStatus, reason: str) -> dict[str, Any]:
-    return {
-        "reason": reason,
-        "exit_code": status.exit_code,
-        "error": status.error,
-        "pid": status.pid,
-        "host": status.host,
-        "health": status.health if status.is_active else "",
-    }
-
-
 DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
 _LOG: Final = logging.getLogger(__name__)
+_NEVER_BEGUN: Final = "it was made in the shell, and never begun"
 
 
 def open_studio(
@@ -255,6 +166,41 @@ def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: GraphCach
     return Janitor((supervisor.tidy, clear_uploads, graphs.remove_old))
 
 
+class Janitor:
+    """Does its rounds until it is closed; what fails is logged and tried again in the next round.
+
+    Args:
+        duties: called one after the other; any number of calls does no harm.
+        every_s: seconds between two rounds; the first comes after so long.
+    """
+
+    def __init__(self, duties: Sequence[Callable[[], Any]], every_s: float = 3600.0) -> None:
+        self._duties = tuple(duties)
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="janitor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; closing twice does nothing."""
+        self._closing.set()
+        self._thread.join(timeout=5)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        while not self._closing.wait(self._every_s):
+            for duty in self._duties:
+                try:
+                    duty()
+                except Exception:
+                    _LOG.exception("clearing away failed; it is tried again in %.0f s", self._every_s)
+
+
 @contextmanager
 def open_people(settings: Settings, url: str | None = None) -> Iterator[Accounts]:
     """Give the people of a studio, whether its server runs or not.
@@ -277,6 +223,54 @@ def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], f
     with WorkspaceLock(settings.workspace), _open_store(settings, url) as store:
         store.settle(settings.workspace, take_over=True)
         return store.reindex(settings.workspace, job_reader(clock))
+
+
+def job_reader(clock: Callable[[], float]) -> Callable[[Path], JobOnDisk]:
+    """Return what reads the folder of a job; it raises a ZigguratError where there is no sound job.
+
+    Args:
+        clock: seconds since 1970.
+    """
+    return lambda folder: _read_job(folder, clock())
+
+
+def _read_job(folder: Path, now: float) -> JobOnDisk:
+    path = open_job(folder).spec
+    spec = load_spec(path)
+    record = read_job_file(folder)
+    status = job_status(folder, now)
+    state, reason = status.state, status.reason
+    if state == "queued" and record is None:
+        # Nobody put it into the queue of a studio: a rebuild must not begin to train it.
+        state, reason = "stopped", _NEVER_BEGUN
+    known = record or JobRecord()
+    created = known.created or path.stat().st_mtime
+    return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
+
+
+def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
+    said = asdict(record) | {"created": created, "name": record.name or spec.name or folder.name}
+    return NewJob(
+        id=folder.name,
+        kind=spec.kind,
+        folder=str(folder.absolute()),
+        spec=spec.model_dump(mode="json"),
+        needs=needs_of(spec),
+        framework=spec.backend if isinstance(spec, TrainSpec) else "",
+        network=network_name(spec),
+        **said,
+    )
+
+
+def _fields(status: JobStatus, reason: str) -> dict[str, Any]:
+    return {
+        "reason": reason,
+        "exit_code": status.exit_code,
+        "error": status.error,
+        "pid": status.pid,
+        "host": status.host,
+        "health": status.health if status.is_active else "",
+    }
 
 
 def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]:

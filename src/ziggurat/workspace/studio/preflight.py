@@ -1,4 +1,4 @@
-"""Pre-flight check of a training: figures, and one sentence on each."""
+"""Pre-flight check of a training: findings, each with its level, one sentence, and its numbers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ from ziggurat.workspace.training_checks import known_data, problem_sentence
 
 __all__ = ["DataFacts", "Preflight", "class_findings", "disk_finding", "memory_finding"]
 
-
 Level = Literal["ok", "unknown", "warning", "error"]
+_LIMIT_S: Final = 120.0
 
 _MUCH_WAITING: Final = 0.3
 """Share of the time above which waiting for data is worth a word."""
 
 _NEARLY_AS_FAST: Final = 0.8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
+
+_NAMES: Final = {"network": "network", "backend": "network", "pretrained": "network", "batch_size": "batch"}
+"""Field of a spec → finding that it belongs to, where that is not the data."""
+
+_WORDS: Final = {"train": "training", "val": "validation", "test": "the test"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,122 @@ class DataFacts:
             records_per_s=measured["records_per_s"],
             threads=measured["threads"],
         )
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """Looks at a training before it is started. Nothing is kept: the next look finds what is there then.
+
+    Args:
+        tasks: measure the data and describe the network.
+        machine: what it has.
+        finished: gives trainings that are done, the newest first.
+    """
+
+    tasks: Tasks
+    machine: Machine
+    finished: Callable[[], Sequence[Job]]
+
+    def refuse(self, spec: TrainSpec, *, jobs: int, problems: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """Return what is found of a training that cannot succeed.
+
+        Args:
+            spec: of the training, complete; of a sweep, the first.
+            jobs: how many trainings the sweep has.
+            problems: as ``ziggurat.workspace.training_checks`` lists them.
+        """
+        machine = self.machine.strip()
+        findings = [_problem_finding(each) for each in problems]
+        findings += [device_finding(spec, machine), disk_finding(spec, None, None, jobs, machine["disk"])]
+        return {"findings": findings, "steps": None, "steps_per_epoch": None, "parameters": None}
+
+    def check(self, spec: TrainSpec, *, jobs: int, dataset: Job | None, describe: bool) -> dict[str, Any]:
+        """Return what is found.
+
+        Args:
+            spec: of the training, complete; of a sweep, the first.
+            jobs: how many trainings the sweep has.
+            dataset: that it trains on, where it is one of the studio.
+            describe: whether the data is measured and the network built, which takes seconds.
+        """
+        findings: list[dict[str, Any]] = []
+        data = self._data(spec, dataset, describe, findings)
+        steps_per_epoch = _steps_per_epoch(spec, data)
+        steps = None if steps_per_epoch is None else steps_per_epoch * spec.epochs
+        described = self._described(spec, data, findings) if describe and data.input_shape is not None else None
+        size = None if described is None else network_size(described, spec)
+        samples = None if steps_per_epoch is None else steps_per_epoch * spec.batch_size * spec.accumulate
+        earlier = earlier_jobs(self.finished(), spec, network_name(spec), samples)
+        machine = self.machine.strip()
+        findings += [
+            *data_findings(spec, data, earlier),
+            *class_findings(spec, data, described),
+            *batch_finding(spec, data, steps_per_epoch),
+            device_finding(spec, machine),
+            *([] if _has(findings, "memory") else [memory_finding(spec, size, machine, describe=describe)]),
+            disk_finding(spec, size, steps, jobs, machine["disk"]),
+            time_finding(samples, spec.epochs, jobs, earlier),
+        ]
+        return {
+            "findings": findings,
+            "steps": steps,
+            "steps_per_epoch": steps_per_epoch,
+            "parameters": _parameters(size),
+        }
+
+    def _data(self, spec: TrainSpec, dataset: Job | None, describe: bool, findings: list[dict[str, Any]]) -> DataFacts:
+        """Return what is known of the data; what hinders is among the findings."""
+        if dataset is not None and dataset.state != "done":
+            word = "is not made yet: the training waits for it, and its size is not known before"
+            findings.append(finding("data", "warning", f"The dataset `{dataset.name}` {word}."))
+            return DataFacts()
+        try:
+            if describe:
+                return DataFacts.of(self.tasks.loading(spec.model_dump(mode="json"), time_limit_s=_LIMIT_S))
+            known = known_data(spec.data.source, spec.data.options)
+            return DataFacts(sizes=known.sizes, classes=known.classes)
+        except ZigguratError as error:
+            findings.append(finding("data", "error", f"The data cannot be trained on. {error}"))
+            return DataFacts()
+
+    def _described(self, spec: TrainSpec, data: DataFacts, findings: list[dict[str, Any]]) -> Mapping[str, Any] | None:
+        network = spec.network
+        options = {"backend": spec.backend, "input_shape": list(data.input_shape or ()), "classes": data.classes}
+        with ExitStack() as stack:
+            if not isinstance(network, FileNetwork):
+                place = network.name
+            elif network.text is None:
+                place = network.path
+            else:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ziggurat-"))
+                place = str(Path(folder) / "network.py")
+                Path(place).write_text(network.text, encoding="utf-8")
+            try:
+                return self.tasks.describe(place, time_limit_s=_LIMIT_S, **options)
+            except NetworkCodeError as error:
+                findings.append(finding("memory", "error", f"The network cannot be built. {error}"))
+            except ZigguratError as error:
+                findings.append(finding("memory", "unknown", f"The memory that it needs is not known. {error}"))
+        return None
+
+
+def _problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
+    return finding(_NAMES.get(problem["field"].partition(".")[0], "data"), "error", problem_sentence(problem))
+
+
+def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:
+    if spec.steps_per_epoch is not None:
+        return spec.steps_per_epoch
+    train = data.sizes.get("train")
+    return None if train is None else train // (spec.batch_size * spec.accumulate) or None
+
+
+def _parameters(size: NetworkSize | None) -> int | None:
+    return None if size is None else size.parameters
+
+
+def _has(findings: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(each["name"] == name for each in findings)
 
 
 def finding(name: str, level: Level, sentence: str, **numbers: Any) -> dict[str, Any]:
@@ -87,9 +208,6 @@ def _amount(spec: TrainSpec, data: DataFacts) -> dict[str, Any]:
         advice = "There are no samples for validation: nothing will tell how good the network is on new ones."
         return finding("data", "warning", f"{text} {advice}", sizes=dict(data.sizes), classes=data.classes)
     return finding("data", "ok", text, sizes=dict(data.sizes), classes=data.classes)
-
-
-_WORDS: Final = {"train": "training", "val": "validation", "test": "the test"}
 
 
 def _reading(spec: TrainSpec, data: DataFacts, speed: float, earlier: EarlierJobs | None) -> dict[str, Any]:
@@ -242,124 +360,3 @@ def _duration(seconds: float) -> str:
 
 def _few(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1g}"
-
-
-_LIMIT_S: Final = 120.0
-_NAMES: Final = {"network": "network", "backend": "network", "pretrained": "network", "batch_size": "batch"}
-"""Field of a spec → finding that it belongs to, where that is not the data."""
-
-
-@dataclass(frozen=True)
-class Preflight:
-    """Looks at a training before it is started. Nothing is kept: the next look finds what is there then.
-
-    Args:
-        tasks: measure the data and describe the network.
-        machine: what it has.
-        finished: gives trainings that are done, the newest first.
-    """
-
-    tasks: Tasks
-    machine: Machine
-    finished: Callable[[], Sequence[Job]]
-
-    def refuse(self, spec: TrainSpec, *, jobs: int, problems: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-        """Return what is found of a training that cannot succeed.
-
-        Args:
-            spec: of the training, complete; of a sweep, the first.
-            jobs: how many trainings the sweep has.
-            problems: as ``ziggurat.workspace.training_checks`` lists them.
-        """
-        machine = self.machine.strip()
-        findings = [_problem_finding(each) for each in problems]
-        findings += [device_finding(spec, machine), disk_finding(spec, None, None, jobs, machine["disk"])]
-        return {"findings": findings, "steps": None, "steps_per_epoch": None, "parameters": None}
-
-    def check(self, spec: TrainSpec, *, jobs: int, dataset: Job | None, describe: bool) -> dict[str, Any]:
-        """Return what is found.
-
-        Args:
-            spec: of the training, complete; of a sweep, the first.
-            jobs: how many trainings the sweep has.
-            dataset: that it trains on, where it is one of the studio.
-            describe: whether the data is measured and the network built, which takes seconds.
-        """
-        findings: list[dict[str, Any]] = []
-        data = self._data(spec, dataset, describe, findings)
-        steps_per_epoch = _steps_per_epoch(spec, data)
-        steps = None if steps_per_epoch is None else steps_per_epoch * spec.epochs
-        described = self._described(spec, data, findings) if describe and data.input_shape is not None else None
-        size = None if described is None else network_size(described, spec)
-        samples = None if steps_per_epoch is None else steps_per_epoch * spec.batch_size * spec.accumulate
-        earlier = earlier_jobs(self.finished(), spec, network_name(spec), samples)
-        machine = self.machine.strip()
-        findings += [
-            *data_findings(spec, data, earlier),
-            *class_findings(spec, data, described),
-            *batch_finding(spec, data, steps_per_epoch),
-            device_finding(spec, machine),
-            *([] if _has(findings, "memory") else [memory_finding(spec, size, machine, describe=describe)]),
-            disk_finding(spec, size, steps, jobs, machine["disk"]),
-            time_finding(samples, spec.epochs, jobs, earlier),
-        ]
-        return {
-            "findings": findings,
-            "steps": steps,
-            "steps_per_epoch": steps_per_epoch,
-            "parameters": _parameters(size),
-        }
-
-    def _data(self, spec: TrainSpec, dataset: Job | None, describe: bool, findings: list[dict[str, Any]]) -> DataFacts:
-        """Return what is known of the data; what hinders is among the findings."""
-        if dataset is not None and dataset.state != "done":
-            word = "is not made yet: the training waits for it, and its size is not known before"
-            findings.append(finding("data", "warning", f"The dataset `{dataset.name}` {word}."))
-            return DataFacts()
-        try:
-            if describe:
-                return DataFacts.of(self.tasks.loading(spec.model_dump(mode="json"), time_limit_s=_LIMIT_S))
-            known = known_data(spec.data.source, spec.data.options)
-            return DataFacts(sizes=known.sizes, classes=known.classes)
-        except ZigguratError as error:
-            findings.append(finding("data", "error", f"The data cannot be trained on. {error}"))
-            return DataFacts()
-
-    def _described(self, spec: TrainSpec, data: DataFacts, findings: list[dict[str, Any]]) -> Mapping[str, Any] | None:
-        network = spec.network
-        options = {"backend": spec.backend, "input_shape": list(data.input_shape or ()), "classes": data.classes}
-        with ExitStack() as stack:
-            if not isinstance(network, FileNetwork):
-                place = network.name
-            elif network.text is None:
-                place = network.path
-            else:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ziggurat-"))
-                place = str(Path(folder) / "network.py")
-                Path(place).write_text(network.text, encoding="utf-8")
-            try:
-                return self.tasks.describe(place, time_limit_s=_LIMIT_S, **options)
-            except NetworkCodeError as error:
-                findings.append(finding("memory", "error", f"The network cannot be built. {error}"))
-            except ZigguratError as error:
-                findings.append(finding("memory", "unknown", f"The memory that it needs is not known. {error}"))
-        return None
-
-
-def _problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
-    return finding(_NAMES.get(problem["field"].partition(".")[0], "data"), "error", problem_sentence(problem))
-
-
-def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:
-    if spec.steps_per_epoch is not None:
-        return spec.steps_per_epoch
-    train = data.sizes.get("train")
-    return None if train is None else train // (spec.batch_size * spec.accumulate) or None
-
-
-def _parameters(size: NetworkSize | None) -> int | None:
-    return None if size is None else size.parameters
-
-
-def _has(findings: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(each["name"] == name for each in findings)
