@@ -228,7 +228,7 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
     found, names = _DATASETS.explore(str(folder), chosen, offset=offset, limit=limit)
     text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
-        files = _DATASETS.save_pictures(str(folder), [(entry.split, entry.row or 0) for entry in found.entries], save)
+        files = _DATASETS.save_images(str(folder), [(entry.split, entry.row or 0) for entry in found.entries], save)
         text = f"{text}\n{len(files)} image{'' if len(files) == 1 else 's'} written to {save}"
     application.output.document(found.as_json(names), text)
 

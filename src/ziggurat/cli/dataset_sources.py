@@ -69,6 +69,7 @@ def create(
     parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     spec = dataset_spec_from_flags(given, assignments=parts, base=base)
+    # Before a dry run ends: it prints only specs of datasets that can be made.
     check_new_dataset(spec, out)
     if dry_run:
         click.echo(spec_json(spec), nl=False)

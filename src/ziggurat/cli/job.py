@@ -162,6 +162,7 @@ def job_move(application: Application, job_id: str, before: str | None, last: bo
         raise UsageError("`--before` and `--last` exclude each other.", advice="Leave one of them out.")
     with studio_client(application, studio) as client:
         if not last and before is None:
+            # Two, since the first of the queue may be this job itself.
             before = next((each["id"] for each in client.queue(2) if each["id"] != job_id), None)
         found = client.reorder(job_id, before)
     application.output.document(found, _queue_table(found))

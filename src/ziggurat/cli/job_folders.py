@@ -104,6 +104,7 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
         output.document({"folder": str(folder), "pid": pid}, f"Process {pid} works in {folder}")
         return 0
     output.note(f"Job folder: {folder}")
+    # Standard output is for the JSON document alone.
     extra: dict[str, Any] = {"output": sys.stderr} if application.as_json else {}
     code = jobs.attend(str(folder), say=output.note, **extra).wait()
     status = jobs.get(str(folder))

@@ -69,6 +69,7 @@ class JobId(click.ParamType):
 
 def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags that say which studio it asks; ``studio_client`` takes them."""
+    # The one that is applied last is listed first in the help.
     for option in (
         click.option(
             "--token-file", type=click.Path(path_type=Path), help="File with a token; others may not read it."

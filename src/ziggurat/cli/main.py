@@ -108,7 +108,7 @@ def _setting_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalogue=PluginCatalogue())
+@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalog=PluginCatalogue())
 @click.option("--settings", "settings_file", metavar="FILE", type=click.Path(path_type=Path), help="Settings file.")
 @_setting_flags
 @click.option("--json", is_flag=True, expose_value=False, help="Show JSON on standard output.")

@@ -48,7 +48,7 @@ __all__ = [
     "stored_source",
 ]
 
-_CATALOGUES: Final = ("index.sqlite", "work/scan.sqlite")
+_CATALOG_FILES: Final = ("index.sqlite", "work/scan.sqlite")
 """Files with the problems of a dataset, whole or half made."""
 
 
@@ -202,7 +202,7 @@ class Datasets:
         with self.opened(name) as dataset:
             return _as_png(dataset, split, row, part)
 
-    def save_pictures(self, name: str, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
+    def save_images(self, name: str, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
         """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
 
         Raises:
@@ -266,7 +266,7 @@ def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], 
         folder: of the job; it need not hold a dataset.
         limit: how many to return at most.
     """
-    for name in _CATALOGUES:
+    for name in _CATALOG_FILES:
         if not (folder / name).is_file():
             continue
         try:
@@ -359,7 +359,7 @@ def check_new_dataset(spec: DatasetSpec, folder: Path | None = None) -> None:
         ConfigurationError: where a value cannot be, or the address holds a password.
         JobError: where the folder holds something, or lies in the source.
     """
-    _check_pictures(spec)
+    _check_images(spec)
     if is_remote(spec.source):
         _check_address(spec.source)
         if spec.format:
@@ -370,7 +370,7 @@ def check_new_dataset(spec: DatasetSpec, folder: Path | None = None) -> None:
         _check_folder(folder, None if is_remote(spec.source) else Path(spec.source))
 
 
-def _check_pictures(spec: DatasetSpec) -> None:
+def _check_images(spec: DatasetSpec) -> None:
     if spec.size is not None and min(spec.size) < 1:
         raise ConfigurationError(
             "`size` is a number of pixels, or height and width, at least 1.",
@@ -422,8 +422,8 @@ def _names(folder: Path) -> Iterable[str]:
 
 
 def _as_png(dataset: Dataset, split: str, row: int, part: int = 0) -> bytes:
-    picture = dataset.picture(split, row, part)
-    return encode_image(picture if picture.ndim == 3 else picture[:, :, None].astype(np.uint8), "png")
+    image = dataset.picture(split, row, part)
+    return encode_image(image if image.ndim == 3 else image[:, :, None].astype(np.uint8), "png")
 
 
 def _format(each: Importer) -> dict[str, Any]:

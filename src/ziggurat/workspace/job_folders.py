@@ -135,6 +135,7 @@ class JobFolders:
             obstacle = obstacle_of(spec)
             if obstacle is not None:
                 raise obstacle
+            # Recorded in the spec: a resume uses the same backend, whatever is installed by then.
             spec = with_backend(spec)
         if folder is not None:
             return create_job(spec, folder).path
@@ -186,6 +187,7 @@ class JobFolders:
                 received=f"{name} is {status.state}",
                 advice=f"Look at it with: ziggurat status {name}",
             )
+        # Written before a kill, too: afterwards it tells a job that was stopped from one that crashed.
         atomic_write_text(folder.stop_request, reason + "\n", "The stop request")
         if now:
             kill_worker(folder)
@@ -372,6 +374,7 @@ def _state(
     folder: JobFolder, history: JobHistory, heartbeat: Heartbeat | None, now: float, hung_after_s: float
 ) -> tuple[str, str]:
     ended = history.ended
+    # A heartbeat after the end is of an attempt that has written no event yet.
     is_new_attempt = heartbeat is not None and (ended is None or heartbeat.time > ended.time)
     if ended is not None and not is_new_attempt:
         return ended.outcome, ""

@@ -129,6 +129,7 @@ def make_jobs(
         new = [_new_job(request, spec, folder, owner, now, need, sweep) for (spec, need), folder in asked]
         return [submit(each) for each in new]
     except BaseException:
+        # Ctrl-C as well: a folder without a job in the queue would be listed by the next reindex.
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -184,6 +185,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
         raise SpecError("A training has a spec of kind train.", received=spec.kind)
     info = backend_infos().get(spec.backend)
     if accelerators and not spec.devices and info is not None and info.accelerators:
+        # The spec leaves the choice open: one accelerator, whichever is free first.
         return ResourceRequest(devices=1, slot="device")
     indices = [device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()]
     if not indices:

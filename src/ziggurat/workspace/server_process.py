@@ -300,6 +300,7 @@ def start_detached_server(
         if state is not None and state.pid == pid:
             return state
         sleep(0.1)
+        # Asked of the system: a child that ended and that nobody waited for still has its process number.
         has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
     if not has_ended:
         os.kill(pid, signal.SIGTERM)

@@ -70,9 +70,11 @@ def open_studio(
             another workspace, or a copy of a workspace shares folders with the original.
         StorageError: where workspace or database cannot be read or written, or the schema is newer.
     """
+    # From here on files are read and addresses are fetched for others than the person who started this process.
     settings = replace(settings, is_for_others=True)
     root, environment = settings.workspace, worker_environment(settings)
     with ExitStack() as made:
+        # First: nothing is touched of a workspace that another process serves.
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root)
@@ -88,6 +90,7 @@ def open_studio(
             grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
         )
         made.callback(supervisor.close)
+        # Closed in reverse order: what asks the store ends before it.
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
         boards = made.enter_context(
             TensorBoards(

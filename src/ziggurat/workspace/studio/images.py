@@ -66,6 +66,7 @@ def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]
 
 def _content(paths: Paths, name: str) -> bytes:
     path = paths.allowed(name)
+    # Before it is read: a file may be larger than the memory.
     if path.stat().st_size > PICTURE_BYTES:
         raise DataError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{name}`")
     return read_file(path)
@@ -73,13 +74,13 @@ def _content(paths: Paths, name: str) -> bytes:
 
 def smaller_picture(content: bytes, max_side_px: int) -> bytes:
     """Return an image as PNG with a longer side of at most ``max_side_px``; a small one stays as it is."""
-    picture = decode_image(content)
-    height, width = picture.shape[:2]
+    image = decode_image(content)
+    height, width = image.shape[:2]
     factor = max_side_px / max(height, width)
     if factor >= 1:
         return content
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return encode_image(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), "png")
+    return encode_image(cv2.resize(image, size, interpolation=cv2.INTER_AREA), "png")
 
 
 def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:
@@ -184,7 +185,7 @@ class WebPictures:
         asked = _checked_url(url)
         with self._turn():
             name, content = asyncio.run(self._fetched_in_time(asked))
-        _check_picture(name, content)
+        _check_image(name, content)
         return name, content
 
     @contextmanager
@@ -306,7 +307,7 @@ def _check_size(size_bytes: int, url: httpx.URL) -> None:
         )
 
 
-def _check_picture(name: str, content: bytes) -> None:
+def _check_image(name: str, content: bytes) -> None:
     try:
         decode_image(content, key=name)
     except ZigguratError as error:

@@ -180,6 +180,7 @@ class Jobs:
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
         folder = self.folder(job_id)
+        # The store knows every checkpoint that was written; the worker removes old ones without telling it.
         found = [each for each in self._store.curves.checkpoints(job_id) if (folder.checkpoints / each.name).is_dir()]
         best = best_checkpoint(folder) if found else None
         if best is None or best.basis == "newest":
@@ -341,6 +342,7 @@ class Jobs:
             "differences": {
                 path: [each.get(path) for each in flat]
                 for path in paths
+                # By repr: 1, 1.0 and True are different settings, and a list cannot be in a set.
                 if len({repr(each.get(path)) for each in flat}) > 1
             },
             "scalars": {tag: [_summary(job, tag) for job in jobs] for tag in tags},
@@ -424,6 +426,7 @@ def chosen_ids(jobs: Jobs, chosen: JobFilter) -> list[str]:
         page = jobs.page(dataclasses.replace(chosen, offset=len(found), limit=_PAGE))
         found += [job.id for job in page.jobs]
         if not page.jobs or len(found) >= page.total:
+            # Jobs may be added between two pages, which then overlap.
             return list(dict.fromkeys(found))
 
 

@@ -37,7 +37,7 @@ _ENDED: Final = ("done", "failed")
 """States of a job that will bring nothing further."""
 
 _PREVIEW_LIMIT_S: Final = 120.0
-_MOST_PICTURES: Final = 100
+_MOST_IMAGES: Final = 100
 _COLUMNS: Final = 100
 
 
@@ -101,8 +101,8 @@ class Training:
             SpecError: where the spec is not valid; it names the field.
             DataError: where networks are not trained on such data.
         """
-        if not 1 <= count <= _MOST_PICTURES:
-            raise UsageError(f"From 1 to {_MOST_PICTURES} images are shown.", received=str(count))
+        if not 1 <= count <= _MOST_IMAGES:
+            raise UsageError(f"From 1 to {_MOST_IMAGES} images are shown.", received=str(count))
         if not 0 <= seed < 2**32:
             raise UsageError("A seed is a whole number from 0.", received=str(seed))
         dataset = self._jobs.get(dataset_id)
@@ -161,6 +161,7 @@ class Training:
         if request.dataset:
             content = _without_source(content)
         if request.model:
+            # The program names the model by its id: the studio finds its place when the program runs.
             content.pop("pretrained", None)
         values = {
             "sweep": {path: list(each) for path, each in request.sweep.items()},
