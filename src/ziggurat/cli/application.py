@@ -1,4 +1,4 @@
-"""Shared state of one command-line call: settings, output, and access to the workspace."""
+"""Shared state of one command-line call: settings, output, and import of studio modules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ziggurat.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from types import ModuleType
+
 __all__ = ["Application", "studio_module"]
 
 _PACKAGES: Final = {"argon2": "argon2-cffi", "multipart": "python-multipart"}

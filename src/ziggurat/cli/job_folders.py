@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,8 +22,6 @@ from ziggurat.workspace import JobStatus, Workspace, open_folders
 from ziggurat.workspace.checkpoints import CheckpointSummary
 from ziggurat.workspace.job_folders import JobFolders
 
-if TYPE_CHECKING:
-    pass
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
