@@ -29,14 +29,14 @@ from ziggurat.workspace.server_process import (
     make_process_private,
     make_server_state,
     refuse_second,
+    start_detached_server,
     take_port,
     write_server,
 )
 
 __all__ = ["Place", "chosen_database", "database_option", "demo", "down", "status", "studio_text", "up"]
 
-_SERVER: Final = "ziggurat.server"
-_STUDIO: Final = "ziggurat.workspace.studio"
+_BOOTSTRAP: Final = "ziggurat.workspace.studio.bootstrap"
 _LOGS: Final = "logs"
 _DEMO_HOST: Final = "127.0.0.1"
 
@@ -132,15 +132,13 @@ def _up(
 ) -> None:
     refuse_second(application.settings.workspace)
     if backup_made:
-        studio_module(f"{_STUDIO}.bootstrap").upgrade_database(application.settings, asked.database)
+        studio_module(_BOOTSTRAP).upgrade_database(application.settings, asked.database)
     with take_port(asked.host, asked.port) as listener:
         token, is_open = _check_people(application, asked, new_token)
         if not detach:
             serve_studio(application, asked, listener, token=token, browser=browser)
             return
-    state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
-        asked.settings(application.settings), asked.words()
-    )
+    state = start_detached_server(asked.settings(application.settings), asked.words())
     _show_start(application, state.address, state.pid, token, state.remarks, is_open=is_open)
     _open_browser(application, state.address, browser)
 
@@ -166,9 +164,7 @@ def status(context: click.Context, folders: tuple[Path, ...], database: str | No
         context.invoke(job_status, folders=folders)
         return
     application: Application = context.obj
-    summary = studio_module(f"{_STUDIO}.bootstrap").studio_summary(
-        application.settings, chosen_database(application, database)
-    )
+    summary = studio_module(_BOOTSTRAP).studio_summary(application.settings, chosen_database(application, database))
     application.output.document(summary, studio_text(summary, application.output))
 
 
@@ -191,7 +187,7 @@ def _check_people(application: Application, place: Place, new_token: bool) -> tu
         UsageError: if other machines could reach a studio that needs no login.
     """
     binding = studio_module("ziggurat.workspace.accounts")
-    with studio_module(f"{_STUDIO}.bootstrap").open_people(application.settings, place.database) as people:
+    with studio_module(_BOOTSTRAP).open_people(application.settings, place.database) as people:
         token = binding.first_token(people) if new_token else ""
         binding.check_bind(place.host, people)
         return token, not people.has_accounts()
@@ -217,11 +213,11 @@ def serve_studio(
         begin: called with studio and address once requests are answered; returns the address of what is shown first.
     """
     make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
-    serving = studio_module(f"{_SERVER}.serving")
+    serving = studio_module("ziggurat.server.serving")
     is_public = not studio_module("ziggurat.workspace.accounts").is_loopback(place.host)
-    prefix = studio_module(f"{_SERVER}.prefix").checked_prefix(place.prefix)
+    prefix = studio_module("ziggurat.server.prefix").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
-    opening, workspace = studio_module(f"{_STUDIO}.bootstrap"), application.settings.workspace
+    opening, workspace = studio_module(_BOOTSTRAP), application.settings.workspace
     settings = place.with_addresses(application.settings)
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
