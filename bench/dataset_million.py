@@ -66,7 +66,7 @@ def _pages(folder: Path) -> str:
     times: list[tuple[float, str]] = []
     for chosen, offset in _questions():
         began = time.perf_counter()
-        datasets.explore(folder, chosen, offset=offset)
+        datasets.Datasets().explore(str(folder), chosen, offset=offset)
         times.append((1000 * (time.perf_counter() - began), f"{chosen} from {offset}"))
     worst, which = max(times)
     median = statistics.median(milliseconds for milliseconds, _ in times)

@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 import psutil
 
-from ziggurat.workspace.server_state import running_server
+from ziggurat.workspace.server_process import running_server
 
 __all__ = ["Load", "Server", "floor", "load", "serve", "workers"]
 

@@ -7,7 +7,7 @@ FRAMEWORKS = ["tensorflow", "tf_keras", "torch", "datasets", "pyarrow", "sklearn
 SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
     *("ziggurat.app", "ziggurat.api", "ziggurat.server", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
-    *("ziggurat.workspace.accounts", "ziggurat.workspace.sessions", "ziggurat.workspace.binding"),
+    "ziggurat.workspace.accounts",
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.studio.studio_process import StudioProcess, wait_for
-from ziggurat.workspace.standard_networks import network_text
+from ziggurat.workspace.studio.networks import network_text
 
 pytestmark = pytest.mark.tensorflow
 

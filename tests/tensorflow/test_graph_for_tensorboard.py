@@ -25,7 +25,7 @@ from ziggurat.settings import Settings
 from ziggurat.worker.commands.networks import describe
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER
+from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER
 
 pytestmark = pytest.mark.tensorflow
 

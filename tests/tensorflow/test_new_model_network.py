@@ -12,8 +12,8 @@ import pytest
 
 from ziggurat.app import create_studio
 from ziggurat.settings import Settings
-from ziggurat.workspace.standard_networks import network_text
 from ziggurat.workspace.studio.bootstrap import open_studio
+from ziggurat.workspace.studio.networks import network_text
 
 pytestmark = pytest.mark.tensorflow
 

@@ -18,7 +18,7 @@ from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import TrainingError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
-from ziggurat.workspace.job_status import job_status
+from ziggurat.workspace.job_folders import job_status
 
 NETWORK = """
 class UserModel(Tower):

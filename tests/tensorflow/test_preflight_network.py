@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ziggurat.settings import Settings
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 pytestmark = pytest.mark.tensorflow
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ziggurat.entities import JobChange
 from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 
 __all__ = [
     "BulkBody",

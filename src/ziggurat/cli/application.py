@@ -1,17 +1,25 @@
-"""Shared state of one command-line call: settings, output, and access to the workspace."""
+"""Shared state of one command-line call: settings, output, and import of studio modules."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.cli.output import Output
+from ziggurat.errors import MissingDependencyError
 from ziggurat.settings import Settings, load_settings
 
-__all__ = ["Application"]
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Application", "studio_module"]
+
+_PACKAGES: Final = {"argon2": "argon2-cffi", "multipart": "python-multipart"}
+"""Module → name of its package, where they differ."""
 
 
 class Application:
@@ -53,3 +61,19 @@ class Application:
         """Where the command writes."""
         color = self._settings is not None and self._settings.use_color(sys.stdout)
         return Output(sys.stdout, sys.stderr, as_json=self.as_json, color=color)
+
+
+def studio_module(name: str) -> Any:
+    """Import a module of Ziggurat that needs the extra ``studio``; other commands must work without it.
+
+    Raises:
+        MissingDependencyError: where a package is not installed.
+    """
+    try:
+        module: ModuleType = import_module(name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "ziggurat"):
+            raise
+        raise MissingDependencyError(_PACKAGES.get(missing, missing), extra="studio", purpose="the studio") from None
+    return module

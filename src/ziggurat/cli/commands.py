@@ -85,13 +85,13 @@ class LazyGroup(Group):
         *arguments: Any,
         verbs: Sequence[Verb],
         later: Mapping[str, str],
-        catalogue: PluginCatalogue,
+        catalog: PluginCatalogue,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._verbs = {verb.name: verb for verb in verbs}
         self._later = later
-        self._catalogue = catalogue
+        self._catalog = catalog
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, built-in ones first."""
@@ -106,7 +106,7 @@ class LazyGroup(Group):
         if cmd_name in self._verbs:
             module, _, attribute = self._verbs[cmd_name].target.partition(":")
             return getattr(import_module(module), attribute)
-        return self._catalogue.load("commands", cmd_name) if cmd_name in self._added() else None
+        return self._catalog.load("commands", cmd_name) if cmd_name in self._added() else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, importing none of them."""
@@ -129,5 +129,5 @@ class LazyGroup(Group):
         return super().unknown(ctx, name, known)
 
     def _added(self) -> dict[str, str]:
-        found = self._catalogue.available("commands")
+        found = self._catalog.available("commands")
         return {plugin.name: plugin.distribution for plugin in found if plugin.name not in self._verbs}

@@ -10,16 +10,27 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
-from ziggurat.cli.dataset_create import create, format_options, formats, guess
-from ziggurat.cli.dataset_text import problems_text, rows_text, samples_text, show_text
+from ziggurat.cli.dataset_sources import (
+    create,
+    format_options,
+    formats,
+    guess,
+    preview,
+    problems_text,
+    rows_text,
+    samples_text,
+    show_text,
+)
 from ziggurat.cli.output import table
-from ziggurat.cli.previews import preview
+from ziggurat.datasets.statistics import statistics_lines
 from ziggurat.errors import UsageError
-from ziggurat.workspace import dataset_versions, datasets
+from ziggurat.workspace import dataset_versions
+from ziggurat.workspace.datasets import Datasets, rows
 
 __all__ = ["dataset"]
 
 
+_DATASETS = Datasets()
 _DATASET_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _SAMPLES = click.argument("samples", nargs=-1, metavar="SAMPLE...")
 _SOME_SAMPLES = click.argument("samples", nargs=-1, required=True, metavar="SAMPLE...")
@@ -178,8 +189,8 @@ _LIMIT = click.option(
 @click.pass_obj
 def list_(application: Application, folder: Path | None) -> None:
     """List the datasets below FOLDER; else those of the workspace."""
-    rows = list(datasets.rows(application.settings.workspace, folder))
-    application.output.document([asdict(row) for row in rows], rows_text(rows))
+    found = list(rows(application.settings.workspace, folder))
+    application.output.document([asdict(row) for row in found], rows_text(found))
 
 
 @click.command(cls=Command)
@@ -188,12 +199,12 @@ def list_(application: Application, folder: Path | None) -> None:
 @click.pass_obj
 def show(application: Application, folder: Path, statistics: bool) -> None:
     """Show what the dataset in FOLDER is: splits, classes, images, problems, where it came from."""
-    content = datasets.describe(folder)
+    content = _DATASETS.describe(str(folder))
     text = show_text(content)
     if statistics:
-        found, lines = datasets.statistics(folder)
+        found = _DATASETS.statistics(str(folder))
         content["statistics"] = found.as_json()
-        text = f"{text}\n\n{lines}"
+        text = "\n".join([text, "", *statistics_lines(found)])
     application.output.document(content, text)
 
 
@@ -214,10 +225,10 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 @click.pass_obj
 def explore(application: Application, folder: Path, save: Path | None, offset: int, limit: int, **chosen: Any) -> None:
     """Show samples of the dataset in FOLDER, page by page."""
-    found, names = datasets.explore(folder, chosen, offset=offset, limit=limit)
+    found, names = _DATASETS.explore(str(folder), chosen, offset=offset, limit=limit)
     text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
-        files = datasets.save_pictures(folder, [(entry.split, entry.row or 0) for entry in found.entries], save)
+        files = _DATASETS.save_images(str(folder), [(entry.split, entry.row or 0) for entry in found.entries], save)
         text = f"{text}\n{len(files)} image{'' if len(files) == 1 else 's'} written to {save}"
     application.output.document(found.as_json(names), text)
 
@@ -230,8 +241,8 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
     """List what was wrong with the source of the dataset in FOLDER, each with its reason."""
-    found = datasets.problems(folder, kind, offset=offset, limit=limit)
-    text = problems_text(found, datasets.problem_counts(folder), kind, offset)
+    found = _DATASETS.problems(str(folder), kind, offset=offset, limit=limit)
+    text = problems_text(found, _DATASETS.problem_counts(str(folder)), kind, offset)
     application.output.document([asdict(each) for each in found], text)
 
 
@@ -247,7 +258,7 @@ def problems(application: Application, folder: Path, kind: str | None, offset: i
 @click.pass_obj
 def check(application: Application, folder: Path, verify: bool, predictions: Path | None) -> None:
     """Look for what spoils a training: duplicates, leaks, odd sizes and boxes, rare classes, wrong labels."""
-    report = datasets.check(folder, verify=verify, predictions=predictions)
+    report = _DATASETS.check(str(folder), verify=verify, predictions=predictions)
     application.output.document(report.as_json(), report.as_text())
 
 
@@ -259,7 +270,7 @@ def check(application: Application, folder: Path, verify: bool, predictions: Pat
 @click.pass_obj
 def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
     """Write the dataset in FOLDER in a format of others."""
-    report = datasets.export(folder, format_name, out, format_options(options))
+    report = _DATASETS.export(str(folder), format_name, out, format_options(options))
     counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
     lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
     if report.problems:

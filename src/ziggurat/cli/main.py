@@ -28,10 +28,10 @@ _TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and mode
 _DATA, _STUDIO = "Datasets", "The studio"
 
 VERBS: Final = (
-    Verb("train", "ziggurat.cli.training:train", "Train a network from a spec file or from flags.", _TRAIN),
-    Verb("resume", "ziggurat.cli.training:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
-    Verb("stop", "ziggurat.cli.training:stop", "Ask a job to save and end.", _TRAIN),
-    Verb("demo", "ziggurat.cli.demo:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
+    Verb("train", "ziggurat.cli.job_folders:train", "Train a network from a spec file or from flags.", _TRAIN),
+    Verb("resume", "ziggurat.cli.job_folders:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
+    Verb("stop", "ziggurat.cli.job_folders:stop", "Ask a job to save and end.", _TRAIN),
+    Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Make, look at, check, change and export datasets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
     Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
@@ -40,8 +40,8 @@ VERBS: Final = (
     Verb("token", "ziggurat.cli.people:token", "Make, list and revoke tokens for programs.", _STUDIO),
     Verb("reindex", "ziggurat.cli.people:reindex", "Rebuild the studio's list of jobs from their folders.", _STUDIO),
     Verb("status", "ziggurat.cli.server:status", "Show how the studio is, or how jobs are.", _LOOK),
-    Verb("events", "ziggurat.cli.jobs:events", "Show what happened in a job, also while it happens.", _LOOK),
-    Verb("checkpoint", "ziggurat.cli.checkpoint:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
+    Verb("events", "ziggurat.cli.job_folders:events", "Show what happened in a job, also while it happens.", _LOOK),
+    Verb("checkpoint", "ziggurat.cli.job_folders:checkpoint", "List, show, compare and remove checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
     Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
     Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
@@ -108,7 +108,7 @@ def _setting_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalogue=PluginCatalogue())
+@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalog=PluginCatalogue())
 @click.option("--settings", "settings_file", metavar="FILE", type=click.Path(path_type=Path), help="Settings file.")
 @_setting_flags
 @click.option("--json", is_flag=True, expose_value=False, help="Show JSON on standard output.")

@@ -10,10 +10,10 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import DataError, UsageError
-from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["evaluate", "export", "model", "predict"]
 
@@ -43,7 +43,7 @@ def evaluate(
     application: Application, folder: Path, split: str, checkpoint: str | None, time_limit: float | None
 ) -> None:
     """Test the network of the job in FOLDER on every sample of a split."""
-    tasks = Tasks(application.settings)
+    tasks = open_workspace(application).tasks
     found = tasks.evaluate(folder, split=split, checkpoint=checkpoint, time_limit_s=time_limit)
     application.output.document(found, _evaluation_text(found))
 
@@ -67,7 +67,7 @@ def predict(
 
     A file that cannot be read is named, the others are predicted all the same, and the exit code is 4.
     """
-    tasks = Tasks(application.settings)
+    tasks = open_workspace(application).tasks
     found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit)
     return _show_predictions(application, found)
 
@@ -103,7 +103,7 @@ def export(
     is 1 where the exported model does not give the same.
     """
     options = {"preprocessing": preprocessing, "checkpoint": checkpoint, "time_limit_s": time_limit}
-    found = Tasks(application.settings).export(folder, export_format, out, **options)
+    found = open_workspace(application).tasks.export(folder, export_format, out, **options)
     application.output.document(found, _export_text(found))
     return 0 if found["parity"]["holds"] else 1
 
@@ -123,7 +123,7 @@ def model() -> None:
 @click.pass_obj
 def inspect(application: Application, file: Path, framework: str, time_limit: float) -> None:
     """List the inputs and outputs of the model in FILE, likely outputs first."""
-    found = Tasks(application.settings).inspect_model(file, backend=framework, time_limit_s=time_limit)
+    found = open_workspace(application).tasks.inspect_model(file, backend=framework, time_limit_s=time_limit)
     application.output.document(found, _model_text(found))
 
 
@@ -146,7 +146,7 @@ def predict_with(
     """
     chosen = {"input": options["input_name"], "outputs": list(options["output_names"]), "scale": options["scale"]}
     chosen |= {"feeds": _numbers(options["feeds"]), "backend": framework, "time_limit_s": time_limit}
-    return _show_predictions(application, Tasks(application.settings).predict_with_model(file, files, **chosen))
+    return _show_predictions(application, open_workspace(application).tasks.predict_with_model(file, files, **chosen))
 
 
 def _numbers(feeds: Sequence[str]) -> dict[str, float]:

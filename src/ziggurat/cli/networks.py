@@ -11,10 +11,10 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
+from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
-from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["debug", "graph"]
 
@@ -44,7 +44,7 @@ def debug(
     """
     options = {"backend": framework, "data": data, "batch_size": batch_size, "time_limit_s": time_limit}
     try:
-        found = Tasks(application.settings).debug(network, **options)
+        found = open_workspace(application).tasks.debug(network, **options)
     except NetworkCodeError as error:
         return _show_with_trace(application, error)
     application.output.document(found, _debug_text(found))
@@ -78,7 +78,7 @@ def graph(
     options |= {"backend": framework, "input_shape": _shape_of(input_shape), "time_limit_s": options.pop("time_limit")}
     if tensorboard is not None:
         options["tensorboard"] = str(tensorboard.absolute())
-    found = Tasks(application.settings).describe(network, **options)
+    found = open_workspace(application).tasks.describe(network, **options)
     application.output.document(found, _graph_text(found, operations=operations))
     if tensorboard is not None and found["tensorboard"]["problem"]:
         raise ConfigurationError(

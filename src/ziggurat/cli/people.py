@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import click
 
-from ziggurat.cli.application import Application
+from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
 from ziggurat.cli.server import chosen_database, database_option
-from ziggurat.cli.studio_parts import studio_module
 from ziggurat.entities import ROLES, SCOPES
 from ziggurat.errors import UnknownNameError, UsageError
 

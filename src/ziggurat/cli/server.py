@@ -1,4 +1,4 @@
-"""Commands for the studio server: ``up``, ``down``, and ``status``, which also shows the state of single jobs."""
+"""Commands for the studio server: ``up``, ``down``, ``demo``, and ``status``, also of single jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,35 +16,29 @@ import click
 
 from ziggurat import __version__
 from ziggurat.atomic import private_files
-from ziggurat.cli import jobs
-from ziggurat.cli.application import Application
+from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
-from ziggurat.cli.studio_parts import studio_module
-from ziggurat.cli.studio_text import studio_text
+from ziggurat.cli.job_folders import status as job_status
+from ziggurat.cli.output import Output
+from ziggurat.errors import UsageError
 from ziggurat.settings import Secret, Settings, has_display
-from ziggurat.workspace.ports import address_of, take_port
-from ziggurat.workspace.private_process import make_process_private
-from ziggurat.workspace.server_state import (
+from ziggurat.workspace.server_process import (
+    address_of,
     end_server,
     forget_server,
+    make_process_private,
     make_server_state,
     refuse_second,
+    start_detached_server,
+    take_port,
     write_server,
 )
 
-__all__ = [
-    "Place",
-    "chosen_database",
-    "database_option",
-    "down",
-    "serve_studio",
-    "status",
-    "up",
-]
+__all__ = ["Place", "chosen_database", "database_option", "demo", "down", "status", "studio_text", "up"]
 
-_SERVER: Final = "ziggurat.server"
-_STUDIO: Final = "ziggurat.workspace.studio"
+_BOOTSTRAP: Final = "ziggurat.workspace.studio.bootstrap"
 _LOGS: Final = "logs"
+_DEMO_HOST: Final = "127.0.0.1"
 
 
 def database_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,15 +132,13 @@ def _up(
 ) -> None:
     refuse_second(application.settings.workspace)
     if backup_made:
-        studio_module(f"{_STUDIO}.bootstrap").upgrade_database(application.settings, asked.database)
+        studio_module(_BOOTSTRAP).upgrade_database(application.settings, asked.database)
     with take_port(asked.host, asked.port) as listener:
         token, is_open = _check_people(application, asked, new_token)
         if not detach:
             serve_studio(application, asked, listener, token=token, browser=browser)
             return
-    state = studio_module(f"{_STUDIO}.detaching").start_detached_server(
-        asked.settings(application.settings), asked.words()
-    )
+    state = start_detached_server(asked.settings(application.settings), asked.words())
     _show_start(application, state.address, state.pid, token, state.remarks, is_open=is_open)
     _open_browser(application, state.address, browser)
 
@@ -169,12 +161,10 @@ def down(application: Application) -> None:
 def status(context: click.Context, folders: tuple[Path, ...], database: str | None) -> None:
     """Show how the studio is or, with FOLDERs, how the jobs there are; with --json, one line each."""
     if folders:
-        context.invoke(jobs.status, folders=folders)
+        context.invoke(job_status, folders=folders)
         return
     application: Application = context.obj
-    summary = studio_module(f"{_STUDIO}.bootstrap").studio_summary(
-        application.settings, chosen_database(application, database)
-    )
+    summary = studio_module(_BOOTSTRAP).studio_summary(application.settings, chosen_database(application, database))
     application.output.document(summary, studio_text(summary, application.output))
 
 
@@ -196,8 +186,8 @@ def _check_people(application: Application, place: Place, new_token: bool) -> tu
     Raises:
         UsageError: if other machines could reach a studio that needs no login.
     """
-    binding = studio_module("ziggurat.workspace.binding")
-    with studio_module(f"{_STUDIO}.bootstrap").open_people(application.settings, place.database) as people:
+    binding = studio_module("ziggurat.workspace.accounts")
+    with studio_module(_BOOTSTRAP).open_people(application.settings, place.database) as people:
         token = binding.first_token(people) if new_token else ""
         binding.check_bind(place.host, people)
         return token, not people.has_accounts()
@@ -223,11 +213,11 @@ def serve_studio(
         begin: called with studio and address once requests are answered; returns the address of what is shown first.
     """
     make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
-    serving = studio_module(f"{_SERVER}.serving")
-    is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
-    prefix = studio_module(f"{_SERVER}.prefix").checked_prefix(place.prefix)
+    serving = studio_module("ziggurat.server.serving")
+    is_public = not studio_module("ziggurat.workspace.accounts").is_loopback(place.host)
+    prefix = studio_module("ziggurat.server.prefix").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
-    opening, workspace = studio_module(f"{_STUDIO}.bootstrap"), application.settings.workspace
+    opening, workspace = studio_module(_BOOTSTRAP), application.settings.workspace
     settings = place.with_addresses(application.settings)
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
@@ -289,3 +279,113 @@ def _open_browser(application: Application, address: str, asked: bool | None) ->
     usual = application.settings.browser and has_display() and sys.stdout.isatty()
     if usual if asked is None else asked:
         webbrowser.open(address)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Workspace of the demo.",
+)
+@click.option("--port", default=5000, show_default=True, help="Port to listen at; another one where it is taken.")
+@click.option("--epochs", default=30, show_default=True, help="How long it trains.")
+@click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
+@click.pass_obj
+def demo(application: Application, out: Path, port: int, epochs: int, browser: bool | None) -> None:
+    """Start a studio and train LeNet on handwritten digits in it; its page opens in the browser."""
+    if epochs < 1:
+        raise UsageError("`--epochs` must be at least 1.", received=epochs)
+    application.use_workspace(out.absolute())
+    refuse_second(application.settings.workspace)
+    place = Place(host=_DEMO_HOST, port=port, prefix="", hosts=(), database=None)
+    start_demo = studio_module("ziggurat.workspace.studio.demo").start_demo
+
+    def begin(studio: Any, address: str) -> str:
+        job = start_demo(studio, epochs=epochs)
+        page = f"{address}models/{job.id}"
+        application.output.note(f"{job.name} trains; watch and test it at {page}")
+        return page
+
+    with private_files(out), _demo_port(port) as listener:
+        serve_studio(application, place, listener, browser=browser, begin=begin)
+
+
+def _demo_port(port: int) -> Any:
+    try:
+        return take_port(_DEMO_HOST, port)
+    except UsageError:  # somebody else has it, perhaps a studio: a demo need not fail for that
+        return take_port(_DEMO_HOST, 0)
+
+
+def studio_text(summary: Mapping[str, Any], output: Output) -> str:
+    """Return how the studio is in a few lines; ``summary`` is that of ``studio_summary``."""
+    machine = summary["machine"]
+    disk, memory = machine["disk"], machine["memory"]
+    rows = [
+        ("studio", _server(summary)),
+        ("workspace", summary["workspace"]),
+        ("jobs", _jobs(summary["jobs"], output)),
+        *_unlisted(summary["unlisted"]),
+        *(("device" if index == 0 else "", text) for index, text in enumerate(_devices(machine))),
+        ("processor", f"{machine['cpu']['cores']} cores, {machine['cpu']['load']:.0%} busy"),
+        ("memory", f"{gigabytes(memory['free_bytes'])} of {gigabytes(memory['total_bytes'])} free"),
+        ("disk", f"{gigabytes(disk['free_bytes'])} of {gigabytes(disk['total_bytes'])} free{_warning(disk)}"),
+    ]
+    return "\n".join(f"{title:<11}{text}" for title, text in rows)
+
+
+def gigabytes(size: float) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{size / 2**30:.1f} GB"
+
+
+def _server(summary: Mapping[str, Any]) -> str:
+    server = summary["server"]
+    if server is None:
+        return "does not run; start it with: ziggurat up"
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
+    return f"{server['address']} (process {server['pid']} on {server['host']} since {since}, {server['version']})"
+
+
+def _unlisted(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if folders:
+        what = "1 job folder" if len(folders) == 1 else f"{len(folders)} job folders"
+        yield "not listed", f"{what}; list them with: ziggurat reindex"
+
+
+def _jobs(counts: Mapping[str, int], output: Output) -> str:
+    return ", ".join(f"{count} {output.word(state)}" for state, count in counts.items()) or "none"
+
+
+def _devices(machine: Mapping[str, Any]) -> Iterator[str]:
+    if not machine["devices"]:
+        yield f"none: {machine['why_no_devices']}"
+    for device in machine["devices"]:
+        if device["error"]:
+            yield f"GPU {device['index']} cannot be used: {device['error']}"
+            continue
+        used = device["memory_bytes"] - device["free_bytes"]
+        yield (
+            f"GPU {device['index']} {device['name']}: {gigabytes(used)} of {gigabytes(device['memory_bytes'])} used"
+            f"{_said(device)}{_processes(device['processes'])}"
+        )
+
+
+def _said(device: Mapping[str, Any]) -> str:
+    load = "" if device["load"] is None else f", {device['load']:.0%} busy"
+    warmth = "" if device["temperature_c"] is None else f", {device['temperature_c']} °C"
+    return load + warmth
+
+
+def _processes(processes: Iterable[Mapping[str, Any]]) -> str:
+    named = [f"process {each['pid']}" + (f" of {each['user']}" if each["user"] else "") for each in processes]
+    return f", used by {', '.join(named)}" if named else ""
+
+
+def _warning(disk: Mapping[str, Any]) -> str:
+    if disk["free_bytes"] >= disk["reserve_bytes"]:
+        return ""
+    return f"; no job starts below {gigabytes(disk['reserve_bytes'])}"

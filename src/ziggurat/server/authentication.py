@@ -12,8 +12,7 @@ from ziggurat.entities import Identity
 from ziggurat.server.cookies import session_secret
 from ziggurat.server.hosts import SAFE_METHODS, host_of, is_cross_site, is_foreign_embedding
 from ziggurat.server.http_errors import ForbiddenError, HTTPError, NotLoggedInError
-from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts
-from ziggurat.workspace.binding import is_loopback
+from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, is_loopback
 
 __all__ = ["Authenticator", "address_of"]
 

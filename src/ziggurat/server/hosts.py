@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from ziggurat.workspace.binding import is_loopback
+from ziggurat.workspace.accounts import is_loopback
 
 __all__ = ["SAFE_METHODS", "HostRule", "host_of", "is_cross_site", "is_foreign_embedding"]
 

@@ -22,9 +22,8 @@ from ziggurat.errors import (
     UsageError,
     ZigguratError,
 )
-from ziggurat.workspace.login_limits import TooManyLoginsError
-from ziggurat.workspace.passwords import TooBusyError
-from ziggurat.workspace.sessions import LoginError
+from ziggurat.workspace.accounts import LoginError
+from ziggurat.workspace.passwords import TooBusyError, TooManyLoginsError
 
 __all__ = [
     "ConflictError",

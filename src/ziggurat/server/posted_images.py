@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile as SentFile
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.pictures import MOST_PICTURES, PICTURE_BYTES, read_pictures
+from ziggurat.workspace.studio.images import MOST_PICTURES, PICTURE_BYTES, read_pictures
 
 __all__ = ["Pictures", "posted_pictures"]
 

@@ -127,7 +127,7 @@ def serve(
 
     Args:
         application: of ``create_app``.
-        listener: what ``ziggurat.workspace.ports.take_port`` gave; it is closed at the end.
+        listener: what ``ziggurat.workspace.server_process.take_port`` gave; it is closed at the end.
         logs: folder of ``access.log`` and ``server.log``, which are replaced before they grow large.
         ready: called once requests are answered.
         grace_s: how long answers may take at the end.

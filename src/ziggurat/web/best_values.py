@@ -10,8 +10,8 @@ from typing import Final
 from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.entities.best_checkpoint import BestCheckpoint, Mode, is_better, metric_title, primary_metric
 from ziggurat.web.columns import Best, best_of
+from ziggurat.workspace.checkpoints import best_of_model
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.checkpoint_choice import best_of_model
 
 __all__ = ["best_values"]
 

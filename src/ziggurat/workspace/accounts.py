@@ -1,26 +1,27 @@
-"""Accounts, browser sessions, API tokens, and the audit log."""
+"""Accounts, browser sessions, API tokens, the audit log, and when a studio must have accounts."""
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities import AuditEntry, Identity, Token, User
 from ziggurat.entities.names import check_name
 from ziggurat.errors import MissingEntryError, UsageError
-from ziggurat.store.accounts import digest_of
+from ziggurat.store.accounts import SessionRepository, digest_of
 from ziggurat.store.records import AuditFilter, AuditPage
-from ziggurat.workspace.login_limits import LoginLimits
-from ziggurat.workspace.passwords import Passwords
-from ziggurat.workspace.sessions import LoginError, Session, Sessions
+from ziggurat.workspace.passwords import LoginLimits, Passwords
 
 if TYPE_CHECKING:
     from ziggurat.store import Store
 
-__all__ = ["LOCAL", "NOBODY", "TOKEN_PREFIX", "Accounts"]
+__all__ = ["LOCAL", "NOBODY", "TOKEN_PREFIX", "Accounts", "LoginError", "check_bind", "first_token", "is_loopback"]
 
 LOCAL: Final = Identity(user=None, role="admin", scope="admin", by="local")
 """Somebody at this machine, where the studio has no accounts; also the shell, which anybody with the files may use."""
@@ -32,6 +33,9 @@ TOKEN_PREFIX: Final = "zig_"
 """What every token begins with, so that scanners find those that were published by mistake."""
 
 _TOUCH_EVERY_S = 60.0
+"""The store learns at most once a minute that a session or a token was used: each note is a write."""
+_DAY_S = 86400.0
+_MOST_USES = 10_000
 
 
 class Accounts:
@@ -314,3 +318,135 @@ def _admin_needed(received: str) -> UsageError:
         received=received,
         advice="Make somebody else an admin first.",
     )
+
+
+class LoginError(UsageError):
+    """Somebody could not be let in."""
+
+    code = "login"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A session that began.
+
+    Args:
+        secret: for the cookie; nobody can see it again.
+        user: whose.
+        longest_s: seconds for which it is good at most.
+    """
+
+    secret: str
+    user: User
+    longest_s: int
+
+
+class Sessions:
+    """Begins, finds and ends sessions.
+
+    The secret of a session begins with the time at which it began. Nobody can change that, since the whole of it is
+    what the stored hash is of.
+
+    Args:
+        rows: where they are.
+        clock: seconds since 1970.
+        new_secret: returns random text that cannot be guessed.
+        idle_s: how long one is good that nobody uses.
+        longest_s: how long one is good at most.
+    """
+
+    def __init__(
+        self,
+        rows: SessionRepository,
+        *,
+        clock: Callable[[], float],
+        new_secret: Callable[[], str],
+        idle_s: float = 7 * _DAY_S,
+        longest_s: float = 30 * _DAY_S,
+    ) -> None:
+        self._rows = rows
+        self._clock = clock
+        self._new_secret = new_secret
+        self._idle_s = idle_s
+        self._longest_s = longest_s
+        self._lock = threading.Lock()
+        self._uses: OrderedDict[str, float] = OrderedDict()
+
+    def begin(self, user: User) -> Session:
+        """Begin one; those that are over are removed meanwhile."""
+        now = self._clock()
+        secret = f"{int(now):x}.{self._new_secret()}"
+        self._rows.expire(now)
+        self._rows.create(secret, user_id=user.id, now=now, expires=min(now + self._idle_s, self._end(secret)))
+        return Session(secret=secret, user=user, longest_s=int(self._longest_s))
+
+    def user_of(self, secret: str) -> User | None:
+        """Return whose it is; None where it is unknown or over, or its user is disabled."""
+        now, digest = self._clock(), digest_of(secret)
+        user = self._rows.find(digest, now)
+        if user is not None and self._should_touch(digest, now):
+            self._rows.touch(digest, now=now, expires=min(now + self._idle_s, self._end(secret)))
+        return user
+
+    def end(self, secret: str) -> None:
+        """End one; an unknown one stays unknown."""
+        digest = digest_of(secret)
+        self._rows.revoke(digest)
+        with self._lock:
+            self._uses.pop(digest, None)
+
+    def _end(self, secret: str) -> float:
+        return int(secret.partition(".")[0], 16) + self._longest_s
+
+    def _should_touch(self, digest: str, now: float) -> bool:
+        """Return whether the last note of a use is old: a write for every request would be slow."""
+        with self._lock:
+            if now - self._uses.get(digest, float("-inf")) <= _TOUCH_EVERY_S:
+                return False
+            self._uses[digest] = now
+            self._uses.move_to_end(digest)
+            while len(self._uses) > _MOST_USES:
+                self._uses.popitem(last=False)
+            return True
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or an address, with or without brackets, means this machine alone."""
+    host = host.strip("[]").rstrip(".").lower()
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def check_bind(host: str, people: Accounts) -> None:
+    """Raise where the studio would listen beyond this machine without anybody having to log in.
+
+    Args:
+        host: name or address to listen at; ``0.0.0.0``, ``::`` and the empty one mean all.
+        people: of the studio.
+
+    Raises:
+        UsageError: it says what to do.
+    """
+    if not is_loopback(host) and not people.has_accounts():
+        raise UsageError(
+            "The studio listens beyond this machine only where people must log in.",
+            received=f"the address {host!r}, and nobody has an account",
+            advice="Make an account with `ziggurat user add NAME --role admin`, or add `--new-token` for a token that "
+            "is printed once, or leave `--host` out.",
+        )
+
+
+def first_token(people: Accounts) -> str:
+    """Return the secret of a new token of scope ``admin`` for an admin; where there is none, ``admin`` is made.
+
+    An account that is made so has no password: its token opens the studio, in a browser as well.
+    """
+    admins = [user for user in people.users() if user.role == "admin" and not user.disabled]
+    user = admins[0] if admins else people.create_user("admin", None, role="admin", by=LOCAL)
+    return people.create_token(user.name, "printed at the start", scope="admin", by=LOCAL)[1]

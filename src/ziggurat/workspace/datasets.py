@@ -1,11 +1,16 @@
-"""Use cases of datasets in folders: recognize a source, list, show, check, export."""
+"""Use cases of datasets: check a request, recognize a source, list, show, explore, check, export."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -15,39 +20,35 @@ from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-from ziggurat.datasets.format_choice import Recognition, importer, importers, recognize
+from ziggurat.datasets.format_choice import Recognition, guess_format, importer, importers, is_unpacked_first, recognize
 from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
-from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
-from ziggurat.errors import DataError, SpecError, UnknownNameError
-from ziggurat.layout import DATASETS_FOLDER
+from ziggurat.datasets.sources.secrets import without_user
+from ziggurat.datasets.statistics import Statistics, statistics_of
+from ziggurat.errors import ConfigurationError, DataError, JobError, SpecError, UnknownNameError
+from ziggurat.layout import DATASETS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
-from ziggurat.specs import read_content
-from ziggurat.workspace.new_dataset import check_export_options, export_options, stored_source
+from ziggurat.specs import DatasetSpec, read_content
 
 __all__ = [
     "DatasetRow",
+    "Datasets",
     "Page",
-    "check",
-    "describe",
-    "explore",
-    "export",
+    "check_export_options",
+    "check_new_dataset",
+    "export_options",
     "format_named",
     "formats",
-    "picture",
-    "problem_counts",
-    "problems",
     "problems_so_far",
     "recognize_source",
     "rows",
-    "save_pictures",
-    "statistics",
+    "source_name",
+    "stored_source",
 ]
 
-
-_CATALOGUES: Final = ("index.sqlite", "work/scan.sqlite")
+_CATALOG_FILES: Final = ("index.sqlite", "work/scan.sqlite")
 """Files with the problems of a dataset, whole or half made."""
 
 
@@ -122,33 +123,116 @@ class Page:
         }
 
 
-def recognize_source(source: str) -> Recognition:
-    """Return what every importer thinks of a local source, and which guess is taken.
+class Datasets:
+    """Datasets that are done, by name: the paths of their folders, or their ids in a studio.
 
-    Raises:
-        DataError: where the source is not there, or is not local.
+    Every method raises DataError where there is no dataset of that name.
     """
-    if is_remote(source):
-        raise DataError(
-            "Only a local source is recognized before it is fetched.",
-            received=public_uri(source),
-            advice="Make the dataset: the format is guessed when the source is here.",
-        )
-    return recognize(Path(stored_source(source)))
 
+    def folder(self, name: str) -> Path:
+        """Return the folder of a dataset."""
+        return Path(name)
 
-def formats() -> list[dict[str, Any]]:
-    """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""
-    return [_format(each) for each in importers()]
+    def opened(self, name: str) -> AbstractContextManager[Dataset]:
+        """Open a dataset."""
+        return Dataset(self.folder(name))
 
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return what a dataset is, as JSON values."""
+        with self.opened(name) as dataset:
+            manifest, names = dataset.manifest, dataset.schema.class_names
+            splits = manifest.splits
+            content = manifest.as_json()
+            return {
+                "folder": str(self.folder(name)),
+                **{part: content[part] for part in ("id", "name", "image", "source", "problems", "parents", "mean")},
+                "pixel_mean": content["pixel_mean"],
+                "kind": dataset.kind,
+                "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
+                "splits": {split: note.count for split, note in splits.items()},
+                "classes": [{"number": at, "name": each, **_counts(splits, at)} for at, each in enumerate(names)],
+                "columns": content["schema"]["columns"],
+                "target": dataset.schema.target,
+                "warnings": dataset.catalogue.note("warnings") or [],
+                "test_openings": len(dataset.openings()),
+            }
 
-def format_named(name: str) -> dict[str, Any]:
-    """Return one format that can be read.
+    def explore(
+        self, name: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
+    ) -> tuple[Page, Sequence[str]]:
+        """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
 
-    Raises:
-        UnknownNameError: where there is none of that name.
-    """
-    return _format(importer(name))
+        Args:
+            name: of the dataset.
+            chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
+                ``class_number``, and the problem ``any`` for any.
+            offset: how many to leave out first.
+            limit: how many to return at most.
+
+        Raises:
+            UnknownNameError: where there is no such class or split.
+        """
+        with self.opened(name) as dataset:
+            wanted = _filter(dataset, chosen)
+            entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
+            page = Page(
+                total=dataset.catalogue.count(wanted),
+                offset=offset,
+                entries=entries,
+                problems=dataset.catalogue.problems_of([entry.key for entry in entries]),
+            )
+            return page, dataset.schema.class_names
+
+    def problems(self, name: str, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
+        """Return some of the problems that were found when the dataset was made."""
+        with self.opened(name) as dataset:
+            return dataset.catalogue.problems(kind, offset=offset, limit=limit)
+
+    def problem_counts(self, name: str) -> Mapping[str, int]:
+        """Return kind → number of the problems that were found when the dataset was made."""
+        with self.opened(name) as dataset:
+            return dict(dataset.manifest.problems)
+
+    def picture(self, name: str, split: str, row: int, part: int = 0) -> bytes:
+        """Return an image of a sample as PNG.
+
+        Raises:
+            DataError: where the sample has no such image, or it cannot be read.
+        """
+        with self.opened(name) as dataset:
+            return _as_png(dataset, split, row, part)
+
+    def save_images(self, name: str, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
+        """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
+
+        Raises:
+            DataError: where the samples have no images; nothing is written then.
+        """
+        written = []
+        with self.opened(name) as dataset, storage_errors(target):
+            for split, row in samples:
+                content = _as_png(dataset, split, row)
+                target.mkdir(parents=True, exist_ok=True)
+                path = target / f"{split}-{row}.png"
+                path.write_bytes(content)
+                written.append(path)
+        return written
+
+    def check(self, name: str, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
+        """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
+        with self.opened(name) as dataset:
+            return check_dataset(dataset, verify=verify, predictions=predictions)
+
+    def statistics(self, name: str) -> Statistics:
+        """Return the statistics of a dataset, see ``ziggurat.datasets.statistics``."""
+        with self.opened(name) as dataset:
+            return statistics_of(dataset)
+
+    def export(self, name: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
+        """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
+        check_export_options(format, options)
+        with self.opened(name) as dataset:
+            return export_dataset(dataset, format, target, options)
 
 
 def rows(workspace: Path, folder: Path | None = None) -> Iterator[DatasetRow]:
@@ -175,58 +259,6 @@ def rows(workspace: Path, folder: Path | None = None) -> Iterator[DatasetRow]:
             yield _unfinished(path)
 
 
-def describe(folder: Path) -> dict[str, Any]:
-    """Return what a dataset is, as JSON values."""
-    with Dataset(folder) as dataset:
-        manifest, names = dataset.manifest, dataset.schema.class_names
-        splits = manifest.splits
-        content = manifest.as_json()
-        return {
-            "folder": str(folder),
-            **{name: content[name] for name in ("id", "name", "image", "source", "problems", "parents", "mean")},
-            "pixel_mean": content["pixel_mean"],
-            "kind": dataset.kind,
-            "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
-            "splits": {split: note.count for split, note in splits.items()},
-            "classes": [{"number": at, "name": name, **_counts(splits, at)} for at, name in enumerate(names)],
-            "columns": content["schema"]["columns"],
-            "target": dataset.schema.target,
-            "warnings": dataset.catalogue.note("warnings") or [],
-            "test_openings": len(dataset.openings()),
-        }
-
-
-def explore(folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50) -> tuple[Page, Sequence[str]]:
-    """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
-
-    Args:
-        folder: of the dataset.
-        chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
-            ``class_number``, and the problem ``any`` for any.
-        offset: how many to leave out first.
-        limit: how many to return at most.
-
-    Raises:
-        UnknownNameError: where there is no such class or split.
-    """
-    with Dataset(folder) as dataset:
-        wanted = _filter(dataset, chosen)
-        entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
-        page = Page(
-            total=dataset.catalogue.count(wanted),
-            offset=offset,
-            entries=entries,
-            problems=dataset.catalogue.problems_of([entry.key for entry in entries]),
-        )
-        return page, dataset.schema.class_names
-
-
-def problems(folder: Path, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
-    """Return some of the problems that were found when the dataset was made."""
-    with Dataset(folder) as dataset:
-        return dataset.catalogue.problems(kind, offset=offset, limit=limit)
-
-
 def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], int]:
     """Return the first problems that a creation found before it failed, and how many there are.
 
@@ -234,7 +266,7 @@ def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], 
         folder: of the job; it need not hold a dataset.
         limit: how many to return at most.
     """
-    for name in _CATALOGUES:
+    for name in _CATALOG_FILES:
         if not (folder / name).is_file():
             continue
         try:
@@ -245,62 +277,153 @@ def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], 
     return [], 0
 
 
-def problem_counts(folder: Path) -> Mapping[str, int]:
-    """Return kind → number of the problems that were found when the dataset was made."""
-    with Dataset(folder) as dataset:
-        return dict(dataset.manifest.problems)
+def formats() -> list[dict[str, Any]]:
+    """Return every format: name, title, kinds and options; ``exports`` has the kinds that can be written as it."""
+    return [_format(each) for each in importers()]
 
 
-def picture(folder: Path, split: str, row: int, part: int = 0) -> bytes:
-    """Return an image of a sample as PNG.
-
-    Raises:
-        DataError: where the sample has no such image, or it cannot be read.
-    """
-    with Dataset(folder) as dataset:
-        return _as_png(dataset, split, row, part)
-
-
-def save_pictures(folder: Path, samples: Sequence[tuple[str, int]], target: Path) -> list[Path]:
-    """Write images as ``SPLIT-ROW.png`` into a folder; return the files.
+def format_named(name: str) -> dict[str, Any]:
+    """Return one format that can be read.
 
     Raises:
-        DataError: where the samples have no images; nothing is written then.
+        UnknownNameError: where there is none of that name.
     """
-    written = []
-    with Dataset(folder) as dataset, storage_errors(target):
-        for split, row in samples:
-            content = _as_png(dataset, split, row)
-            target.mkdir(parents=True, exist_ok=True)
-            path = target / f"{split}-{row}.png"
-            path.write_bytes(content)
-            written.append(path)
-    return written
+    return _format(importer(name))
 
 
-def check(folder: Path, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
-    """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
-    with Dataset(folder) as dataset:
-        return check_dataset(dataset, verify=verify, predictions=predictions)
+def recognize_source(source: str) -> Recognition:
+    """Return what every importer thinks of a local source, and which guess is taken.
+
+    Raises:
+        DataError: where the source is not there, or is not local.
+    """
+    if is_remote(source):
+        raise DataError(
+            "Only a local source is recognized before it is fetched.",
+            received=public_uri(source),
+            advice="Make the dataset: the format is guessed when the source is here.",
+        )
+    return recognize(Path(stored_source(source)))
 
 
-def statistics(folder: Path) -> tuple[Statistics, str]:
-    """Return the statistics of a dataset, and the same for a terminal; see ``ziggurat.datasets.statistics``."""
-    with Dataset(folder) as dataset:
-        found = statistics_of(dataset)
-        return found, "\n".join(statistics_lines(found))
+def stored_source(text: str) -> str:
+    """Return a source as a spec keeps it: an address as it is, anything of this machine as an absolute path."""
+    if is_remote(text):
+        return text
+    return str(Path(unquote(urlsplit(text).path) if "://" in text else text).absolute())
 
 
-def export(folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-    """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
-    check_export_options(format, options)
-    with Dataset(folder) as dataset:
-        return export_dataset(dataset, format, target, options)
+def source_name(source: str) -> str:
+    """Return the default name of a dataset of a source: the last name of its path."""
+    if not is_remote(source):
+        return Path(source).name
+    parts = urlsplit(public_uri(source))
+    return Path(unquote(parts.path)).name or parts.netloc
+
+
+def export_options(format: str) -> tuple[str, ...]:  # noqa: A002 - the word that people use
+    """Return the names of the options that an export takes.
+
+    Raises:
+        UnknownNameError: where there is no such format.
+    """
+    if format not in EXPORT_FORMATS:
+        raise UnknownNameError("format of an export", format, EXPORT_FORMATS)
+    function = getattr(import_module(f"ziggurat.datasets.formats.{format}.exporter"), f"export_{format}")
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+
+
+def check_export_options(format: str, names: Iterable[str]) -> None:  # noqa: A002
+    """Find out whether an export takes these options.
+
+    Raises:
+        UnknownNameError: where it does not.
+    """
+    known = export_options(format)
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"option of an export as {format}", name, known)
+
+
+def check_new_dataset(spec: DatasetSpec, folder: Path | None = None) -> None:
+    """Find out early what cannot be, so that no folder is left behind.
+
+    Args:
+        spec: what is asked; its source is as ``stored_source`` says.
+        folder: where it is to be made; None for a new folder of the workspace.
+
+    Raises:
+        DataError: where the source is not there, or its format is not clear; ``details["options"]`` lists the likely.
+        UnknownNameError: where format or option are unknown.
+        ConfigurationError: where a value cannot be, or the address holds a password.
+        JobError: where the folder holds something, or lies in the source.
+    """
+    _check_images(spec)
+    if is_remote(spec.source):
+        _check_address(spec.source)
+        if spec.format:
+            importer(spec.format).checked_options(spec.options)
+    else:
+        _check_local(spec, Path(spec.source))
+    if folder is not None:
+        _check_folder(folder, None if is_remote(spec.source) else Path(spec.source))
+
+
+def _check_images(spec: DatasetSpec) -> None:
+    if spec.size is not None and min(spec.size) < 1:
+        raise ConfigurationError(
+            "`size` is a number of pixels, or height and width, at least 1.",
+            received=" x ".join(str(side) for side in spec.size),
+            advice="As in 256 or 240x320.",
+        )
+    if spec.encoding in ("original", "reference") and (spec.size is not None or spec.channels is not None):
+        raise ConfigurationError(
+            f"Images with encoding {spec.encoding} stay as they are.",
+            received=f"`encoding` {spec.encoding} with {'`size`' if spec.size is not None else '`channels`'}",
+            advice="Choose the encoding png, jpeg or raw to change size or channels.",
+        )
+
+
+def _check_address(uri: str) -> None:
+    if without_user(uri) != uri:
+        raise ConfigurationError(
+            "An address holds no user and no password: it is kept in `spec.json`.",
+            received=f"one with both in front of the host of `{public_uri(uri)}`",
+            advice="Leave them out. Keys come from where the store's own tools look, such as AWS_ACCESS_KEY_ID.",
+        )
+
+
+def _check_local(spec: DatasetSpec, source: Path) -> None:
+    if not source.exists():
+        raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+    if spec.format:
+        importer(spec.format).checked_options(spec.options)
+    elif not is_unpacked_first(source):
+        guess = guess_format(source)
+        importer(guess.format).checked_options({**guess.options, **spec.options})
+
+
+def _check_folder(folder: Path, source: Path | None) -> None:
+    inside = source is not None and source.is_dir() and folder.resolve().is_relative_to(source.resolve())
+    held = [] if JobFolder(folder).spec.exists() else list(islice(_names(folder), 1))
+    if inside or held:
+        raise JobError(
+            "A dataset gets a folder of its own, outside of its source.",
+            received=f"`{folder}`, which {'lies in the source' if inside else f'holds `{held[0]}`'}",
+            advice="Choose a folder that is new or empty.",
+        )
+
+
+def _names(folder: Path) -> Iterable[str]:
+    if not folder.exists():
+        return ()
+    return (path.name for path in folder.iterdir()) if folder.is_dir() else (folder.name,)
 
 
 def _as_png(dataset: Dataset, split: str, row: int, part: int = 0) -> bytes:
-    picture = dataset.picture(split, row, part)
-    return encode_image(picture if picture.ndim == 3 else picture[:, :, None].astype(np.uint8), "png")
+    image = dataset.picture(split, row, part)
+    return encode_image(image if image.ndim == 3 else image[:, :, None].astype(np.uint8), "png")
 
 
 def _format(each: Importer) -> dict[str, Any]:

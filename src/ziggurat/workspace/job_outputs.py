@@ -10,8 +10,8 @@ from typing import Final
 
 from ziggurat.errors import JobError
 from ziggurat.events import Event, iterate_events, read_events
-from ziggurat.workspace.checkpoint_arrays import ArrayDifference
-from ziggurat.workspace.checkpoint_files import (
+from ziggurat.workspace.checkpoints import (
+    ArrayDifference,
     CheckpointDetails,
     CheckpointSummary,
     checkpoint_details,
@@ -19,7 +19,7 @@ from ziggurat.workspace.checkpoint_files import (
     list_checkpoints,
     remove_checkpoint,
 )
-from ziggurat.workspace.job_repository import JobRepository
+from ziggurat.workspace.job_folders import JobRepository
 
 __all__ = ["JobOutputs", "LogPart"]
 

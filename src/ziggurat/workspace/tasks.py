@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.workspace.frameworks import worker_environment
-from ziggurat.workspace.job_status import open_job
+from ziggurat.workspace.job_folders import open_job
 
 __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
 
@@ -151,7 +151,7 @@ class Tasks:
         return self._run("loading", {"spec": spec}, time_limit_s)
 
     def preview_dataset(self, request: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
-        """Look at a source before a dataset is made of it; see ``ziggurat.workspace.dataset_previews``."""
+        """Look at a source before a dataset is made of it; see ``ziggurat.workspace.previews``."""
         return self._run("preview_dataset", request, time_limit_s)
 
     def _run(

@@ -23,16 +23,25 @@ from ziggurat.errors import (
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
-from ziggurat.workspace.validation import check_rotation_needs_square
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
-__all__ = ["KnownData", "Pending", "known_data", "obstacle_of", "problem_sentence", "why_no_fit", "why_not_trainable"]
+__all__ = [
+    "KnownData",
+    "Pending",
+    "check_rotation_needs_square",
+    "known_data",
+    "obstacle_of",
+    "problem_sentence",
+    "why_no_fit",
+    "why_not_trainable",
+]
 
 Pending = Literal["data", "pretrained"]
 """What a job that is still to be done will bring."""
 
 _DIGITS: Final = "digits"
+
 _TITLES: Final[Mapping[str, str]] = {
     "detection": "object detection",
     "table": "tables",
@@ -54,6 +63,8 @@ _NEEDS: Final[Mapping[str, str]] = {
 
 _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
+
+_FIELD = "augmentation.quad_rotation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +152,46 @@ def why_no_fit(network: StandardNetwork | None, kind: str, size: tuple[int, int]
         side = network.smallest_px
         return f"It needs images of at least {side} x {side} px; these have {size[0]} x {size[1]} px."
     return ""
+
+
+def check_rotation_needs_square(spec: TrainSpec) -> None:
+    """Refuse quarter turns where the images are known to be no squares; if unknown yet, its worker looks.
+
+    A square that is cut out does not help: images are turned before it is.
+
+    Args:
+        spec: of a training, with the place of its data.
+
+    Raises:
+        SpecError: where the images of a batch would have several shapes.
+    """
+    if not spec.augmentation.swaps_sides:
+        return
+    size = spec.preprocessing.size or _size_of_data(Path(spec.data.source))
+    if size is None or size[0] == size[1]:
+        return
+    rule, received = "Quarter turns by `rot90` or `rotall` need square images", f"{size[0]} x {size[1]} px"
+    advice = "Turn by `rot180`, or set `preprocessing.size` to a square."
+    raise SpecError(
+        f"{rule}.",
+        received=received,
+        advice=advice,
+        details={
+            "source": "the request",
+            "field": _FIELD,
+            "problems": [{"field": _FIELD, "rule": rule, "advice": advice, "received": received}],
+        },
+    )
+
+
+def _size_of_data(folder: Path) -> list[int] | None:
+    """Return height and width of the images of a dataset; None where it is none, or they differ."""
+    if not (folder / MANIFEST_NAME).is_file():
+        return None
+    image = Manifest.load(folder).image
+    if image is None or image.height_px is None or image.width_px is None:
+        return None
+    return [image.height_px, image.width_px]
 
 
 def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[str, ZigguratError]]:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.datasets.web_folders import serving
 from ziggurat.settings import load_settings
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 LIMIT_S = 60.0
 

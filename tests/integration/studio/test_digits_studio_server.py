@@ -19,8 +19,8 @@ from ziggurat.errors import JobError, SpecError
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
 from ziggurat.web.formatting import as_duration
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 
 @pytest.fixture(scope="module")

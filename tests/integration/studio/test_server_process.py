@@ -13,7 +13,7 @@ from studio_process import StudioProcess, call, tiny_training, wait_for
 from ziggurat.client import Client
 from ziggurat.errors import ZigguratError
 from ziggurat.settings import Settings
-from ziggurat.workspace import Workspace
+from ziggurat.workspace import open_folders
 
 FOR_EVER = 100_000
 
@@ -36,11 +36,11 @@ def up(workspace):
     yield start
     for studio in started:
         studio.end(signal.SIGKILL)
-    jobs = Workspace(Settings(workspace=workspace))
+    jobs = open_folders(Settings(workspace=workspace)).jobs
     for folder in (workspace / "jobs").glob("*/spec.json"):
-        if jobs.status(folder.parent).is_active:
-            jobs.stop(folder.parent)
-            wait_for(lambda folder=folder.parent: not jobs.status(folder).is_active)
+        if jobs.get(str(folder.parent)).is_active:
+            jobs.stop(str(folder.parent))
+            wait_for(lambda folder=folder.parent: not jobs.get(str(folder)).is_active)
 
 
 def under_way(client, job_id):

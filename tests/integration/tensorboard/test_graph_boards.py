@@ -22,8 +22,7 @@ from ziggurat.settings import Settings
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
-from ziggurat.workspace.studio.network_graphs import NetworkGraphs
+from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache, NetworkGraphs
 
 ECHO = (sys.executable, str(Path(__file__).with_name("echo_board.py")))
 EMPTY = (sys.executable, str(Path(__file__).with_name("empty_board.py")))

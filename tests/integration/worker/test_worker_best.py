@@ -18,7 +18,7 @@ from ziggurat.worker.commands.trained import open_trained_job
 from ziggurat.worker.main import main
 from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.stopping import StopRequest
-from ziggurat.workspace.workspace import Workspace
+from ziggurat.workspace.workspace import open_folders
 
 EPOCHS = 16
 """The rate becomes three hundred times larger after the first half."""
@@ -64,10 +64,10 @@ def test_every_user_of_a_model_takes_the_best(ruined):
 
     assert open_trained_job(ruined).checkpoint == best.name
     assert all(np.array_equal(from_it[name], array) for name, array in weights.items())
-    workspace = Workspace(Settings())
+    workspace = open_folders(Settings())
     assert workspace.outputs.checkpoint(str(ruined), "best").summary.name == best.name
     assert [each.name for each in workspace.outputs.checkpoints(str(ruined)) if each.best_by] == [best.name]
-    assert workspace.status(ruined).best_checkpoint.startswith(f"Best: step {best.step}, epoch {best.epoch} (")
+    assert workspace.jobs.get(str(ruined)).best_checkpoint.startswith(f"Best: step {best.step}, epoch {best.epoch} (")
 
 
 def test_divergence_stands_in_the_reason_of_the_end(ruined):
@@ -77,7 +77,7 @@ def test_divergence_stands_in_the_reason_of_the_end(ruined):
     assert end.outcome == "done"
     assert end.reason.startswith(f"all epochs are done. The run diverged at epoch {noticed.epoch}: ")
     assert EPOCHS // 2 < noticed.epoch < EPOCHS
-    assert Workspace(Settings()).status(ruined).divergence.text in end.reason
+    assert open_folders(Settings()).jobs.get(str(ruined)).divergence.text in end.reason
 
 
 def test_best_can_be_turned_off_as_in_jobs_of_before(data, tmp_path):

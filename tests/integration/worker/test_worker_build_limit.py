@@ -8,7 +8,7 @@ from worker_jobs import end_of, error_of, events_of
 from ziggurat.events import AttemptEnded
 from ziggurat.jobs.outcome import outcome_of
 from ziggurat.layout import JobFolder
-from ziggurat.workspace.job_status import job_status
+from ziggurat.workspace.job_folders import job_status
 
 
 def test_a_network_that_never_returns_fails(workers, new_job):

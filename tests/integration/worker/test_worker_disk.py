@@ -13,7 +13,7 @@ from ziggurat.entities import EXIT_STOPPED
 from ziggurat.events import AttemptEnded
 from ziggurat.jobs.outcome import last_events
 from ziggurat.layout import JobFolder
-from ziggurat.workspace.job_status import job_status
+from ziggurat.workspace.job_folders import job_status
 
 WIDE = {"backend_options": {"hidden": 500, "dropout": 0.3}}
 """A network whose checkpoint is by far the largest file of its job: 250 KB."""

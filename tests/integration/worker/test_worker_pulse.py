@@ -8,7 +8,7 @@ from worker_processes import wait_for
 
 from ziggurat.entities import Pulse, judge_pulse, read_heartbeat
 from ziggurat.layout import JobFolder
-from ziggurat.workspace.job_status import job_status
+from ziggurat.workspace.job_folders import job_status
 
 
 def pausing(**options):

@@ -33,8 +33,8 @@ from ziggurat.entities import NewJob
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.workspace.accounts import LOCAL
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
 
 NOBODY: Any = SimpleNamespace(people=None, notices=None)

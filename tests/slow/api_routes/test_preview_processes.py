@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ziggurat.errors import DataError, JobError, SpecError, UsageError
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 
 _SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "batch_size": 4, "epochs": 3}
 

@@ -14,11 +14,11 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.entities import JobFilter
 from ziggurat.settings import Settings
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.demo import DATASET_NAME, demo_pictures, start_demo
+from ziggurat.workspace.studio.demo import DATASET_NAME, demo_images, start_demo
 
 
 def test_the_pictures_are_class_folders(tmp_path):
-    root = demo_pictures(tmp_path / "digits")
+    root = demo_images(tmp_path / "digits")
     counts = [len(list((root / str(label)).glob("*.png"))) for label in range(10)]
     assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert decode_image((root / "3" / sorted((root / "3").iterdir())[0].name).read_bytes()).shape[:2] == (28, 28)

@@ -12,7 +12,7 @@ NOW = 1_795_276_800.0
 CLAIMS = """
 import sys
 from pathlib import Path
-from ziggurat.workspace.new_job import claim_folder, new_job_ids, new_job_names
+from ziggurat.workspace.new_jobs import claim_folder, new_job_ids, new_job_names
 
 for _ in range(2500):
     names = new_job_ids(float(sys.argv[2])) if sys.argv[3] == "ids" else new_job_names("lenet", float(sys.argv[2]))

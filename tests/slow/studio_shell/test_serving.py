@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 
-from ziggurat.workspace.ports import take_port
+from ziggurat.workspace.server_process import take_port
 
 SERVER = """
 import asyncio, sys
@@ -18,7 +18,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from ziggurat.server.serving import serve
-from ziggurat.workspace.ports import address_of, take_port
+from ziggurat.workspace.server_process import address_of, take_port
 
 class Streams:
     def close(self):

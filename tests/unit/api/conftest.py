@@ -12,7 +12,7 @@ from api_parts import Clock, Site
 from tests.unit.studio_samples import CHEAP
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
-from ziggurat.workspace.login_limits import LoginLimits
+from ziggurat.workspace.passwords import LoginLimits
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from api_parts import Clock, Site
 from tests.unit.studio_samples import CHEAP
 from ziggurat.server.serving import serve
 from ziggurat.store import Store
-from ziggurat.workspace.login_limits import LoginLimits
+from ziggurat.workspace.passwords import LoginLimits
 from ziggurat.workspace.accounts import Accounts
-from ziggurat.workspace.ports import address_of, take_port
+from ziggurat.workspace.server_process import address_of, take_port
 
 folder, clock = Path(sys.argv[1]), Clock()
 with Store.open(folder / "studio.db", clock=clock) as store:

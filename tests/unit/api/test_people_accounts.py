@@ -7,11 +7,8 @@ from api_parts import PASSWORD, Clock
 
 from tests.unit.studio_samples import CHEAP
 from ziggurat.errors import UsageError
-from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts
-from ziggurat.workspace.binding import check_bind, first_token, is_loopback
-from ziggurat.workspace.login_limits import LoginLimits, TooManyLoginsError
-from ziggurat.workspace.passwords import PasswordCost, Passwords, TooBusyError
-from ziggurat.workspace.sessions import LoginError
+from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, LoginError, check_bind, first_token, is_loopback
+from ziggurat.workspace.passwords import LoginLimits, PasswordCost, Passwords, TooBusyError, TooManyLoginsError
 
 DAY_S = 86400
 

@@ -8,8 +8,8 @@ import pytest
 
 from ziggurat.errors import SpecError
 from ziggurat.specs import parse_spec
-from ziggurat.workspace.studio.new_jobs import JobRequest
-from ziggurat.workspace.studio.preflight_findings import DataFacts, class_findings, disk_finding, memory_finding
+from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.studio.preflight import DataFacts, class_findings, disk_finding, memory_finding
 from ziggurat.workspace.studio.training_estimates import SLOTS, earlier_jobs, network_size
 
 _SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "batch_size": 4, "epochs": 3}

@@ -5,10 +5,10 @@ import json
 import pytest
 from PIL import Image
 
-from ziggurat.cli.dataset_create import create
-from ziggurat.cli.spec_flags import flag_of
+from ziggurat.cli.dataset_sources import create
+from ziggurat.cli.spec import flag_of
 from ziggurat.specs import DatasetSpec, describe_fields
-from ziggurat.workspace.new_dataset import export_options
+from ziggurat.workspace.datasets import export_options
 
 
 @pytest.fixture

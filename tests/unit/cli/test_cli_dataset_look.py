@@ -5,7 +5,7 @@ import pytest
 from dataset_folders import fitted, pet_folders, pets
 
 from ziggurat.datasets.export import EXPORT_FORMATS
-from ziggurat.workspace.new_dataset import export_options
+from ziggurat.workspace.datasets import export_options
 
 
 @pytest.fixture(scope="module")

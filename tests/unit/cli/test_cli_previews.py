@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ziggurat.workspace.rate_curve import rate_curve
+from ziggurat.workspace.previews import rate_curve
 
 
 @pytest.fixture

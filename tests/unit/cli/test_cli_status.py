@@ -19,7 +19,7 @@ from ziggurat.events import (
     ScalarLogged,
 )
 from ziggurat.layout import JobFolder
-from ziggurat.workspace.job_status import job_status
+from ziggurat.workspace.job_folders import job_status
 
 NOW = 1_000_000.0
 NO_PROCESS = 2**22 + 1  # above the largest process number of Linux

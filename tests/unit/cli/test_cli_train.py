@@ -10,9 +10,9 @@ import time
 import psutil
 import pytest
 
+from ziggurat.cli.job_folders import train
 from ziggurat.cli.main import VERBS
-from ziggurat.cli.spec_flags import flag_of
-from ziggurat.cli.training import train
+from ziggurat.cli.spec import flag_of
 from ziggurat.specs import RENAMED, TrainSpec, describe_fields, load_train_spec
 
 FLAGS = ("--network", "mlp", "--data", "digits", "--epochs", "3")

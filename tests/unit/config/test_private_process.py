@@ -14,7 +14,7 @@ os.execv(sys.executable, [sys.executable, "-c", *sys.argv[1:]])
 
 SERVER = """
 import os, subprocess, sys
-from ziggurat.workspace.private_process import make_process_private
+from ziggurat.workspace.server_process import make_process_private
 if sys.argv[1] == "private":
     make_process_private()
 read = f"print(b'secret' in open('/proc/{os.getpid()}/environ', 'rb').read())"

@@ -12,7 +12,7 @@ from tests.unit.datasets.small_sources import photo, request
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry, SampleFilter
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.records.manifest import ImageForm
-from ziggurat.workspace import datasets
+from ziggurat.workspace.datasets import Datasets
 
 CLASSES = ("cat", "dog 100%", "ow_l")
 
@@ -55,7 +55,7 @@ def test_the_pages_of_a_filter_are_the_samples_that_it_leaves(folder: Path, chos
     with Catalogue(folder / "index.sqlite") as catalogue:
         problems = {problem.key for problem in catalogue.problems()}
         expected = [entry for entry in catalogue.walk() if holds(chosen, entry, problems)]
-    pages = [datasets.explore(folder, chosen, offset=offset, limit=7)[0] for offset in range(0, 126, 7)]
+    pages = [Datasets().explore(str(folder), chosen, offset=offset, limit=7)[0] for offset in range(0, 126, 7)]
     assert [entry for page in pages for entry in page.entries] == expected
     assert {page.total for page in pages} == {len(expected)}
     for page in pages:

@@ -16,11 +16,11 @@ from ziggurat.callbacks import (
     StepTimes,
     ThroughputTracker,
 )
-from ziggurat.engine.callbacks.gpu_sensor import SensorError
 from ziggurat.engine.callbacks.timing import verdict
 from ziggurat.engine.monitors.messages import duration_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Message, Progress
+from ziggurat.nvidia import NvidiaError
 
 
 class Terminal(io.StringIO):
@@ -262,14 +262,14 @@ class Sensor:
 
     def open(self):
         if self.absent:
-            raise SensorError(self.absent)
+            raise NvidiaError("no driver", self.absent)
         self.is_open = True
         return self.devices
 
     def utilization_percent(self, device):
         self.readings += 1
         if self.fails_at is not None and self.readings >= self.fails_at:
-            raise SensorError(f"device {device} does not answer (lost)")
+            raise NvidiaError("no answer", f"device {device} does not answer (lost)")
         return 50.0 + device
 
     def used_bytes(self, device):

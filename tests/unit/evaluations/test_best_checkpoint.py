@@ -14,7 +14,7 @@ from ziggurat.errors import CheckpointError, MissingCheckpointError
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import load_train_spec
-from ziggurat.workspace.workspace import Workspace
+from ziggurat.workspace.workspace import open_folders
 
 _FIXTURE = Path(__file__).parents[2] / "fixtures" / "workspace-0.1.0.tar.xz"
 
@@ -105,7 +105,7 @@ def test_best_of_a_training_of_0_1_is_of_those_that_are_left(tmp_path):
         archive.extractall(tmp_path, filter="data")
     folder = tmp_path / "workspace-0.1.0" / "jobs" / "20261122-081113-1a4c"
 
-    status = Workspace(Settings()).status(folder)
+    status = open_folders(Settings()).jobs.get(str(folder))
     assert status.best_checkpoint == (
         "Best of the kept checkpoints: step 126, epoch 21 (validation accuracy 0.6111)"
     ), "its best one, of step 24, is gone"

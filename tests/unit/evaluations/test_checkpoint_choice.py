@@ -11,9 +11,9 @@ from ziggurat.entities import NewJob
 from ziggurat.errors import CheckpointError, JobError, MissingCheckpointError
 from ziggurat.layout import best_given_name
 from ziggurat.settings import Settings
+from ziggurat.workspace.checkpoints import chosen_checkpoint
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 _SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits"}
 

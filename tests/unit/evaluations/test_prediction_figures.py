@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ziggurat.workspace.studio.prediction_figures import (
+from ziggurat.workspace.studio.predictions import (
     class_curves,
     class_figures,
     confusion_matrix,

@@ -11,8 +11,7 @@ import pytest
 
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
 from ziggurat.worker.results import SampleResults
-from ziggurat.workspace.studio.prediction_table import prediction_table
-from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
+from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}

@@ -11,7 +11,7 @@ import pytest
 from ziggurat.cli.application import Application
 from ziggurat.cli.main import main
 from ziggurat.specs import parse_spec, spec_from_flags
-from ziggurat.workspace.job_text import command_line, short_content, spec_document
+from ziggurat.workspace.studio.training import command_line, short_content, spec_document
 
 _BASE = {"kind": "train", "version": 1, "network": "lenet", "data": "digits"}
 _TEXT = "class UserModel:\n    'It''s \"quoted\", with $HOME, `ticks` and = signs'\n\ttab = 'ä'\n"

@@ -12,7 +12,7 @@ from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import build_job
 from ziggurat.worker.heartbeat_thread import StepClock
-from ziggurat.workspace.rate_curve import rate_curve
+from ziggurat.workspace.previews import rate_curve
 
 _EPOCHS, _STEPS = 3, 64
 

@@ -12,7 +12,7 @@ from ziggurat.errors import StorageError
 from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.store.schema import REVISIONS, inspect_database
-from ziggurat.workspace.doctor_database import examine_database
+from ziggurat.workspace.doctor import examine_database
 from ziggurat.workspace.studio.bootstrap import open_studio, upgrade_database
 
 

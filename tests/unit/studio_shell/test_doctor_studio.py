@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from ziggurat import __version__
-from ziggurat.workspace.doctor_studio import examine_studio
-from ziggurat.workspace.server_state import make_server_state, write_server
+from ziggurat.workspace.doctor import examine_studio
+from ziggurat.workspace.server_process import make_server_state, write_server
 
 NOBODY = "http://127.0.0.1:9/"
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from ziggurat.workspace.studio.janitor import Janitor
+from ziggurat.workspace.studio.bootstrap import Janitor
 
 
 def test_every_duty_is_done_again_and_again_although_one_fails(caplog):

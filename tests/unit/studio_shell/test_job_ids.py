@@ -11,9 +11,16 @@ from tests.unit.studio_samples import add_pets
 from ziggurat.errors import JobError, SpecError, StorageError
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
-from ziggurat.workspace.new_job import claim_folder, create_job, create_job_in, new_job_ids, new_job_names
+from ziggurat.workspace.new_jobs import (
+    JobRequest,
+    claim_folder,
+    create_job,
+    create_job_in,
+    make_jobs,
+    new_job_ids,
+    new_job_names,
+)
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs
 
 NOW = 1_795_276_800.0
 TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}

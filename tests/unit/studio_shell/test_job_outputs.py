@@ -12,10 +12,10 @@ from ziggurat.errors import CheckpointError, JobError
 from ziggurat.events import EventFile, Message
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
-from ziggurat.workspace import Workspace
+from ziggurat.workspace import open_folders
 from ziggurat.workspace.job_outputs import JobOutputs
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "backend": "null"}
 
@@ -32,7 +32,7 @@ def named(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[JobO
         if request.param == "studio":
             yield studio.outputs, job.id
         else:
-            yield Workspace(settings).outputs, job.folder
+            yield open_folders(settings).outputs, job.folder
 
 
 def test_log_and_events_are_found_by_name(named: tuple[JobOutputs, str]) -> None:

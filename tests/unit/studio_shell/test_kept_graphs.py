@@ -12,8 +12,7 @@ import pytest
 from ziggurat.errors import MissingEntryError, NetworkCodeError
 from ziggurat.settings import Settings
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
-from ziggurat.workspace.studio.network_graphs import NetworkGraphs
+from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache, NetworkGraphs
 
 GONE = "The graph of a network is kept for a while only, and this one is not there any more."
 

@@ -8,7 +8,7 @@ import pytest
 from ziggurat.entities import Device
 from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError
-from ziggurat.workspace.accelerators import visible_indices
+from ziggurat.nvidia import ManagementLibrary, NvidiaError, visible_indices
 from ziggurat.workspace.frameworks import Frameworks
 from ziggurat.workspace.studio.machine import Machine
 
@@ -62,6 +62,13 @@ class NoDriver(Driver):
     def nvmlInit(self):
         super().nvmlInit()
         raise RuntimeError("NVML Shared Library Not Found")
+
+
+class Forbidden(Driver):
+    def nvmlInit(self):
+        error = RuntimeError("Insufficient Permissions")
+        error.value = 4
+        raise error
 
 
 class Clock:
@@ -179,3 +186,27 @@ def test_the_reserve_is_two_percent_and_at_least_a_gibibyte():
 
 def test_the_folder_need_not_be_there(tmp_path):
     assert machine(tmp_path / "not" / "yet", NoDriver()).resources().disk_free_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "state", "text"),
+    [
+        (NoDriver(), "no driver", "no NVIDIA driver: NVML Shared Library Not Found"),
+        (Forbidden(), "no permission", "this user may not use the NVIDIA driver: Insufficient Permissions"),
+    ],
+)
+def test_a_library_that_does_not_start_says_why(driver, state, text):
+    with pytest.raises(NvidiaError) as error:
+        ManagementLibrary(driver).open()
+    assert (error.value.state, str(error.value)) == (state, text)
+
+
+def test_a_device_that_is_lost_is_no_answer():
+    driver = Driver()
+    library = ManagementLibrary(driver)
+    assert library.open() == 3
+    assert library.utilization_percent(0) == 50
+    driver.lost.add(0)
+    with pytest.raises(NvidiaError, match=r"device 0 does not answer \(GPU is lost\)") as error:
+        library.used_bytes(0)
+    assert error.value.state == "no answer"

@@ -23,10 +23,10 @@ from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import ImageForm
 from ziggurat.settings import Settings
 from ziggurat.specs import load_train_spec
-from ziggurat.workspace.doctor_studio import examine_studio
-from ziggurat.workspace.server_state import make_server_state, running_server, write_server
+from ziggurat.workspace.doctor import examine_studio
+from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.server_process import make_server_state, running_server, write_server
 from ziggurat.workspace.studio.bootstrap import open_studio, reindex, studio_summary
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "batch_size": 4}
 

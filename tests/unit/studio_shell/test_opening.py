@@ -16,9 +16,9 @@ from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, ScalarLogge
 from ziggurat.layout import JobFolder
 from ziggurat.settings import load_settings
 from ziggurat.workspace.accounts import LOCAL
-from ziggurat.workspace.server_state import make_server_state, write_server
+from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.server_process import make_server_state, write_server
 from ziggurat.workspace.studio.bootstrap import open_people, open_studio, reindex, studio_summary
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 SPEC = {
     "kind": "train",

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ziggurat.errors import UsageError
-from ziggurat.workspace.ports import address_of, free_port_after, take_port
+from ziggurat.workspace.server_process import address_of, free_port_after, take_port
 
 
 def test_a_port_that_is_taken_is_refused_and_a_free_one_named():

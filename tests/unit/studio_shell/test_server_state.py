@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from ziggurat.errors import JobError, StorageError
-from ziggurat.workspace.server_state import (
+from ziggurat.workspace.server_process import (
     WorkspaceLock,
     end_server,
     forget_server,
@@ -103,7 +103,7 @@ def test_a_server_that_is_ending_is_waited_for(tmp_path):
 def test_a_killed_process_gives_the_workspace_up(tmp_path):
     code = (
         "import os, signal, subprocess, sys, pathlib\n"
-        "from ziggurat.workspace.server_state import WorkspaceLock\n"
+        "from ziggurat.workspace.server_process import WorkspaceLock\n"
         "lock = WorkspaceLock(pathlib.Path(sys.argv[1]))\n"
         "child = subprocess.Popen(['sleep', '20'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
         "print(child.pid, flush=True)\n"
@@ -123,7 +123,7 @@ def test_a_workspace_that_cannot_be_made(tmp_path):
 
 STUBBORN = """
 import pathlib, signal, sys, time
-from ziggurat.workspace.server_state import make_server_state, write_server
+from ziggurat.workspace.server_process import make_server_state, write_server
 if sys.argv[2] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 write_server(pathlib.Path(sys.argv[1]), make_server_state("http://127.0.0.1:5000/", "0.1.0", now=1.0))

@@ -3,7 +3,7 @@
 import io
 
 from ziggurat.cli.output import Output
-from ziggurat.cli.studio_text import studio_text
+from ziggurat.cli.server import studio_text
 
 GIB = 1 << 30
 

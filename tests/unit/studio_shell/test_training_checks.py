@@ -15,7 +15,7 @@ from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError,
 from ziggurat.settings import Settings
 from ziggurat.specs import TrainSpec, load_train_spec, parse_spec
 from ziggurat.workspace.training_checks import obstacle_of, why_no_fit, why_not_trainable
-from ziggurat.workspace.workspace import Workspace
+from ziggurat.workspace.workspace import open_folders
 from ziggurat.zoo import STANDARD_NETWORKS
 
 
@@ -156,15 +156,15 @@ def test_every_kind_that_is_not_trained_says_so():
 
 @pytest.mark.parametrize(("network", "backend"), [("mlp", "null"), ("linear", "null"), ("lenet", "tensorflow")])
 def test_a_job_records_the_backend_that_was_chosen(tmp_path, network, backend):
-    folder = Workspace(Settings(workspace=tmp_path)).start_training(_spec(network=network))
+    folder = open_folders(Settings(workspace=tmp_path)).jobs.create(_spec(network=network))
 
     assert load_train_spec(folder / "spec.json").backend == backend
 
 
 def test_a_refused_training_leaves_no_folder(tmp_path):
-    workspace = Workspace(Settings(workspace=tmp_path))
+    workspace = open_folders(Settings(workspace=tmp_path))
     with pytest.raises(DataError):
-        workspace.start_training(_spec(data="nowhere"), tmp_path / "j1")
+        workspace.jobs.create(_spec(data="nowhere"), tmp_path / "j1")
 
     assert not (tmp_path / "j1").exists()
     assert not (tmp_path / "jobs").exists()

@@ -4,7 +4,7 @@ import pytest
 
 from ziggurat.entities import ResourceRequest
 from ziggurat.specs import TrainSpec
-from ziggurat.workspace.studio.new_jobs import train_needs
+from ziggurat.workspace.new_jobs import train_needs
 
 
 def spec(**fields):

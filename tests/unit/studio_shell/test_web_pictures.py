@@ -10,7 +10,7 @@ import pytest
 from tests.unit.studio_shell.picture_server import PICTURE, PictureServer, serving_pictures
 from ziggurat.errors import DataError, UsageError
 from ziggurat.settings import load_settings
-from ziggurat.workspace.studio.web_pictures import WebPictures, has_secret
+from ziggurat.workspace.studio.images import WebPictures, has_secret
 
 PRIVATE = "An image is fetched from a public address, or from a host that the setting `picture_hosts` names."
 

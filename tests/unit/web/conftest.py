@@ -13,8 +13,8 @@ import pytest
 from tests.unit.studio_samples import add_pets, make_empty_workspace, studio_in_copy
 from ziggurat.app import create_studio
 from ziggurat.workspace.accounts import LOCAL
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 
 class Visitor:

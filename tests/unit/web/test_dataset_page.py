@@ -21,8 +21,8 @@ from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.web.background_results import BackgroundResults
 from ziggurat.web.pages.dataset.filter import filter_of
 from ziggurat.web.pages.dataset.view import next_name
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 DEADLINE_S = 60.0
 

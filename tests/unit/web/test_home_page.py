@@ -22,8 +22,8 @@ from ziggurat.web.columns import best_of, column_choices, value_of
 from ziggurat.web.pages.home.query import HomeQuery, query_of, query_of_text
 from ziggurat.web.rendering import part
 from ziggurat.web.status_bar import StatusBar
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from ziggurat.specs import DatasetSpec, describe_fields
 from ziggurat.web.pages.dataset.images import MASK_PALETTE
 from ziggurat.web.pages.new_dataset.texts import LISTS
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 
 PAGE = "/datasets/new"
 HTMX = {"HX-Request": "true", "HX-Target": "div#preview"}

@@ -14,7 +14,7 @@ from ziggurat.specs import DatasetSpec
 from ziggurat.web.pages.new_dataset.form import given_options, option_text, usual_options
 from ziggurat.web.pages.new_dataset.preview import Preview, Previews, SupersededError
 from ziggurat.web.pages.new_dataset.texts import said_content, spec_of, start_texts, texts_of
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.uploads import Uploads
 
 FOUND: dict[str, Any] = {

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ziggurat.workspace.accounts import LOCAL
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 
 _PASSWORD = "correct horse battery"
 

@@ -19,7 +19,7 @@ from ziggurat.server.http_errors import NotFoundError
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS, archive
-from ziggurat.workspace.studio.bulk import chosen_ids
+from ziggurat.workspace.studio.jobs import chosen_ids
 
 __all__ = ["router"]
 

@@ -11,7 +11,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.http_errors import HTTPError, status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.bulk import act_on_jobs
+from ziggurat.workspace.studio.jobs import act_on_jobs
 
 __all__ = ["router"]
 

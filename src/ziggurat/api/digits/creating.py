@@ -19,8 +19,8 @@ from ziggurat.entities import Job
 from ziggurat.errors import ConfigurationError, DataError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.training_checks import problem_sentence
 
 __all__ = ["router"]

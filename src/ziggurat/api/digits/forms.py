@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from ziggurat.workspace.studio.pictures import PICTURE_BYTES
+from ziggurat.workspace.studio.images import PICTURE_BYTES
 
 __all__ = ["Form", "Posted"]
 

@@ -16,7 +16,7 @@ from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.pictures import read_pictures
+from ziggurat.workspace.studio.images import read_pictures
 
 __all__ = ["router"]
 

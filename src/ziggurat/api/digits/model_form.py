@@ -9,8 +9,8 @@ from ziggurat.api.digits.fields import Fields
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_infos
 from ziggurat.errors import JobError, MissingJobError
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest
 
 __all__ = ["checkpoint_of_epoch", "model_request"]
 

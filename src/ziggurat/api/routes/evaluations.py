@@ -14,7 +14,7 @@ from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, JobsShape, Json
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.workspace.studio.prediction_table import TABLE_TYPES
+from ziggurat.workspace.studio.predictions import TABLE_TYPES
 
 __all__ = ["router"]
 

@@ -14,8 +14,7 @@ from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
-from ziggurat.workspace.studio.bulk import act_on_jobs
-from ziggurat.workspace.studio.clones import clone_request
+from ziggurat.workspace.studio.jobs import act_on_jobs, clone_request
 
 __all__ = ["router"]
 

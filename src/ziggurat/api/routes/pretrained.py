@@ -13,7 +13,7 @@ from ziggurat.api.schemas import Json
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.published import PublishedModel
+from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = ["router"]
 

@@ -12,8 +12,8 @@ from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.workspace import rate_curve as rates
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace import previews
+from ziggurat.workspace.new_jobs import JobRequest
 
 __all__ = ["router"]
 
@@ -52,7 +52,7 @@ class _Source(RequestBody):
 @router.post("/trainings/rate-curve", response_model=Json)
 def rate_curve(_who: ViewerUser, body: _RateCurve) -> Response:
     """Return the learning rate over a training, as the engine will set it: ``epochs``, ``rates``, ``sentence``."""
-    return answer(rates.rate_curve(body.spec, points=body.points, steps_per_epoch=body.steps_per_epoch))
+    return answer(previews.rate_curve(body.spec, points=body.points, steps_per_epoch=body.steps_per_epoch))
 
 
 @router.post("/trainings/augmented", response_model=Json)

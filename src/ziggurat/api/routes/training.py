@@ -15,7 +15,7 @@ from ziggurat.api.schemas import JobsShape, Json, TextShape
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.workspace import standard_networks
+from ziggurat.workspace.studio import networks as standard
 
 __all__ = ["router"]
 
@@ -52,13 +52,13 @@ def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
 @router.get("/networks", response_model=list[Json])
 def networks(_who: ViewerUser, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the standard networks of a framework."""
-    return answer(standard_networks.standard_networks(framework))
+    return answer(standard.standard_networks(framework))
 
 
 @router.get("/networks/{name}", response_model=TextShape)
 def network_text(_who: ViewerUser, name: str, framework: BackendName = DEFAULT_BACKEND) -> Response:
     """Return the source of a standard network, to be changed."""
-    return answer({"text": standard_networks.network_text(name, framework)})
+    return answer({"text": standard.network_text(name, framework)})
 
 
 @router.post("/networks/describe", response_model=Json)

@@ -5,12 +5,33 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.gpu_sensor import GPUSensor, NVMLSensor, SensorError
 from ziggurat.engine.monitors.messages import say
+from ziggurat.nvidia import ManagementLibrary, NvidiaError
 
 __all__ = ["GPUMemoryTracker", "GPUUtilizationTracker"]
+
+
+class GPUSensor(Protocol):
+    """What the trackers read; ``ziggurat.nvidia.ManagementLibrary`` is one. Its methods raise ``NvidiaError``."""
+
+    def open(self) -> int:
+        """Return the number of devices."""
+        ...
+
+    def utilization_percent(self, device: int) -> float:
+        """Return the share of the last moment in which the device was busy, in [0, 100]."""
+        ...
+
+    def used_bytes(self, device: int) -> int:
+        """Return the memory in use on the device, by all processes."""
+        ...
+
+    def close(self) -> None:
+        """Release the devices."""
+        ...
 
 
 class _GPUTracker(Callback):
@@ -21,7 +42,7 @@ class _GPUTracker(Callback):
     ) -> None:
         self._given_devices = devices
         self._every_s = every_s
-        self._sensor = sensor or NVMLSensor()
+        self._sensor = sensor or ManagementLibrary()
         self._devices: list[int] = []
         self._readings: dict[int, list[float]] = {}
         self._problem = ""
@@ -42,7 +63,7 @@ class _GPUTracker(Callback):
         try:
             count = self._sensor.open()
             self._devices = _chosen(self._given_devices, count)
-        except SensorError as error:
+        except NvidiaError as error:
             self._give_up(str(error))
             return
         self._ended.clear()
@@ -83,7 +104,7 @@ class _GPUTracker(Callback):
     def _read_once(self) -> None:
         try:
             readings = {device: self.read(device) for device in self._devices}
-        except SensorError as error:
+        except NvidiaError as error:
             self._problem = str(error)
             return
         with self._turn:
@@ -139,9 +160,9 @@ class GPUMemoryTracker(_GPUTracker):
 
 def _chosen(devices: Sequence[int] | None, count: int) -> list[int]:
     if count == 0:
-        raise SensorError("there is no GPU")
+        raise NvidiaError("no device", "there is no GPU")
     chosen = list(range(count)) if devices is None else list(devices)
     missing = [device for device in chosen if not 0 <= device < count]
     if missing:
-        raise SensorError(f"there is no GPU {missing[0]}; there are {count}, counted from 0")
+        raise NvidiaError("no device", f"there is no GPU {missing[0]}; there are {count}, counted from 0")
     return chosen

@@ -1,46 +1,49 @@
-"""Startup of the studio from its parts, and operations that need no running server."""
+"""Startup of the studio from its parts, its hourly clean-up, and operations that need no running server."""
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors
+from ziggurat.entities import NewJob
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
+from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
-from ziggurat.store import ReindexReport, Store
+from ziggurat.specs import Spec, TrainSpec, load_spec
+from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.job_folders import JobStatus, job_status, open_job, unlisted_folders, unlisted_remark
+from ziggurat.workspace.new_jobs import needs_of, network_name
 from ziggurat.workspace.passwords import Passwords
-from ziggurat.workspace.remarks import relocation_remark, unlisted_folders, unlisted_remark
-from ziggurat.workspace.server_state import ServerState, WorkspaceLock, running_server
-from ziggurat.workspace.studio.graph_cache import GRAPHS_FOLDER, GraphCache
-from ziggurat.workspace.studio.janitor import Janitor
-from ziggurat.workspace.studio.limits import UPLOADS_KEPT_S
-from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.server_process import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.machine import UPLOADS_KEPT_S, Machine
+from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache
 from ziggurat.workspace.studio.paths import studio_paths
-from ziggurat.workspace.studio.reindexing import job_reader
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
-__all__ = ["DATABASE", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
+__all__ = ["DATABASE", "Janitor", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
 
 DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
 _LOG: Final = logging.getLogger(__name__)
+_NEVER_BEGUN: Final = "it was made in the shell, and never begun"
 
 
 def open_studio(
@@ -67,9 +70,11 @@ def open_studio(
             another workspace, or a copy of a workspace shares folders with the original.
         StorageError: where workspace or database cannot be read or written, or the schema is newer.
     """
+    # From here on files are read and addresses are fetched for others than the person who started this process.
     settings = replace(settings, is_for_others=True)
     root, environment = settings.workspace, worker_environment(settings)
     with ExitStack() as made:
+        # First: nothing is touched of a workspace that another process serves.
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root)
@@ -85,6 +90,7 @@ def open_studio(
             grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
         )
         made.callback(supervisor.close)
+        # Closed in reverse order: what asks the store ends before it.
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
         boards = made.enter_context(
             TensorBoards(
@@ -118,11 +124,27 @@ def open_studio(
 def _settle(store: Store, root: Path) -> tuple[str, ...]:
     """Bring the database and its workspace in line, and return what people should know of that."""
     found = store.settle(root)
-    moved = "" if found is None else relocation_remark(found.before, root, copied=found.copied)
+    moved = "" if found is None else _relocation_remark(found.before, root, copied=found.copied)
     remarks = tuple(filter(None, (moved, unlisted_remark(unlisted_folders(root, store.jobs.ids())))))
     for remark in remarks:
         _LOG.warning("%s", remark)
     return remarks
+
+
+def _relocation_remark(before: str, workspace: Path, *, copied: bool) -> str:
+    """Return what is said of a workspace that is elsewhere than when it was last opened.
+
+    Args:
+        before: where it was.
+        workspace: where it is.
+        copied: whether a workspace is still there.
+    """
+    if copied:
+        return (
+            f"The workspace {workspace} is a copy of {before}, which is still there. "
+            "The copy uses its own files; the original is not touched."
+        )
+    return f"The workspace was moved from {before} to {workspace}; its jobs and datasets are used from there."
 
 
 def _graphs(
@@ -147,6 +169,41 @@ def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: GraphCach
     return Janitor((supervisor.tidy, clear_uploads, graphs.remove_old))
 
 
+class Janitor:
+    """Does its rounds until it is closed; what fails is logged and tried again in the next round.
+
+    Args:
+        duties: called one after the other; any number of calls does no harm.
+        every_s: seconds between two rounds; the first comes after so long.
+    """
+
+    def __init__(self, duties: Sequence[Callable[[], Any]], every_s: float = 3600.0) -> None:
+        self._duties = tuple(duties)
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="janitor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; closing twice does nothing."""
+        self._closing.set()
+        self._thread.join(timeout=5)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        while not self._closing.wait(self._every_s):
+            for duty in self._duties:
+                try:
+                    duty()
+                except Exception:
+                    _LOG.exception("clearing away failed; it is tried again in %.0f s", self._every_s)
+
+
 @contextmanager
 def open_people(settings: Settings, url: str | None = None) -> Iterator[Accounts]:
     """Give the people of a studio, whether its server runs or not.
@@ -169,6 +226,54 @@ def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], f
     with WorkspaceLock(settings.workspace), _open_store(settings, url) as store:
         store.settle(settings.workspace, take_over=True)
         return store.reindex(settings.workspace, job_reader(clock))
+
+
+def job_reader(clock: Callable[[], float]) -> Callable[[Path], JobOnDisk]:
+    """Return what reads the folder of a job; it raises a ZigguratError where there is no sound job.
+
+    Args:
+        clock: seconds since 1970.
+    """
+    return lambda folder: _read_job(folder, clock())
+
+
+def _read_job(folder: Path, now: float) -> JobOnDisk:
+    path = open_job(folder).spec
+    spec = load_spec(path)
+    record = read_job_file(folder)
+    status = job_status(folder, now)
+    state, reason = status.state, status.reason
+    if state == "queued" and record is None:
+        # Nobody put it into the queue of a studio: a rebuild must not begin to train it.
+        state, reason = "stopped", _NEVER_BEGUN
+    known = record or JobRecord()
+    created = known.created or path.stat().st_mtime
+    return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
+
+
+def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
+    said = asdict(record) | {"created": created, "name": record.name or spec.name or folder.name}
+    return NewJob(
+        id=folder.name,
+        kind=spec.kind,
+        folder=str(folder.absolute()),
+        spec=spec.model_dump(mode="json"),
+        needs=needs_of(spec),
+        framework=spec.backend if isinstance(spec, TrainSpec) else "",
+        network=network_name(spec),
+        **said,
+    )
+
+
+def _fields(status: JobStatus, reason: str) -> dict[str, Any]:
+    return {
+        "reason": reason,
+        "exit_code": status.exit_code,
+        "error": status.error,
+        "pid": status.pid,
+        "host": status.host,
+        "health": status.health if status.is_active else "",
+    }
 
 
 def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]:

@@ -10,12 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.atomic import storage_errors
-from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
 from ziggurat.datasets.importer import Guess
-from ziggurat.datasets.samples import Problem
-from ziggurat.datasets.statistics import Statistics
 from ziggurat.datasets.versions import VersionNote, history
 from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
@@ -27,21 +23,18 @@ from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.store import Store
 from ziggurat.workspace import dataset_versions
-from ziggurat.workspace import datasets as dataset_folders
-from ziggurat.workspace.dataset_previews import preview_dataset
-from ziggurat.workspace.datasets import Page
-from ziggurat.workspace.new_dataset import check_new_dataset, source_name, stored_source
-from ziggurat.workspace.new_job import claim_folder, new_job_ids
+from ziggurat.workspace.datasets import Datasets, check_new_dataset, recognize_source, source_name, stored_source
+from ziggurat.workspace.new_jobs import JobRequest, claim_folder, dataset_needs, make_jobs, new_job_ids
+from ziggurat.workspace.previews import preview_dataset
 from ziggurat.workspace.studio.archives import sent_folder
+from ziggurat.workspace.studio.images import smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.new_jobs import JobRequest, dataset_needs, make_jobs
-from ziggurat.workspace.studio.pictures import smaller_picture
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["StudioDatasets"]
 
 
-class StudioDatasets:
+class StudioDatasets(Datasets):
     """The datasets of the studio; each is a job of kind ``dataset``, and its folder is the dataset.
 
     Args:
@@ -77,10 +70,10 @@ class StudioDatasets:
     def guesses(self, source: str) -> list[Guess]:
         """Return what every importer thinks of a source, the most confident first."""
         with only_offered(self._offered()), watched_source(Path(source)):
-            return list(dataset_folders.recognize_source(source).guesses)
+            return list(recognize_source(source).guesses)
 
     def preview(self, spec: Mapping[str, Any], *, samples: int = 24, time_limit_s: float = 10.0) -> dict[str, Any]:
-        """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.dataset_previews``."""
+        """Return what is in a source, as far as it can be seen in time; see ``ziggurat.workspace.previews``."""
         offered = self._offered()
         return preview_dataset(self._tasks, spec, samples=samples, time_limit_s=time_limit_s, offered=offered)
 
@@ -106,15 +99,15 @@ class StudioDatasets:
 
     # ---- looking
 
-    def folder(self, job_id: str) -> Path:
+    def folder(self, name: str) -> Path:
         """Return the folder of a dataset that is done.
 
         Raises:
             JobError: where there is none of that id, or it is not done.
         """
-        job = self._jobs.get(job_id)
+        job = self._jobs.get(name)
         if job.kind != "dataset" or job.state != "done":
-            raise JobError("This needs a dataset that is done.", received=f"{job_id}, of kind {job.kind}, {job.state}")
+            raise JobError("This needs a dataset that is done.", received=f"{name}, of kind {job.kind}, {job.state}")
         return Path(job.folder)
 
     def facts(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
@@ -133,45 +126,15 @@ class StudioDatasets:
         return known
 
     @contextmanager
-    def opened(self, job_id: str) -> Iterator[Dataset]:
+    def opened(self, name: str) -> Iterator[Dataset]:
         """Open a dataset that is done; files that it refers to are read below the offered folders only."""
-        with only_offered(self._offered()), Dataset(self.folder(job_id)) as dataset:
+        with only_offered(self._offered()), super().opened(name) as dataset:
             yield dataset
 
-    def describe(self, job_id: str) -> dict[str, Any]:
-        """Return what a dataset is, as JSON values."""
-        return dataset_folders.describe(self.folder(job_id))
-
-    def explore(
-        self, job_id: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
-    ) -> tuple[Page, Sequence[str]]:
-        """Return some of the samples that a filter leaves, and the names of the classes."""
-        return dataset_folders.explore(self.folder(job_id), chosen, offset=offset, limit=limit)
-
-    def picture(self, job_id: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
+    def picture(self, name: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
         """Return an image of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
-        with only_offered(self._offered()):
-            content = dataset_folders.picture(self.folder(job_id), split, row, part)
+        content = super().picture(name, split, row, part)
         return content if max_side_px is None else smaller_picture(content, max_side_px)
-
-    def problems(self, job_id: str, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
-        """Return some of the problems that were found when it was made."""
-        return dataset_folders.problems(self.folder(job_id), kind, offset=offset, limit=limit)
-
-    def statistics(self, job_id: str) -> Statistics:
-        """Return the statistics of a dataset."""
-        with only_offered(self._offered()):
-            return dataset_folders.statistics(self.folder(job_id))[0]
-
-    def check(self, job_id: str, *, verify: bool = False) -> CheckReport:
-        """Return what may spoil a training."""
-        with only_offered(self._offered()):
-            return dataset_folders.check(self.folder(job_id), verify=verify)
-
-    def export(self, job_id: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-        """Write a dataset in a format of others."""
-        with only_offered(self._offered()):
-            return dataset_folders.export(self.folder(job_id), format, target, options)
 
     def exported(
         self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]

@@ -10,11 +10,11 @@ from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import backend_info
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.studio import Studio
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["DATASET_NAME", "MODEL_NAME", "demo_pictures", "start_demo"]
+__all__ = ["DATASET_NAME", "MODEL_NAME", "demo_images", "start_demo"]
 
 DATASET_NAME: Final = "Handwritten digits"
 MODEL_NAME: Final = "LeNet on handwritten digits"
@@ -45,7 +45,7 @@ def start_demo(studio: Studio, *, epochs: int) -> Job:
     return job
 
 
-def demo_pictures(folder: Path) -> Path:
+def demo_images(folder: Path) -> Path:
     """Write scikit-learn's handwritten digits as PNG files in class folders, and return the folder.
 
     Raises:
@@ -54,10 +54,10 @@ def demo_pictures(folder: Path) -> Path:
     """
     with storage_errors(folder):
         for split in ("train", "val", "test"):
-            for number, (picture, label) in enumerate(SklearnDigits(split, shuffle=False, size=_SIDE_PX)):
+            for number, (image, label) in enumerate(SklearnDigits(split, shuffle=False, size=_SIDE_PX)):
                 place = folder / str(label)
                 place.mkdir(parents=True, exist_ok=True)
-                (place / f"{split}-{number:04d}.png").write_bytes(encode_image(picture, "png"))
+                (place / f"{split}-{number:04d}.png").write_bytes(encode_image(image, "png"))
     return folder
 
 
@@ -68,7 +68,7 @@ def _dataset(studio: Studio) -> Job:
         return known[0]
     spec = {
         "name": DATASET_NAME,
-        "source": str(demo_pictures(studio.root / "uploads" / "demo-digits")),
+        "source": str(demo_images(studio.root / "uploads" / "demo-digits")),
         "splits": {"val_share": 0.15, "test_share": 0.15},
     }
     return studio.datasets.create(JobRequest(spec=spec, tags=("demo",)))

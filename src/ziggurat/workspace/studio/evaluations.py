@@ -14,13 +14,12 @@ from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
-from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
+from ziggurat.workspace.checkpoints import chosen_checkpoint
+from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
+from ziggurat.workspace.studio.images import read_pictures, smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.new_jobs import JobRequest, make_jobs, needs_of
 from ziggurat.workspace.studio.paths import Paths
-from ziggurat.workspace.studio.pictures import read_pictures, smaller_picture
-from ziggurat.workspace.studio.prediction_table import TableFormat, prediction_table
-from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter
+from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter, TableFormat, prediction_table
 
 __all__ = ["Evaluations"]
 

@@ -18,8 +18,8 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import ExportFormat, backend_infos
 from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
+from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio.archives import archive, files_below
-from ziggurat.workspace.studio.checkpoint_choice import chosen_checkpoint
 from ziggurat.workspace.studio.jobs import Jobs
 
 __all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "Exports", "export_formats"]

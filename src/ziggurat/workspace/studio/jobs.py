@@ -1,7 +1,9 @@
-"""Use cases of jobs of every kind: find, show, stop, pause, resume, delete, reorder, edit."""
+"""Use cases of jobs of every kind: find, show, stop, resume, delete, reorder, edit, clone, one or many at once."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import itertools
 import math
 import os
@@ -22,15 +24,19 @@ from ziggurat.entities import (
     Mark,
 )
 from ziggurat.entities.best_checkpoint import best_checkpoint
-from ziggurat.errors import ConfigurationError, JobError
+from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
+from ziggurat.workspace.new_jobs import JobRequest
 
-__all__ = ["Jobs"]
+__all__ = ["Jobs", "act_on_jobs", "chosen_ids", "clone_request"]
 
+BULK_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "change")
+_PAGE: Final = 500
 _MOST_MARKS: Final = 200
+
 _MOST_TIMES: Final = 10
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
 
@@ -174,6 +180,7 @@ class Jobs:
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job that are on the disk, the oldest step first."""
         folder = self.folder(job_id)
+        # The store knows every checkpoint that was written; the worker removes old ones without telling it.
         found = [each for each in self._store.curves.checkpoints(job_id) if (folder.checkpoints / each.name).is_dir()]
         best = best_checkpoint(folder) if found else None
         if best is None or best.basis == "newest":
@@ -335,6 +342,7 @@ class Jobs:
             "differences": {
                 path: [each.get(path) for each in flat]
                 for path in paths
+                # By repr: 1, 1.0 and True are different settings, and a list cannot be in a set.
                 if len({repr(each.get(path)) for each in flat}) > 1
             },
             "scalars": {tag: [_summary(job, tag) for job in jobs] for tag in tags},
@@ -378,3 +386,100 @@ def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
 def _summary(job: Job, tag: str) -> dict[str, float] | None:
     found = job.scalars.get(tag)
     return None if found is None else {"last": found.last, "minimum": found.minimum, "maximum": found.maximum}
+
+
+def act_on_jobs(
+    jobs: Jobs,
+    action: str,
+    chosen: Sequence[str] | JobFilter,
+    *,
+    change: JobChange | None = None,
+    force: bool = False,
+    who: str = "",
+) -> list[dict[str, Any]]:
+    """Do something with many jobs; where it fails with one, the others have it done all the same.
+
+    Args:
+        jobs: of every kind.
+        action: a name in ``BULK_ACTIONS``.
+        chosen: ids, or a filter; its page does not matter.
+        change: for the action ``change``.
+        force: for the action ``delete``: also jobs that run.
+        who: name of who asks.
+
+    Returns:
+        ``id``, ``done``, and ``error`` (its JSON shape, or None) of each job.
+
+    Raises:
+        UnknownNameError: where there is no such action.
+    """
+    if action not in BULK_ACTIONS:
+        raise UnknownNameError("action", action, BULK_ACTIONS)
+    ids = chosen_ids(jobs, chosen) if isinstance(chosen, JobFilter) else list(dict.fromkeys(chosen))
+    return [_act(jobs, action, job_id, change or JobChange(), force, who) for job_id in ids]
+
+
+def chosen_ids(jobs: Jobs, chosen: JobFilter) -> list[str]:
+    """Return the ids of all jobs that a filter leaves, whatever its page."""
+    found: list[str] = []
+    while True:
+        page = jobs.page(dataclasses.replace(chosen, offset=len(found), limit=_PAGE))
+        found += [job.id for job in page.jobs]
+        if not page.jobs or len(found) >= page.total:
+            # Jobs may be added between two pages, which then overlap.
+            return list(dict.fromkeys(found))
+
+
+def _act(jobs: Jobs, action: str, job_id: str, change: JobChange, force: bool, who: str) -> dict[str, Any]:
+    try:
+        if action == "change":
+            jobs.change(job_id, change)
+        elif action == "delete":
+            jobs.delete(job_id, force=force)
+        elif action == "stop_now":
+            jobs.stop(job_id, who, now=True)
+        elif action in ("stop", "pause"):
+            getattr(jobs, action)(job_id, who)
+        else:
+            getattr(jobs, action)(job_id)
+    except ZigguratError as error:
+        return {"id": job_id, "done": False, "error": error.as_dict()}
+    return {"id": job_id, "done": True, "error": None}
+
+
+def clone_request(jobs: Jobs, job_id: str) -> JobRequest:
+    """Return the request that would make a job again; its parent is that job.
+
+    Places that came from other jobs are named by the ids of these, so that they are found where they are now.
+
+    Raises:
+        JobError: where there is none of that id.
+    """
+    job = jobs.get(job_id)
+    spec: dict[str, Any] = copy.deepcopy(dict(job.spec))
+    found = [other for other in (_find(jobs, each) for each in job.depends_on) if other is not None]
+    dataset = next((other.id for other in found if other.kind == "dataset"), "")
+    model = next((other for other in found if other.kind == "train"), None)
+    if dataset and isinstance(spec.get("data"), dict):
+        spec["data"].pop("source", None)
+    checkpoint = ""
+    if model is not None:
+        checkpoint = str(spec.pop("pretrained", None) or "").removeprefix(model.folder).rpartition("checkpoints/")[2]
+    return JobRequest(
+        spec=spec,
+        dataset=dataset,
+        model=model.id if model is not None else "",
+        checkpoint=checkpoint,
+        project=job.project,
+        tags=job.tags,
+        notes=job.notes,
+        priority=job.priority,
+        parent=job.id,
+    )
+
+
+def _find(jobs: Jobs, job_id: str) -> Job | None:
+    try:
+        return jobs.get(job_id)
+    except JobError:  # deleted since
+        return None

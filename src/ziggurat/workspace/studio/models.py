@@ -1,20 +1,34 @@
-"""Use cases of trained models: predict, explain, evaluate, export, download."""
+"""Use cases of trained models: predict, explain, evaluate, export, download, publish for others to start from."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 
+from ziggurat.entities import Job
+from ziggurat.entities.names import check_notes
+from ziggurat.errors import ConfigurationError, JobError, MissingEntryError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.services.inference_pool import InferencePool
-from ziggurat.workspace.checkpoint_files import checkpoint_details
+from ziggurat.workspace.checkpoints import checkpoint_details, chosen_checkpoint
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["Models"]
+__all__ = ["Models", "Published", "PublishedModel"]
+
+_SETTING: Final = "published_models"
+_NAME_LENGTH: Final = 200
+
+
+class _Settings(Protocol):
+    def get(self, name: str, default: Any = None) -> Any: ...
+
+    def set(self, name: str, value: Any) -> None: ...
 
 
 class Models:
@@ -113,3 +127,153 @@ class Models:
 
     def _trained(self, job_id: str) -> Path:
         return Path(self._jobs.of_kind(job_id, "train").folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedModel:
+    """A model that others may start from.
+
+    Args:
+        name: of the model; no other published one has it.
+        job: id of the training.
+        checkpoint: name of the checkpoint's folder.
+        created: when it was published, in seconds since 1970.
+        owner: name of who published it.
+        notes: what others should know of it.
+    """
+
+    name: str
+    job: str
+    checkpoint: str
+    created: float
+    owner: str = ""
+    notes: str = ""
+
+
+class Published:
+    """Published models. As long as one is, its job and its checkpoint are not deleted.
+
+    Args:
+        jobs: of every kind.
+        settings: of the studio; they keep the list.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, jobs: Jobs, settings: _Settings, clock: Callable[[], float]) -> None:
+        self._jobs = jobs
+        self._settings = settings
+        self._clock = clock
+        self._changing = threading.Lock()
+
+    def all(self) -> list[PublishedModel]:
+        """Return the published models by name."""
+        found = [PublishedModel(**each) for each in self._settings.get(_SETTING, [])]
+        return sorted(found, key=lambda each: (each.name.casefold(), each.name))
+
+    def get(self, name: str) -> PublishedModel:
+        """Return a published model.
+
+        Raises:
+            MissingEntryError: where there is none of that name.
+        """
+        for each in self.all():
+            if each.name == name:
+                return each
+        raise MissingEntryError(
+            "There is no published model of that name.", received=name[:200], advice="Look at the list of them."
+        )
+
+    def of_job(self, job_id: str) -> list[PublishedModel]:
+        """Return the models that a job was published as, by name."""
+        return [each for each in self.all() if each.job == job_id]
+
+    def publish(
+        self, job_id: str, name: str, *, checkpoint: str = "", notes: str = "", owner: str = ""
+    ) -> PublishedModel:
+        """Publish a checkpoint of a training under a name.
+
+        Args:
+            job_id: of a training that no worker is at: one that runs may remove its checkpoints.
+            name: that no other published model has.
+            checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+            notes: what others should know of it.
+            owner: name of who asks.
+
+        Raises:
+            JobError: where there is no such training, or a worker is at it.
+            CheckpointError: where it has no such checkpoint.
+            ConfigurationError: where the name is empty or too long.
+            UsageError: where another one has the name.
+        """
+        job, name = self._jobs.get(job_id), name.strip()
+        _check_name(name)
+        check_notes(notes, "The notes of a published model")
+        found = chosen_checkpoint(job, checkpoint)
+        if job.is_active or job.state == "queued":
+            raise JobError(
+                "A model is published when its training has ended: until then checkpoints come and go.",
+                received=f"{job_id}, which is {job.state}",
+                advice="Stop it first, or wait for its end.",
+            )
+        made = PublishedModel(
+            name=name, job=job_id, checkpoint=found.name, created=self._clock(), owner=owner, notes=notes.strip()
+        )
+        with self._changing:
+            known = self.all()
+            if any(each.name == name for each in known):
+                raise UsageError(
+                    "The name of a published model must be its own.",
+                    received=name,
+                    advice="Choose another name, or withdraw that one first.",
+                    details={"field": "name"},
+                )
+            self._keep([*known, made])
+        return made
+
+    def withdraw(self, name: str) -> None:
+        """Take a model out of the list; its job and its files stay.
+
+        Raises:
+            MissingEntryError: where there is none of that name.
+        """
+        with self._changing:
+            self.get(name)
+            self._keep([each for each in self.all() if each.name != name])
+
+    def is_whole(self, model: PublishedModel) -> bool:
+        """Return whether the checkpoint is still there: a training that was resumed may have removed it."""
+        job = self._jobs.some([model.job]).get(model.job)
+        return job is not None and _checkpoint_folder(job, model.checkpoint).is_dir()
+
+    def refuse_deletion(self, job_id: str, checkpoint: str = "") -> None:
+        """Refuse that a job, or one of its checkpoints, is deleted while it is published.
+
+        Raises:
+            JobError: where it is; it names the published models.
+        """
+        used = [each.name for each in self.of_job(job_id) if checkpoint in ("", each.checkpoint)]
+        if used:
+            raise JobError(
+                "What is published is kept: a published model cannot be deleted.",
+                received=f"{checkpoint or job_id}, published as {', '.join(used)}",
+                advice="Withdraw it first, on the export page.",
+                details={"job": job_id, "published": used},
+            )
+
+    def _keep(self, models: list[PublishedModel]) -> None:
+        self._settings.set(_SETTING, [asdict(each) for each in models] or None)
+
+
+def _checkpoint_folder(job: Job, name: str) -> Path:
+    return JobFolder(Path(job.folder)).checkpoints / name
+
+
+def _check_name(name: str) -> None:
+    is_path = any(part in ("", ".", "..") for part in name.split("/"))  # it is a part of addresses
+    if is_path or len(name) > _NAME_LENGTH or not name.isprintable():
+        raise ConfigurationError(
+            f"The name of a published model has 1 to {_NAME_LENGTH} printable characters, and is no path.",
+            received=repr(name[:50]),
+            advice="Such as `LeNet on digits`.",
+            details={"field": "name"},
+        )

@@ -1,4 +1,4 @@
-"""Use cases of networks that are not trained yet: describe one, or run it on one batch."""
+"""Networks that are not trained yet: list the standard ones, describe one, or run it on one batch."""
 
 from __future__ import annotations
 
@@ -6,23 +6,31 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.entities.backend_info import backend_info, backend_infos
 from ziggurat.errors import UsageError
 from ziggurat.workspace.passwords import TooBusyError
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.zoo import network_path
+from ziggurat.zoo.backends import why_not_usable
 
-__all__ = ["NETWORKS_AT_ONCE", "Networks", "turn"]
-
-_LIMIT_S: Final = 120.0
-"""How long a person's network may take to be described or debugged."""
+__all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn", "usual_network"]
 
 NETWORKS_AT_ONCE: Final = 2
 """Networks that are built at a time: each takes seconds and a lot of memory."""
 
+_LIMIT_S: Final = 120.0
+"""How long a person's network may take to be described or debugged."""
+
 _WAIT_S: Final = 30.0
+_SMALL_PX: Final = 32
+
+_MIDDLE_PX: Final = 96
+"""Up to the first, LeNet is enough for gray images; beyond the second, the first layer must be a coarse one."""
 
 
 class Networks:
@@ -120,3 +128,47 @@ def _place_of(network: str, text: str) -> Iterator[str]:
             advice="Send the file's text.",
         )
     yield network
+
+
+def standard_networks(backend: str) -> list[dict[str, Any]]:
+    """Return the standard networks of a backend, as JSON values.
+
+    Raises:
+        UnknownNameError: where no backend of that name is installed.
+    """
+    return [{**asdict(network), "kinds": list(network.kinds)} for network in backend_info(backend).networks]
+
+
+def usual_network(size: tuple[int, int] | None, channels: int | None) -> str:
+    """Return the standard network to begin with for images with a class each, as ``backend/name``.
+
+    Args:
+        size: (height, width) of the images; None where they differ.
+        channels: of the images; None where they differ.
+    """
+    if size is not None and channels == 1 and max(size) <= _SMALL_PX:
+        fitting = ("lenet", "convnet")
+    else:
+        fitting = ("convnet",) if size is None or min(size) <= _MIDDLE_PX else ("resnet18",)
+    usable = {name: info for name, info in backend_infos().items() if why_not_usable(name) is None}
+    for backend, info in usable.items():
+        for name in fitting:
+            network = info.network(name)
+            if network is not None and (size is None or min(size) >= network.smallest_px):
+                return f"{backend}/{name}"
+    # What takes images of any size.
+    return next(
+        f"{backend}/{network.name}"
+        for backend, info in usable.items()
+        for network in info.networks
+        if network.input_shape is None
+    )
+
+
+def network_text(name: str, backend: str) -> str:
+    """Return the source of a standard network.
+
+    Raises:
+        UnknownNameError: where there is none of that name.
+    """
+    return network_path(name, backend).read_text(encoding="utf-8")

@@ -1,9 +1,12 @@
-"""Reader of evaluation and prediction results: selection and order of samples, and the prediction for each."""
+"""Results of an evaluation or prediction job: samples chosen and ordered, their figures, and a table of them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,20 +16,34 @@ import numpy as np
 
 from ziggurat.errors import JobError, StorageError, UsageError
 from ziggurat.layout import ResultFiles
-from ziggurat.workspace.studio.prediction_figures import (
-    class_curves,
-    class_figures,
-    confusion_matrix,
-    threshold_figures,
-    top_share,
-)
 
-__all__ = ["Changed", "Order", "Predictions", "SampleFilter"]
+__all__ = [
+    "TABLE_TYPES",
+    "Changed",
+    "Order",
+    "Predictions",
+    "SampleFilter",
+    "TableFormat",
+    "class_curves",
+    "class_figures",
+    "confusion_matrix",
+    "prediction_table",
+    "threshold_figures",
+    "top_share",
+]
 
 Order = Literal["hardest", "surest_wrong", "row"]
 Changed = Literal["fixed", "broken", "still_wrong"]
+TableFormat = Literal["csv", "json"]
+
+TABLE_TYPES: Final[dict[str, str]] = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+"""Format → media type."""
 
 _MANY_CLASSES: Final = 5
+_AT_ONCE: Final = 1000
+
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a cell that spreadsheets compute begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,3 +302,182 @@ class Predictions:
 def _between(file: IO[bytes], begin: int, end: int) -> bytes:
     file.seek(begin)
     return file.read(end - begin)
+
+
+def prediction_table(predictions: Predictions, table_format: TableFormat) -> Iterator[bytes]:
+    """Yield the table part by part.
+
+    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score, and
+    class and score of each of the best. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    JSON is a list of the samples as ``Predictions.samples`` has them; NaN is the text ``NaN`` there.
+
+    Args:
+        predictions: of the job.
+        table_format: ``csv`` or ``json``.
+    """
+    parts = (
+        predictions.samples(np.arange(start, min(start + _AT_ONCE, len(predictions))))
+        for start in range(0, len(predictions), _AT_ONCE)
+    )
+    return _csv(predictions, parts) if table_format == "csv" else _json(parts)
+
+
+def _csv(predictions: Predictions, parts: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
+    names = predictions.class_names
+    best = range(1, 1 + predictions.top)
+    titles = ["split", "row", "key", "label", "label_name", "predicted", "predicted_name", "score"]
+    titles += [title for number in best for title in (f"top_{number}_name", f"top_{number}_score")]
+    yield _lines([titles])
+    for samples in parts:
+        yield _lines([_cells(sample, names) for sample in samples])
+
+
+def _cells(sample: dict[str, Any], names: list[str]) -> list[Any]:
+    label = sample["label"]
+    cells = [
+        sample["split"],
+        sample["row"],
+        _harmless(sample["key"]),
+        "" if label is None else label,
+        "" if label is None else _harmless(names[label]),
+        sample["predicted"],
+        _harmless(names[sample["predicted"]]),
+        sample["score"],
+    ]
+    return cells + [cell for each in sample["top"] for cell in (_harmless(each["name"]), each["score"])]
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+def _lines(rows: list[list[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _json(parts: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
+    yield b"["
+    is_first = True
+    for samples in parts:
+        texts = (json.dumps(_sound(sample)) for sample in samples)
+        yield (b"\n" if is_first else b",\n") + ",\n".join(texts).encode()
+        is_first = False
+    yield b"\n]\n"
+
+
+def _sound(value: Any) -> Any:
+    """Return JSON values: a number that JSON has no word for as its name."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "NaN"
+    if isinstance(value, dict):
+        return {name: _sound(part) for name, part in value.items()}
+    return [_sound(part) for part in value] if isinstance(value, list) else value
+
+
+def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
+    """Return how often each class was taken for each: (classes, classes) int64, a row for each label.
+
+    Args:
+        labels: (N) class numbers; samples with -1 are not counted.
+        predicted: (N) class numbers.
+        classes: how many there are.
+    """
+    known = labels >= 0
+    places = labels[known].astype(np.int64) * classes + predicted[known]
+    return np.bincount(places, minlength=classes * classes).reshape(classes, classes)
+
+
+def class_figures(matrix: np.ndarray, names: Sequence[str], support: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """Return ``name``, ``precision``, ``recall``, ``f1`` and ``support`` of each class; None where one is not defined.
+
+    Args:
+        matrix: a confusion matrix.
+        names: of the classes, by number.
+        support: samples of each class; the sums of the rows where it is not given.
+    """
+    right, taken = matrix.diagonal(), matrix.sum(axis=0)
+    samples = matrix.sum(axis=1) if support is None else support
+    return [
+        {
+            "name": name,
+            "precision": _share(right[number], taken[number]),
+            "recall": _share(right[number], samples[number]),
+            # 2PR / (P + R), written in counts: it is defined as soon as either of the two is.
+            "f1": _share(2 * right[number], taken[number] + samples[number]),
+            "support": int(samples[number]),
+        }
+        for number, name in enumerate(names)
+    ]
+
+
+def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
+    """Return the share of labeled samples whose label is among their best classes; None where none is labeled."""
+    known = labels >= 0
+    return _share((top_classes == labels[:, None]).any(axis=1)[known].sum(), known.sum())
+
+
+def threshold_figures(
+    labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray, names: Sequence[str], threshold: float
+) -> dict[str, Any]:
+    """Return the figures where a sample counts as decided from a score of ``threshold`` on.
+
+    Returns:
+        ``threshold``; ``coverage``, the share of samples that are decided; ``decided``, how many; ``accuracy`` and
+        ``confusion`` of the decided ones; ``per_class``, whose recall and support count the undecided ones as well.
+    """
+    decided = scores >= threshold
+    classes = len(names)
+    matrix = confusion_matrix(labels[decided], predicted[decided], classes)
+    support = np.bincount(labels[labels >= 0], minlength=classes)
+    return {
+        "threshold": threshold,
+        "coverage": _share(decided.sum(), len(scores)),
+        "decided": int(decided.sum()),
+        "accuracy": _share(matrix.trace(), matrix.sum()),
+        "per_class": class_figures(matrix, names, support),
+        "confusion": matrix.tolist(),
+    }
+
+
+def class_curves(scores: np.ndarray, is_of_class: np.ndarray, points: int) -> dict[str, Any]:
+    """Return how well the score of one class tells its samples from all others.
+
+    A sample is taken for the class where its score is at least a threshold; the thresholds are the scores themselves.
+
+    Args:
+        scores: (N) of the class; NaN counts as 0.
+        is_of_class: (N) bool.
+        points: how many are returned at most; average precision and area are those of all.
+
+    Returns:
+        ``thresholds``, falling; ``precision``, ``recall``, ``false_positive`` and ``true_positive`` (rates) at each;
+        ``average_precision``, the mean of the precisions weighted by the gain in recall; ``area`` under true over
+        false positive rate. None where there is no sample of the class, or no other.
+    """
+    scores = np.nan_to_num(scores, nan=0.0)
+    order = np.argsort(-scores, kind="stable")
+    falling, hits = scores[order], is_of_class[order]
+    last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1) if len(falling) else np.zeros(0, np.intp)
+    found = np.cumsum(hits)[last] if len(falling) else np.zeros(0, np.int64)
+    wrong = last + 1 - found
+    positives, negatives = int(hits.sum()), int(len(hits) - hits.sum())
+    precision = found / (last + 1)
+    recall, false_rate = found / max(1, positives), wrong / max(1, negatives)
+    gains = np.diff(recall, prepend=0.0)
+    area = float(np.sum(np.diff(false_rate, prepend=0.0) * (recall + np.append(0.0, recall[:-1])) / 2))
+    shown = np.unique(np.linspace(0, len(last) - 1, min(points, len(last))).round().astype(int))
+    return {
+        "thresholds": falling[last][shown].astype(float).tolist(),
+        "precision": precision[shown].tolist(),
+        "recall": recall[shown].tolist(),
+        "false_positive": false_rate[shown].tolist(),
+        "true_positive": recall[shown].tolist(),
+        "average_precision": float(np.sum(gains * precision)) if positives else None,
+        "area": area if positives and negatives else None,
+    }
+
+
+def _share(part: Any, whole: Any) -> float | None:
+    return float(part / whole) if whole else None

@@ -1,11 +1,10 @@
-"""The object that pages, REST and shell hold, and the assembly of its parts."""
+"""Workspace over the database of a studio, with the parts that need a server."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from ziggurat.jobs import Supervisor
@@ -14,23 +13,20 @@ from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
-from ziggurat.workspace.job_outputs import JobOutputs
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
-from ziggurat.workspace.studio.graph_cache import GraphCache
+from ziggurat.workspace.studio.images import WebPictures
 from ziggurat.workspace.studio.jobs import Jobs
-from ziggurat.workspace.studio.limits import Limits
-from ziggurat.workspace.studio.machine import Machine
-from ziggurat.workspace.studio.models import Models
-from ziggurat.workspace.studio.network_graphs import NetworkGraphs
+from ziggurat.workspace.studio.machine import Limits, Machine
+from ziggurat.workspace.studio.models import Models, Published
+from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.paths import studio_paths
-from ziggurat.workspace.studio.published import Published
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
-from ziggurat.workspace.studio.web_pictures import WebPictures
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.workspace.workspace import Workspace
 
 __all__ = ["Studio", "StudioParts"]
 
@@ -62,8 +58,8 @@ class StudioParts:
     remarks: tuple[str, ...] = ()
 
 
-class Studio:
-    """What a person can do in the studio.
+class Studio(Workspace[Jobs]):
+    """Workspace whose jobs are in a database; pages and REST hold it.
 
     Args:
         settings: of this process.
@@ -72,9 +68,7 @@ class Studio:
         clock: seconds since 1970.
 
     Attributes:
-        jobs: of every kind.
         curves: of the jobs, in the store.
-        outputs: of the jobs: events, log, checkpoints.
         datasets: datasets.
         training: trainings that are asked for.
         networks: that are not trained.
@@ -102,33 +96,29 @@ class Studio:
         clock: Callable[[], float] = time.time,
     ) -> None:
         store, supervisor = parts.store, parts.supervisor
-        self.settings = settings
-        self.root = Path(settings.workspace).expanduser()
-        self.clock = clock
+        root = settings.workspace.expanduser()
+        self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
+        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self.people = parts.people
         self.projects = store.projects
         self.curves = store.curves
         self.notices = supervisor.hub
-        self.tensorboards = parts.tensorboards
         self.machine = parts.machine
         self.remarks = parts.remarks
-        self.uploads = Uploads(self.root / "uploads", clock)
+        self.uploads = Uploads(root / "uploads", clock)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
-        self.paths = studio_paths(self.root, store.settings)
-        self.jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
-        self.outputs = JobOutputs(self.jobs)
         self.datasets = StudioDatasets(
-            self.jobs, store, supervisor, Tasks(settings), self.root / "datasets", clock, lambda: self.paths.roots
+            jobs, store, supervisor, Tasks(settings), root / "datasets", clock, lambda: self.paths.roots
         )
-        tasks = Tasks(settings, offered=lambda: self.paths.roots)
-        self.training = Training(self.jobs, supervisor, tasks, self.root / "jobs", clock, parts.machine)
-        self.networks = Networks(self.jobs, tasks)
-        self.models = Models(self.jobs, tasks, parts.inference, self.root / "jobs", clock)
+        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine)
+        self.networks = Networks(jobs, self.tasks)
+        self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
-        self.evaluations = Evaluations(self.jobs, supervisor, self.paths, self.root / "jobs", clock)
-        self.published = Published(self.jobs, store.settings, clock)
-        self.jobs.protect(self.published.refuse_deletion)
-        self.exports = Exports(self.jobs, self.models.export, self._tell_of_job, clock)
+        self.evaluations = Evaluations(jobs, supervisor, self.paths, root / "jobs", clock)
+        self.published = Published(jobs, store.settings, clock)
+        jobs.protect(self.published.refuse_deletion)
+        self.exports = Exports(jobs, self.models.export, self._tell_of_job, clock)
         self.limits = Limits(store.settings, parts.machine.resources)
         self._close = close
 

@@ -22,7 +22,7 @@ from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import dataset_about
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.dataset_versions import what_differs
-from ziggurat.workspace.datasets import describe
+from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS
 
@@ -91,7 +91,7 @@ def _version(studio: Studio, note: Any, jobs: Mapping[str, Job]) -> DatasetVersi
 
 def _described(folder: Path) -> dict[str, Any] | None:
     try:
-        return describe(folder)
+        return Datasets().describe(str(folder))
     except DataError:  # deleted while we looked
         return None
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import ExportFormat
 from ziggurat.errors import JobError, ZigguratError
+from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.exports import Export, export_formats
-from ziggurat.workspace.studio.published import PublishedModel
+from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = ["ARCHIVES", "FIRST_TYPED", "ExportLook", "TakeAway", "field_of", "take_away"]
 

@@ -11,7 +11,7 @@ from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.web.formatting import plural
 from ziggurat.web.pages.home.query import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.bulk import act_on_jobs, chosen_ids
+from ziggurat.workspace.studio.jobs import act_on_jobs, chosen_ids
 
 __all__ = ["Choice", "Outcome", "Refused", "carry_out", "change_of", "named_tags"]
 

@@ -18,9 +18,9 @@ from ziggurat.specs.files import SPEC_KINDS
 from ziggurat.web.best_values import best_values
 from ziggurat.web.columns import Best
 from ziggurat.web.pages.job.actions import JobAction, actions_of, why_no_learning_rate
-from ziggurat.workspace.standard_networks import network_text
+from ziggurat.workspace.checkpoints import best_of_model, checkpoint_marks, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.checkpoint_choice import best_of_model, checkpoint_marks, checkpoints_of_model
+from ziggurat.workspace.studio.networks import network_text
 
 __all__ = [
     "Failure",

@@ -14,9 +14,9 @@ from ziggurat.web.pages.new_dataset.labels import CHOICES, HINTS, TITLES
 from ziggurat.web.pages.new_dataset.problems import field_problems, problem_text
 from ziggurat.web.pages.new_dataset.texts import FIELDS, request_of, spec_of, start_texts, text_of, texts_of
 from ziggurat.workspace import datasets
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.clones import clone_request
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = [
     "DatasetForm",

@@ -10,7 +10,7 @@ from pprint import pformat
 from typing import Any, Final
 
 from ziggurat.specs import DatasetSpec, FieldDescription, dataset_spec_from_flags, describe_fields
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.new_jobs import JobRequest
 
 __all__ = [
     "FIELDS",

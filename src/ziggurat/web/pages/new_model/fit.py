@@ -9,7 +9,7 @@ from typing import Any
 from ziggurat.entities.backend_info import StandardNetwork
 from ziggurat.web.pages.new_model.fields import model_fields
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
-from ziggurat.workspace.standard_networks import usual_network
+from ziggurat.workspace.studio.networks import usual_network
 from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
 
 __all__ = ["ChosenData", "chosen_data", "fill_in", "untouched", "usual_rate"]

@@ -12,9 +12,9 @@ from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ZigguratError
 from ziggurat.specs import RENAMED, check_named_once, parse_spec
 from ziggurat.web.pages.new_model.fields import FormField, field_id, model_fields, text_of, value_below
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.clones import clone_request
-from ziggurat.workspace.studio.new_jobs import JobRequest
+from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = ["DIGITS", "OWN_FIELDS", "ModelForm", "clone_form", "first_form", "posted_form"]
 

@@ -20,8 +20,8 @@ from ziggurat.web.pages.new_model.request import Asked, read_form
 from ziggurat.web.pages.new_model.routes import Sent, whole_page
 from ziggurat.web.pages.new_model.view import choices_of, data_of, networks_of, summary_of
 from ziggurat.web.rendering import is_part, part, see_other
-from ziggurat.workspace.standard_networks import network_text
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.networks import network_text
 
 __all__ = ["router"]
 

@@ -14,7 +14,7 @@ from ziggurat.web.image_cache import ImageCache
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
 from ziggurat.web.pages.new_model.request import Asked
 from ziggurat.web.pages.new_model.view import input_of, summary_of
-from ziggurat.workspace.rate_curve import rate_curve
+from ziggurat.workspace.previews import rate_curve
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["network_look", "network_problem", "preflight_look", "preview_look", "rate_look", "words_look"]

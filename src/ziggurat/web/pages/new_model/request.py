@@ -11,8 +11,8 @@ from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.pages.new_model.fields import field_id, model_fields, value_of
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
+from ziggurat.workspace.new_jobs import JobRequest, expand_sweep
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.new_jobs import JobRequest, expand_sweep
 
 __all__ = ["Asked", "problems_of", "read_form"]
 

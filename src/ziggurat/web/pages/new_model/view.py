@@ -12,10 +12,10 @@ from ziggurat.errors import ZigguratError
 from ziggurat.web.pages.new_model.fields import FormField, model_fields
 from ziggurat.web.pages.new_model.fit import ChosenData, chosen_data
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
+from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
-from ziggurat.workspace.studio.published import PublishedModel
+from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.training_checks import why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ziggurat.errors import DataError, ZigguratError
 from ziggurat.web.image_cache import ImageCache
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.pictures import png_picture
+from ziggurat.workspace.studio.images import png_picture
 
 __all__ = [
     "BatchPrediction",

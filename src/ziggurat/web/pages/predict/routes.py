@@ -22,8 +22,7 @@ from ziggurat.web.pages.predict.images import Prediction, Question, heat_answer,
 from ziggurat.web.pages.predict.view import TABS, model_test
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.picture_sources import picture_source
-from ziggurat.workspace.studio.web_pictures import has_secret
+from ziggurat.workspace.studio.images import has_secret, picture_source
 
 __all__ = ["router"]
 

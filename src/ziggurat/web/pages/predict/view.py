@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ziggurat.entities import Job
 from ziggurat.errors import ZigguratError
+from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 
 __all__ = ["SPLITS", "TABS", "ModelTest", "SplitChoice", "model_test"]
 

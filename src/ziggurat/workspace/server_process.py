@@ -1,38 +1,55 @@
-"""Server of a workspace: ``server.json`` holds its address, ``studio.lock`` allows only one."""
+"""Server process of a workspace: its port, its state in ``server.json``, its lock, and a start in the background."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
 import fcntl
 import json
 import os
 import signal
 import socket
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from ziggurat.atomic import atomic_write_text
+import psutil
+
+from ziggurat.atomic import atomic_write_text, storage_errors
 from ziggurat.entities.processes import birth_of, is_alive
-from ziggurat.errors import JobError, StorageError
+from ziggurat.errors import JobError, StorageError, UsageError
+from ziggurat.settings import Settings, child_environment
 
 __all__ = [
     "ServerState",
     "WorkspaceLock",
+    "address_of",
     "end_server",
     "forget_server",
+    "free_port_after",
+    "make_process_private",
     "make_server_state",
+    "port_owner",
     "read_server",
     "refuse_second",
     "running_server",
+    "take_port",
     "write_server",
 ]
 
 _FILE: Final = "server.json"
 _LOCK: Final = "studio.lock"
+_COMMAND: Final = (sys.executable, "-m", "ziggurat", "up", "--no-open")
 _PATIENCE_S: Final = 1.0
 _END_WITHIN_S: Final = 30.0
+_READY_WITHIN_S: Final = 120.0
+_PORTS_TRIED: Final = 100
+_WILDCARDS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+_PR_SET_DUMPABLE: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,3 +269,157 @@ def _is_served(workspace: Path) -> JobError:
         advice="Use that one, end it with `ziggurat down`, or choose another --workspace.",
         details={} if state is None else {"pid": state.pid, "address": state.address},
     )
+
+
+def start_detached_server(
+    settings: Settings,
+    words: Sequence[str],
+    *,
+    ready_within_s: float = _READY_WITHIN_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> ServerState:
+    """Start a server in a session of its own and return its state once it answers.
+
+    Args:
+        settings: of this process; the server gets the same.
+        words: further words of ``ziggurat up``.
+        ready_within_s: how long is waited; then it is ended.
+        sleep: waits so many seconds.
+
+    Raises:
+        JobError: where it ends or does not answer; its last words are shown.
+        StorageError: where its log cannot be written.
+    """
+    log = settings.workspace / "logs" / "up.log"
+    with storage_errors(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        pid = _spawn([*_COMMAND, *words], log, child_environment(settings, with_secrets=True))
+    last, has_ended = time.monotonic() + ready_within_s, False
+    while not has_ended and time.monotonic() < last:
+        state = running_server(settings.workspace)
+        if state is not None and state.pid == pid:
+            return state
+        sleep(0.1)
+        # Asked of the system: a child that ended and that nobody waited for still has its process number.
+        has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+    if not has_ended:
+        os.kill(pid, signal.SIGTERM)
+    within = "before it answered" if has_ended else f"without an answer after {ready_within_s:.0f} s"
+    raise JobError(
+        f"The studio did not start: it ended {within}.",
+        received=f"as the last line of its log: {_last_words(log)}",
+        advice=f"See {log} for the rest.",
+    )
+
+
+def _spawn(command: list[str], log: Path, environment: Mapping[str, str]) -> int:
+    """Start a process in a session of its own, which nobody here waits for; return its number."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("Error: ") if lines else "nothing that it said"
+
+
+def take_port(host: str, port: int) -> socket.socket:
+    """Return a socket that has the port; nobody else gets it until it is closed.
+
+    Args:
+        host: name or address of this machine; ``0.0.0.0``, ``::`` or nothing for all of its addresses.
+        port: its number; 0 for any that is free.
+
+    Raises:
+        UsageError: where the port is taken, not allowed, or the host is not of this machine.
+    """
+    family, address = _resolved(host, port)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # A server that has just ended leaves the port in a state that only this option passes over.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1)  # two that bind at once: one of them learns it here
+    except OSError as error:
+        listener.close()
+        raise _refused(host, port, error) from None
+    return listener
+
+
+def address_of(listener: socket.socket, host: str, prefix: str = "") -> str:
+    """Return the address by which a browser on this machine finds the server, such as ``http://127.0.0.1:5000/``."""
+    name = _WILDCARDS.get(host, host)
+    shown = f"[{name}]" if ":" in name else name
+    return f"http://{shown}:{listener.getsockname()[1]}{prefix}/"
+
+
+def free_port_after(host: str, port: int) -> int | None:
+    """Return the next port that is free now; None where none of the next hundred is."""
+    for candidate in range(port + 1, min(port + 1 + _PORTS_TRIED, 1 << 16)):
+        try:
+            family, address = _resolved(host, candidate)
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError:
+            continue
+        return candidate
+    return None
+
+
+def port_owner(port: int) -> str:
+    """Return who listens at a port, as far as this user may know: ``process 12 (python)``."""
+    try:
+        connections = psutil.net_connections("tcp")
+        pids = [each.pid for each in connections if each.status == "LISTEN" and each.laddr and each.laddr.port == port]
+        pid = next((pid for pid in pids if pid), None)
+        return "a process of another user" if pid is None else f"process {pid} ({psutil.Process(pid).name()})"
+    except (psutil.Error, OSError, AttributeError):
+        return "another process"
+
+
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    if not 0 <= port < 1 << 16:
+        raise UsageError("A port is a number from 0 to 65535.", received=port)
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]") or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError) as error:
+        raise _not_here(host, error) from None
+    return found[0][0], found[0][4]
+
+
+def _refused(host: str, port: int, error: OSError) -> UsageError:
+    if error.errno == errno.EADDRINUSE:
+        free = free_port_after(host, port)
+        advice = f"Use a free one: --port {free}." if free else "Use another --port."
+        return UsageError(f"Port {port} must be free.", received=f"it is taken by {port_owner(port)}", advice=advice)
+    if error.errno == errno.EACCES:
+        return UsageError(
+            f"Port {port} must be one that you may use.",
+            received="the system reserves ports below 1024",
+            advice="Use another one, such as --port 5000.",
+        )
+    return _not_here(host, error)
+
+
+def _not_here(host: str, error: Exception) -> UsageError:
+    return UsageError(
+        "The studio listens at a name or address of this machine.",
+        received=f"{host!r}: {getattr(error, 'strerror', None) or error}",
+        advice="Leave --host out for this machine alone, or use 0.0.0.0 for all of its addresses.",
+    )
+
+
+def make_process_private() -> None:
+    """Keep programs of the same user, such as jobs, from reading memory and environment of this process in ``/proc``.
+
+    It leaves no core files afterwards, and only root can attach a debugger. Elsewhere than on Linux nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,26 +1,208 @@
-"""State of a job, derived from the files of its folder alone."""
+"""Jobs in folders, without a studio: their state, from their files alone, and the workers that execute them."""
 
 from __future__ import annotations
 
 import socket
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Protocol
 
 import psutil
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.job_history import JobHistory, read_history
 from ziggurat.entities.jobs import divergence_after
+from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError, SpecError
-from ziggurat.layout import JobFolder
-from ziggurat.specs import read_content
+from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
+from ziggurat.settings import Settings
+from ziggurat.specs import DatasetSpec, Spec, TrainSpec, read_content
+from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.new_jobs import create_job, create_job_in, new_job_names
+from ziggurat.workspace.training_checks import obstacle_of
+from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, kill_worker, start_attended
+from ziggurat.zoo.backends import with_backend
 
-__all__ = ["JobStatus", "job_status", "open_job"]
+__all__ = [
+    "FoundJob",
+    "JobFolders",
+    "JobRepository",
+    "JobStatus",
+    "job_status",
+    "open_job",
+    "unlisted_folders",
+    "unlisted_remark",
+]
 
 _LOST_REASON: Final = "the worker ended without a word: it was killed, or its machine went down"
+
+
+class FoundJob(Protocol):
+    """A job, as far as every repository knows it."""
+
+    @property
+    def state(self) -> str:
+        """A name in ``JOB_STATES``."""
+        ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a worker is at it."""
+        ...
+
+
+class JobRepository(Protocol):
+    """Jobs by their names; ``JobFolders`` and ``ziggurat.workspace.studio.jobs.Jobs`` are repositories."""
+
+    def get(self, name: str, /) -> FoundJob:
+        """Return a job as it is now; JobError where there is none of that name."""
+        ...
+
+    def folder(self, name: str, /) -> JobFolder:
+        """Return the folder of a job; JobError where there is none of that name."""
+        ...
+
+    def check_removable(self, name: str, checkpoint: str, /) -> None:
+        """Raise JobError where a checkpoint of a job must stay, whatever its worker does."""
+        ...
+
+
+class JobFolders:
+    """Jobs by the paths of their folders, and the workers that execute them; no studio is needed.
+
+    Args:
+        settings: of this process; workers get the same.
+        worker_command: what starts a worker; the job folder is added.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        worker_command: Sequence[str] = WORKER_COMMAND,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._worker_command = tuple(worker_command)
+        self._clock = clock
+
+    # ---- looking
+
+    def get(self, name: str) -> JobStatus:
+        """Return how a job is, from its files alone.
+
+        Args:
+            name: path of the job folder.
+
+        Raises:
+            JobError: where there is no job.
+        """
+        return job_status(Path(name), self._clock())
+
+    def folder(self, name: str) -> JobFolder:
+        """Return the job folder at a path.
+
+        Raises:
+            JobError: where there is none.
+        """
+        return open_job(Path(name))
+
+    def check_removable(self, name: str, checkpoint: str) -> None:
+        """Accept every checkpoint: nothing but its own folder knows a job without a studio."""
+
+    # ---- executing
+
+    def create(self, spec: Spec, folder: Path | None = None) -> Path:
+        """Make a job folder; ``attend`` or ``detach`` then executes the job. Return the folder.
+
+        Args:
+            spec: of a training or a dataset.
+            folder: where; a new folder below the workspace where it is not given.
+
+        Raises:
+            ZigguratError: where a training cannot succeed, see ``obstacle_of``; nothing was made.
+            JobError: where a job or a dataset is there already.
+            NetworkCodeError: where the network file cannot be read.
+            StorageError: where the folder cannot be written.
+        """
+        if isinstance(spec, TrainSpec):
+            obstacle = obstacle_of(spec)
+            if obstacle is not None:
+                raise obstacle
+            # Recorded in the spec: a resume uses the same backend, whatever is installed by then.
+            spec = with_backend(spec)
+        if folder is not None:
+            return create_job(spec, folder).path
+        parent = self._settings.workspace / (DATASETS_FOLDER if isinstance(spec, DatasetSpec) else JOBS_FOLDER)
+        return create_job_in(spec, parent, new_job_names(spec.name or spec.kind, self._clock())).path
+
+    def attend(
+        self, name: str, *, output: IO[Any] | None = None, say: Callable[[str], None] = lambda text: None
+    ) -> AttendedWorker:
+        """Execute a job, or resume it, in a worker that ends with this process.
+
+        Args:
+            name: path of the job folder.
+            output: where the worker's standard output goes; to this process's own where it is not given.
+            say: shows one sentence to the person who pressed Ctrl-C.
+
+        Raises:
+            JobError: where a worker is at it already, or the job is complete.
+        """
+        folder, environment = self._ready(name).path, worker_environment(self._settings)
+        return start_attended(self._worker_command, folder, environment, output=output, say=say)
+
+    def detach(self, name: str) -> int:
+        """Execute a job, or resume it, in a worker that outlives this process; return its process number.
+
+        Raises:
+            JobError: where a worker is at it already, or the job is complete.
+        """
+        job = self._ready(name)
+        command, limit_bytes = [*self._worker_command, str(job.path)], self._settings.log_limit_mib << 20
+        return start_worker(command, job.log, worker_environment(self._settings), log_limit_bytes=limit_bytes)[0]
+
+    def stop(self, name: str, reason: str = "asked to stop", *, now: bool = False) -> JobStatus:
+        """Ask the worker of a job to save and end; return the job's state from now on.
+
+        Args:
+            name: path of the job folder.
+            reason: one sentence for the record.
+            now: kill the worker and all that it started; what is in no checkpoint is lost.
+
+        Raises:
+            JobError: where no worker is at it; with ``now``, also where it is on another machine.
+            StorageError: where the request cannot be written.
+        """
+        folder, status = self.folder(name), self.get(name)
+        if not status.is_active:
+            raise JobError(
+                "Only a job that is running can be stopped.",
+                received=f"{name} is {status.state}",
+                advice=f"Look at it with: ziggurat status {name}",
+            )
+        # Written before a kill, too: afterwards it tells a job that was stopped from one that crashed.
+        atomic_write_text(folder.stop_request, reason + "\n", "The stop request")
+        if now:
+            kill_worker(folder)
+        return self.get(name)
+
+    def _ready(self, name: str) -> JobFolder:
+        job, status = self.folder(name), self.get(name)
+        if not status.can_resume:
+            raise JobError(
+                "A job that is complete or under way is not started again.",
+                received=f"{name} is {status.state}",
+                advice=f"Look at it with: ziggurat status {name}",
+            )
+        job.stop_request.unlink(missing_ok=True)  # an old request must not end the new attempt
+        return job
 
 
 @dataclass(frozen=True)
@@ -192,6 +374,7 @@ def _state(
     folder: JobFolder, history: JobHistory, heartbeat: Heartbeat | None, now: float, hung_after_s: float
 ) -> tuple[str, str]:
     ended = history.ended
+    # A heartbeat after the end is of an attempt that has written no event yet.
     is_new_attempt = heartbeat is not None and (ended is None or heartbeat.time > ended.time)
     if ended is not None and not is_new_attempt:
         return ended.outcome, ""
@@ -214,3 +397,21 @@ def _is_alive(heartbeat: Heartbeat) -> bool:
         return False
     except psutil.AccessDenied:
         return True
+
+
+def unlisted_folders(workspace: Path, known: Collection[str]) -> list[Path]:
+    """Return the folders of a workspace that hold a job and are not in the database.
+
+    Args:
+        workspace: the folder of everything.
+        known: ids of the jobs in the database.
+    """
+    return [each for each in job_folders(workspace) if each.name not in known and JobFolder(each).spec.is_file()]
+
+
+def unlisted_remark(folders: Sequence[Path]) -> str:
+    """Return what is said of folders that are not listed; empty where there are none."""
+    if not folders:
+        return ""
+    what = "1 job folder is" if len(folders) == 1 else f"{len(folders)} job folders are"
+    return f"{what} not listed: run `ziggurat reindex`."

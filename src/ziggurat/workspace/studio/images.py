@@ -1,29 +1,142 @@
-"""Images fetched from a URL, with limits on size and address.
+"""Images for prediction: files that are named or sent, archives, lists, and images fetched from a URL.
 
-Each name is resolved once, what it stands for is checked (see ``ziggurat.net.ssrf``), and the connection goes to
+A name in a URL is resolved once, what it stands for is checked (see ``ziggurat.net.ssrf``), and the connection goes to
 the address that was checked, also after a redirect.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
+import cv2
 import httpx
 
-from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.dataflow.image_codec import decode_image, encode_image, read_file
+from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.sources.archives import is_archive
+from ziggurat.datasets.sources.opening import open_source
 from ziggurat.errors import DataError, UsageError, ZigguratError
 from ziggurat.net.http_client import DEFAULT_PORTS, AddressRefusedError, AsyncGuardedTransport, host_of, port_of
 from ziggurat.net.ssrf import AllowedAddresses, status_in_words
+from ziggurat.workspace.studio.paths import Paths
+from ziggurat.workspace.studio.uploads import Uploads
 
-__all__ = ["WEB_PICTURE_BYTES", "WebPictures", "has_secret"]
+__all__ = [
+    "MOST_PICTURES",
+    "PICTURE_BYTES",
+    "WebPictures",
+    "has_secret",
+    "picture_source",
+    "png_picture",
+    "read_pictures",
+    "smaller_picture",
+]
+
+MOST_PICTURES: Final = 1000
+"""Of one request."""
+
+PICTURE_BYTES: Final = 64 << 20
+"""No image that is sent or named is larger."""
 
 WEB_PICTURE_BYTES: Final = 20 << 20
 """No image that is fetched is larger."""
+
+
+def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return name and content of files.
+
+    Raises:
+        UsageError: where there are too many, or one lies where nobody may look.
+        DataError: where one is too large or cannot be read.
+    """
+    if len(names) > MOST_PICTURES:
+        raise UsageError(f"At most {MOST_PICTURES} images are predicted for at once.", received=str(len(names)))
+    return [(name, _content(paths, name)) for name in names]
+
+
+def _content(paths: Paths, name: str) -> bytes:
+    path = paths.allowed(name)
+    # Before it is read: a file may be larger than the memory.
+    if path.stat().st_size > PICTURE_BYTES:
+        raise DataError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{name}`")
+    return read_file(path)
+
+
+def smaller_picture(content: bytes, max_side_px: int) -> bytes:
+    """Return an image as PNG with a longer side of at most ``max_side_px``; a small one stays as it is."""
+    image = decode_image(content)
+    height, width = image.shape[:2]
+    factor = max_side_px / max(height, width)
+    if factor >= 1:
+        return content
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return encode_image(cv2.resize(image, size, interpolation=cv2.INTER_AREA), "png")
+
+
+def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:
+    """Return an image of any format as PNG with a longer side of at most ``max_side_px``.
+
+    Raises:
+        DataError: where it cannot be read; it names ``key``.
+    """
+    return smaller_picture(encode_image(decode_image(content, key=key), "png"), max_side_px)
+
+
+def picture_source(source: str, paths: Paths, uploads: Uploads, now: float) -> str:
+    """Return the folder or list that ``Evaluations.create_many`` takes, for what a person named or sent.
+
+    An archive is unpacked beside the upload that it came with; one of this machine into a new upload, which goes when
+    it is old, as all do. Among files that were sent, a list of the others is what is meant.
+
+    Args:
+        source: folder, archive, list or image.
+        paths: that people may name.
+        uploads: where files that were sent wait.
+        now: seconds since 1970.
+
+    Raises:
+        UsageError: where the path may not be named.
+        DataError: where an archive is damaged, or holds what it must not.
+        StorageError: where the disk is full.
+    """
+    found = paths.allowed(source)
+    upload = _upload_of(found, uploads)
+    if found.is_file() and is_archive(found.name):
+        upload = upload or uploads.folder / f"{int(now)}-{secrets.token_hex(8)}"
+        found = open_source(str(found), upload)
+    return str((_list_in(found) if upload is not None and found.is_dir() else None) or found)
+
+
+def _upload_of(path: Path, uploads: Uploads) -> Path | None:
+    root = Path(os.path.realpath(uploads.folder))
+    return root / path.relative_to(root).parts[0] if path.is_relative_to(root) and path != root else None
+
+
+def _list_in(folder: Path) -> Path | None:
+    """Return the list in a folder of files that were sent; None where there is none, or there are several."""
+    entries = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    lists = [path for path in entries if path.suffix.lower() in _LISTS and path.is_file()]
+    if len(lists) != 1:
+        return None
+    named = _NAMED.match(_first_line(lists[0]))
+    is_list = len(entries) == 1 or (named is not None and (folder / named[0]).exists())
+    return lists[0] if is_list else None
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+        return next((text for text in (line.strip() for line in islice(file, _LOOKED_AT)) if text), "")
+
 
 _LIMIT_S: Final = 15.0
 _CONNECT_S: Final = 5.0
@@ -72,7 +185,7 @@ class WebPictures:
         asked = _checked_url(url)
         with self._turn():
             name, content = asyncio.run(self._fetched_in_time(asked))
-        _check_picture(name, content)
+        _check_image(name, content)
         return name, content
 
     @contextmanager
@@ -102,7 +215,7 @@ class WebPictures:
                 answer = await self._answer(transport, url)
                 try:
                     if answer.status_code not in _REDIRECTS:
-                        return _shown(url), await _content(answer, url)
+                        return _shown(url), await _web_content(answer, url)
                     url = _next_url(answer, url)
                 finally:
                     await answer.aclose()
@@ -165,7 +278,7 @@ def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
         raise DataError("A redirect leads to an address.", received=f"another one from `{_shown(url)}`") from None
 
 
-async def _content(answer: httpx.Response, url: httpx.URL) -> bytes:
+async def _web_content(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.status_code != HTTPStatus.OK:
         raise DataError(
             "At its address, an image is found.",
@@ -194,7 +307,7 @@ def _check_size(size_bytes: int, url: httpx.URL) -> None:
         )
 
 
-def _check_picture(name: str, content: bytes) -> None:
+def _check_image(name: str, content: bytes) -> None:
     try:
         decode_image(content, key=name)
     except ZigguratError as error:
@@ -216,3 +329,11 @@ def _unanswered(url: httpx.URL, error: Exception) -> DataError:
 def _shown(url: httpx.URL) -> str:
     """Return an address for people: what stands behind `?` is often a key."""
     return str(url.copy_with(query=None, fragment=None, username="", password=""))[:_SHOWN]
+
+
+_LISTS: Final = (".txt", ".lst", ".csv", ".tsv")
+_ENDINGS: Final = "|".join(re.escape(suffix) for suffix in sorted(IMAGE_SUFFIXES))
+_NAMED: Final = re.compile(rf".*?(?:{_ENDINGS})(?![^\s,])", re.IGNORECASE)
+
+_LOOKED_AT: Final = 100
+"""Lines of a list that may be empty before the first path."""

@@ -1,0 +1,262 @@
+"""Commands for jobs in folders: ``train``, ``resume``, ``stop``, ``status``, ``events``, ``checkpoint``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.output import Output, table
+from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
+from ziggurat.errors import UnknownNameError
+from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
+from ziggurat.specs import read_content, spec_from_flags, spec_json
+from ziggurat.workspace import JobStatus, Workspace, open_folders
+from ziggurat.workspace.checkpoints import CheckpointSummary
+from ziggurat.workspace.job_folders import JobFolders
+
+__all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
+
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_DETACH = click.option("--detach", is_flag=True, help="Leave it to itself; `status` and `events` show how it is.")
+_NAME = click.argument("name", default="latest")
+
+
+def open_workspace(application: Application) -> Workspace[JobFolders]:
+    """Return the workspace of this call."""
+    if application.worker_command is None:
+        return open_folders(application.settings)
+    return open_folders(application.settings, worker_command=application.worker_command)
+
+
+@click.command(cls=SpecFlagsCommand)
+@click.argument("spec", required=False, type=click.Path(path_type=Path))
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; else a new one.")
+@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Print the spec and do nothing.")
+@_DETACH
+@click.pass_obj
+def train(
+    application: Application,
+    spec: Path | None,
+    out: Path | None,
+    assignments: tuple[str, ...],
+    dry_run: bool,
+    detach: bool,
+    **flags: str | None,
+) -> int:
+    """Train a network from a SPEC file, from flags, or from a file that flags change.
+
+    Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
+    `ziggurat spec schema` tells all of them.
+    """
+    base = None if spec is None else read_content(spec)
+    given = {name: text for name, text in flags.items() if text is not None}
+    asked = spec_from_flags(given, assignments=assignments, base=base)
+    note_former_names(application, base, given, assignments)
+    if dry_run:
+        click.echo(spec_json(asked), nl=False)
+        return 0
+    folder = open_workspace(application).jobs.create(asked, out)
+    return execute(application, folder, detach=detach)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@_DETACH
+@click.pass_obj
+def resume(application: Application, folder: Path, detach: bool) -> int:
+    """Go on with the job in FOLDER from its newest checkpoint."""
+    return execute(application, folder, detach=detach)
+
+
+@click.command(cls=Command)
+@_FOLDER
+@click.option("--reason", default="asked to stop by `ziggurat stop`", help="One sentence for the record.")
+@click.option("--now", is_flag=True, help="Kill its worker, and all that it started; what is in no checkpoint is lost.")
+@click.pass_obj
+def stop(application: Application, folder: Path, reason: str, now: bool) -> None:
+    """Ask the job in FOLDER to save and end. It can be resumed.
+
+    A studio ends by force a worker that does not end; without one, call it again with --now.
+    """
+    status = open_workspace(application).jobs.stop(str(folder), reason, now=now)
+    if now:
+        text = f"{folder}: ended by force."
+    else:
+        text = f"{folder}: asked to save and end. If it does not end: ziggurat stop {folder} --now"
+    application.output.document(status.as_dict(), text)
+
+
+def execute(application: Application, folder: Path, *, detach: bool = False) -> int:
+    """Execute the job in a folder, attended or not; return the worker's exit code."""
+    jobs, output = open_workspace(application).jobs, application.output
+    if detach:
+        pid = jobs.detach(str(folder))
+        output.document({"folder": str(folder), "pid": pid}, f"Process {pid} works in {folder}")
+        return 0
+    output.note(f"Job folder: {folder}")
+    # Standard output is for the JSON document alone.
+    extra: dict[str, Any] = {"output": sys.stderr} if application.as_json else {}
+    code = jobs.attend(str(folder), say=output.note, **extra).wait()
+    status = jobs.get(str(folder))
+    output.document(status.as_dict(), status_text(status, output))
+    return code
+
+
+@click.command(cls=Command)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
+@click.pass_obj
+def status(application: Application, folders: tuple[Path, ...]) -> None:
+    """Show how the jobs in FOLDERs are; with --json, one line each."""
+    jobs, output = open_workspace(application).jobs, application.output
+    for folder in folders:
+        found = jobs.get(str(folder))
+        output.line(found.as_dict(), status_text(found, output))
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--follow", is_flag=True, help="Wait for what is still to happen, until the job ends.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type, such as scalar; may be repeated.")
+@click.option("--tag", "tags", multiple=True, help="Only this curve; may be repeated.")
+@click.pass_obj
+def events(application: Application, folder: Path, follow: bool, types: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    """Show what happened in the job in FOLDER; with --json, the lines of its events.jsonl."""
+    for name in types:
+        if name not in EVENT_TYPES:
+            raise UnknownNameError("type of event", name, EVENT_TYPES)
+    outputs, output = open_workspace(application).outputs, application.output
+    for event in outputs.follow_events(str(folder)) if follow else outputs.events(str(folder)):
+        if _is_wanted(event, types, tags):
+            output.line(json.loads(encode_event(event)), event_text(event))
+
+
+def _is_wanted(event: Event, types: tuple[str, ...], tags: tuple[str, ...]) -> bool:
+    return (not types or event.type in types) and (not tags or getattr(event, "tag", None) in tags)
+
+
+@click.group(cls=Group)
+def checkpoint() -> None:
+    """List, show, compare and remove the checkpoints of a job.
+
+    NAME is a folder name such as step-00000042, a given name such as best, or latest.
+    """
+
+
+@checkpoint.command()
+@_FOLDER
+@click.pass_obj
+def ls(application: Application, folder: Path) -> None:
+    """List the checkpoints of the job in FOLDER, oldest first."""
+    found = open_workspace(application).outputs.checkpoints(str(folder))
+    rows = [(each.name, str(each.step), f"{each.size_bytes:,}", _checkpoint_names(each)) for each in found]
+    text = table(rows, ("checkpoint", "step", "bytes", "names"))
+    application.output.document([each.as_dict() for each in found], text)
+
+
+@checkpoint.command()
+@_FOLDER
+@_NAME
+@click.pass_obj
+def show(application: Application, folder: Path, name: str) -> None:
+    """Show what a checkpoint holds: step, scalars, and its arrays."""
+    found = open_workspace(application).outputs.checkpoint(str(folder), name)
+    rows = [(each.name, str(each.shape), each.dtype, f"{each.size_bytes:,}") for each in found.arrays]
+    scalars = ", ".join(f"{tag} {value:.5g}" for tag, value in found.scalars.items())
+    head = f"{found.summary.name}: step {found.summary.step}, epoch {found.epoch}. {scalars}".rstrip()
+    application.output.document(found.as_dict(), f"{head}\n{table(rows, ('array', 'shape', 'type', 'bytes'))}")
+
+
+@checkpoint.command()
+@_FOLDER
+@click.argument("first")
+@click.argument("second", default="latest")
+@click.option("--other", metavar="FOLDER", type=click.Path(path_type=Path), help="Job of the second; else the same.")
+@click.pass_obj
+def diff(application: Application, folder: Path, first: str, second: str, other: Path | None) -> None:
+    """Compare the arrays of two checkpoints."""
+    found = open_workspace(application).outputs.checkpoint_differences(str(folder), first, str(other or folder), second)
+    rows = [(each.name, each.kind, _number(each.largest), _number(each.mean)) for each in found]
+    text = table(rows, ("array", "difference", "largest", "mean"))
+    application.output.document([each.as_dict() for each in found], text)
+
+
+@checkpoint.command()
+@_FOLDER
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.pass_obj
+def remove(application: Application, folder: Path, names: tuple[str, ...]) -> None:
+    """Remove checkpoints of a job that is not running."""
+    outputs = open_workspace(application).outputs
+    for name in names:
+        removed = outputs.remove_checkpoint(str(folder), name)
+        application.output.line({"removed": removed}, f"Removed {removed}")
+
+
+def _checkpoint_names(found: CheckpointSummary) -> str:
+    """Return the names of a checkpoint, and of the best one by what it is that."""
+    best = [f"best by {found.best_by}"] if found.best_by else []
+    return ", ".join([*(name for name in found.given_names if name != "best" or not best), *best])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def status_text(status: JobStatus, output: Output) -> str:
+    """Return the state of a job in a few lines."""
+    health = f" ({output.word(status.health)})" if status.health not in ("", "alive") else ""
+    name = f" {status.name}" if status.name else ""
+    lines = [f"{status.folder}{name}: {output.word(status.state)}{health}, attempt {status.attempt}"]
+    if status.reason:
+        lines.append(f"  reason      {status.reason}")
+    total = f" of {status.total_steps}" if status.total_steps else ""
+    if status.kind != "train":
+        stage = f" ({status.stage})" if status.stage else ""
+        lines.append(f"  progress    sample {status.global_step}{total}{stage}")
+    else:
+        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch} of {status.max_epoch}")
+    if status.steps_per_s:
+        left = "" if status.time_left_s is None else f", {status.time_left_s:.0f} s left"
+        unit = "steps/s" if status.kind == "train" else "samples/s"
+        lines.append(f"  speed       {status.steps_per_s:.3g} {unit}{left}")
+    if status.pid is not None and status.heartbeat_age_s is not None:
+        lines.append(f"  worker      process {status.pid} on {status.host}, seen {status.heartbeat_age_s:.0f} s ago")
+    if status.scalars:
+        lines.append("  scalars     " + ", ".join(f"{tag} {value:.5g}" for tag, value in status.scalars.items()))
+    if status.last_checkpoint:
+        lines.append(f"  checkpoint  {status.last_checkpoint}")
+    if status.best_checkpoint:
+        lines.append(f"  used        {status.best_checkpoint}")
+    if status.divergence is not None and status.is_active:  # the reason of an end says it already
+        lines.append(f"  {output.word('diverged')}    {status.divergence.text}")
+    if not status.is_active and status.can_resume:
+        lines.append(f"  go on with  ziggurat resume {status.folder}")
+    return "\n".join(lines)
+
+
+def event_text(event: Event) -> str:
+    """Return an event in one line: time, type, and what it says."""
+    content = event.content if isinstance(event, UnknownEvent) else asdict(event)
+    said = " ".join(f"{name}={_short(value)}" for name, value in content.items() if _is_said(name, value))
+    return f"{time.strftime('%H:%M:%S', time.localtime(event.time))} {event.type:<16} {said}".rstrip()
+
+
+def _is_said(name: str, value: Any) -> bool:
+    return name not in ("time", "traceback") and value not in (None, "", {})
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return str(value.get("message", value))
+    return str(value)

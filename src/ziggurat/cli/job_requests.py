@@ -1,0 +1,394 @@
+"""Verbs of ``ziggurat job`` that ask a studio for work: a dataset, a training, an evaluation, predictions."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat.cli.application import Application, studio_module
+from ziggurat.cli.commands import Command
+from ziggurat.cli.dataset_sources import format_options
+from ziggurat.cli.output import table
+from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
+from ziggurat.errors import (
+    DataError,
+    JobError,
+    MissingJobError,
+    NetworkCodeError,
+    StorageError,
+    UsageError,
+    ZigguratError,
+    nearest_names,
+)
+from ziggurat.specs import FileNetwork, Spec, dataset_spec_from_flags, read_content, spec_from_flags
+from ziggurat.workspace.server_process import running_server
+
+__all__ = [
+    "JobId",
+    "job_dataset",
+    "job_evaluate",
+    "job_infer",
+    "job_predict",
+    "job_train",
+    "known_better",
+    "reaches_studio",
+    "studio_client",
+]
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_LOOKED_AT: Final = 2000
+"""Jobs among which the one that was meant is looked for, newest first."""
+
+
+class JobId(click.ParamType):
+    """An id of a job; anything else would be another place in the REST API."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the id.
+
+        Raises:
+            JobError: where it cannot be one.
+        """
+        if not _ID.fullmatch(value):
+            raise MissingJobError(
+                "There is no such job.", received=repr(value), advice="List them with: ziggurat job list"
+            )
+        return value
+
+
+def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags that say which studio it asks; ``studio_client`` takes them."""
+    # The one that is applied last is listed first in the help.
+    for option in (
+        click.option(
+            "--token-file", type=click.Path(path_type=Path), help="File with a token; others may not read it."
+        ),
+        click.option("--token", metavar="SECRET", help="A token; others may see it on the command line."),
+        click.option("--server", metavar="URL", help="Address of the studio; else the one that serves the workspace."),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def studio_client(application: Application, studio: dict[str, Any]) -> Iterator[Any]:
+    """Give a client for the studio that flags and settings name.
+
+    Args:
+        application: of this call.
+        studio: values of the flags of ``reaches_studio``, which are taken out; further values stay.
+    """
+    server, token, file = studio.pop("server"), studio.pop("token"), studio.pop("token_file")
+    if token and file:
+        raise UsageError("`--token` and `--token-file` exclude each other.", advice="Leave one of them out.")
+    address = server or _address(application)
+    secret = _secret(file) if file else token or application.settings.token_for(address)
+    with studio_module("ziggurat.client").Client(address, secret) as client:
+        try:
+            yield client
+        except JobError as error:
+            raise known_better(error, client) from None
+
+
+def known_better(error: JobError, client: Any) -> JobError:
+    """Return the error of a job that is not there with what may have been meant; any other one as it is."""
+    if error.details.get("status") != 404 or error.received is None:
+        return error
+    try:
+        jobs = list(islice(client.jobs(limit=1000), _LOOKED_AT))
+    except ZigguratError:  # what is said of the job counts more
+        return error
+    asked = error.received
+    meant = [each["id"] for each in jobs if each["name"] == asked] or nearest_names(
+        asked, [each["id"] for each in jobs]
+    )
+    names = {each["id"]: each["name"] for each in jobs}
+    shown = " or ".join(f"`{each}` ({names[each]})" for each in meant[:3])
+    advice = f"Did you mean {shown}?" if shown else "List them with: ziggurat job list"
+    return JobError(error.rule, received=asked, advice=advice, details={**error.details, "nearest": meant[:3]})
+
+
+def _address(application: Application) -> str:
+    """Return the address of the studio that the settings name, or of the one that serves the workspace."""
+    settings = application.settings
+    asked_here = settings.origins.get("workspace") == "--workspace" and settings.origins.get("server") != "--server"
+    if settings.server and not asked_here:
+        return settings.server
+    state = running_server(settings.workspace)
+    if state is None or not state.is_here:
+        where = f" here, not on {state.host}" if state is not None else ""
+        raise JobError(
+            f"A studio must serve {settings.workspace}{where} to be asked.",
+            advice="Start one with `ziggurat up`, or name another one by --server URL.",
+        )
+    return state.address
+
+
+def _secret(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("The file of a token must be readable.", received=f"{file}: {error}") from None
+
+
+_SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+_CHECKPOINT = click.option(
+    "--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest."
+)
+_WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show what was found.")
+
+
+def _says_what_it_is_for(command: Any) -> Any:
+    """Give a command the flags that say what people say of a job."""
+    for option in (
+        click.option("--priority", type=int, help="Higher is sooner; 0 is usual."),
+        click.option("--notes", metavar="TEXT", help="Free text."),
+        click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word; repeatable."),
+        click.option("--project", metavar="NAME", help="Project that it belongs to."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("dataset", cls=DatasetFlagsCommand)
+@click.argument("source")
+@click.option("--upload", is_flag=True, help="SOURCE is of this machine, and is sent.")
+@click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; repeatable.")
+@_SET
+@_says_what_it_is_for
+@reaches_studio
+@click.pass_obj
+def job_dataset(
+    application: Application,
+    source: str,
+    upload: bool,
+    options: tuple[str, ...],
+    assignments: tuple[str, ...],
+    **rest: Any,
+) -> None:
+    """Let the studio make a dataset from SOURCE: a path of the studio's machine, or an address."""
+    studio, said, flags = _parted(rest)
+    if upload and not Path(source).exists():
+        raise UsageError("What is sent is a file or a folder of this machine.", received=source)
+    base = {"kind": "dataset", "version": 1, "options": format_options(options)}
+    asked = dataset_spec_from_flags({"source": source, **flags}, assignments=assignments, base=base)
+    with studio_client(application, studio) as client:
+        place = client.datasets.upload(Path(source).resolve()) if upload else source
+        made = client.datasets.create({**_values(asked), "source": place}, **said)
+    _show_jobs(application, [made])
+
+
+@click.command("train", cls=SpecFlagsCommand)
+@click.argument("spec", required=False, type=click.Path(path_type=Path))
+@click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the training waits for it.")
+@click.option("--model", metavar="ID", type=JobId(), help="Job of the studio whose weights it starts from.")
+@click.option("--checkpoint", metavar="NAME", help="Of that job: a name, best or latest.")
+@_SET
+@_says_what_it_is_for
+@reaches_studio
+@click.pass_obj
+def job_train(
+    application: Application,
+    spec: Path | None,
+    dataset: str | None,
+    model: str | None,
+    checkpoint: str | None,
+    assignments: tuple[str, ...],
+    **rest: Any,
+) -> None:
+    """Let the studio train a network, from a SPEC file, from flags, or from a file that flags change."""
+    studio, said, flags = _parted(rest)
+    base = None if spec is None else read_content(spec)
+    note_former_names(application, base, flags, assignments)
+    if dataset is not None:
+        flags["data"] = "of the studio"  # which puts its place there
+    values = _values(spec_from_flags(flags, assignments=assignments, base=base))
+    if dataset is not None:
+        values["data"].pop("source", None)
+    with studio_client(application, studio) as client:
+        jobs = client.train(values, dataset=dataset, model=model, checkpoint=checkpoint, **said)
+    _show_jobs(application, jobs)
+
+
+@click.command("evaluate", cls=Command)
+@click.argument("model_id", metavar="MODEL", type=JobId())
+@click.option(
+    "--split", type=click.Choice(["train", "val", "test"]), default="val", show_default=True, help="Of its data."
+)
+@_CHECKPOINT
+@_WAIT
+@reaches_studio
+@click.pass_obj
+def job_evaluate(
+    application: Application, model_id: str, split: str, checkpoint: str, wait: bool, **studio: Any
+) -> None:
+    """Put the evaluation of the job MODEL, on every sample of a split, into the queue."""
+    with studio_client(application, studio) as client:
+        made = client.evaluations.create(model_id, split=split, checkpoint=checkpoint)
+        _show(application, client, made, wait=wait)
+
+
+@click.command("infer", cls=Command)
+@click.argument("model_id", metavar="MODEL", type=JobId())
+@click.argument("source")
+@click.option("--image-folder", metavar="FOLDER", default="", help="Where relative paths of a list begin.")
+@click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each image.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Images at most; 0 for all.")
+@_CHECKPOINT
+@_WAIT
+@reaches_studio
+@click.pass_obj
+def job_infer(
+    application: Application, model_id: str, source: str, image_folder: str, wait: bool, **chosen: Any
+) -> None:
+    """Let the job MODEL predict for all images of SOURCE, in a job of its own.
+
+    SOURCE is a folder of the studio's machine, or a text file there: in each line a path and, where it is known, the
+    label, a class number or a name. `ziggurat job predict` sends single images of this machine.
+    """
+    asked = {name: chosen.pop(name) for name in ("top", "limit", "checkpoint")}
+    # Where the studio is asked by its address, a relative path is not known there, and it says so.
+    here = chosen.get("server") is None
+    places = [
+        os.path.abspath(each) if each and here and Path(each).exists() else each for each in (source, image_folder)
+    ]
+    with studio_client(application, chosen) as client:
+        made = client.evaluations.create_many(model_id, places[0], image_folder=places[1], **asked)
+        _show(application, client, made, wait=wait)
+
+
+@click.command("predict", cls=Command)
+@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
+@click.option("--url", metavar="ADDRESS", default="", help="An image that the studio fetches: http:// or https://.")
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
+@click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
+@click.option(
+    "--grad-cam",
+    "target",
+    metavar="FILE.png",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the one image there, in color where it speaks for its class (Grad-CAM).",
+)
+@click.option("--grad-cam-class", metavar="CLASS", default="", help="Number or name; else the likeliest.")
+@click.option("--grad-cam-layer", metavar="LAYER", default="", help="With maps; else that of the last convolution.")
+@reaches_studio
+@click.pass_obj
+def job_predict(
+    application: Application, job_id: str, images: tuple[Path, ...], url: str, target: Path | None, **options: Any
+) -> int:
+    """Send IMAGEs of this machine to the model of the job ID; exit code 4 where one cannot be read there."""
+    asked = {name: options.pop(name) for name in ("top", "checkpoint", "grad_cam_class", "grad_cam_layer")}
+    _check(images, url, target, asked)
+    asked["grad_cam"] = None if target is None else True
+    with studio_client(application, options) as client:
+        found = client.models.predict(job_id, images, url=url, **asked)
+    lines = [_prediction_text(each) for each in found["predictions"]]
+    lines += [f"Not read: {each['message']}" for each in found["failures"]]
+    if target is not None and found["grad_cam"] is not None:
+        lines.append(_save(found["grad_cam"], target))
+    application.output.document(found, "\n".join(lines))
+    return DataError.exit_code if found["failures"] else 0
+
+
+def _parted(rest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """Return the flags that name the studio, those that people say of a job, and those of the spec."""
+    studio = {name: rest.pop(name) for name in ("server", "token", "token_file")}
+    said = {name: rest.pop(name) for name in ("project", "tags", "notes", "priority")}
+    said["tags"] = list(said["tags"])
+    return studio, said, {name: text for name, text in rest.items() if text is not None}
+
+
+def _values(spec: Spec) -> dict[str, Any]:
+    """Return what a spec says beyond the defaults; the text of a network file goes with it."""
+    values = spec.model_dump(mode="json", exclude_unset=True)
+    network = getattr(spec, "network", None)
+    if isinstance(network, FileNetwork) and network.text is None:
+        path = Path(network.path)
+        values["network"] = {"source": "file", "path": path.name, "text": _network_text(path)}
+    return values
+
+
+def _network_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkCodeError("The network file must be readable Python text.", received=f"{path}: {error}") from None
+
+
+def _show_jobs(application: Application, jobs: Sequence[Mapping[str, Any]]) -> None:
+    for each in jobs:
+        application.output.line(each, f"{each['id']} {each['name']} is {application.output.word(each['state'])} now.")
+
+
+def _show(application: Application, client: Any, made: Mapping[str, Any], *, wait: bool) -> None:
+    """Show the job, or what it found."""
+    if not wait:
+        application.output.document(made, f"{made['id']} {made['name']} is {made['state']}.")
+        return
+    client.wait(made["id"])
+    found = client.evaluations.summary(made["id"])
+    application.output.document({**found, "id": made["id"]}, _text(made["id"], found))
+
+
+def _text(job_id: str, found: Mapping[str, Any]) -> str:
+    lines = [f"{job_id}: {found['count']} samples by {found['checkpoint']}"]
+    if found["skipped"]:
+        lines.append(f"{found['skipped']} could not be read.")
+    if found["openings"] is not None:
+        lines.append(f"The test split was measured on {found['openings']} times.")
+    for word in ("accuracy", "top5"):
+        if found[word] is not None:
+            lines.append(f"{word} {found[word]:.2%}")
+    lines += [f"{name} {value:.5g}" for name, value in found["scalars"].items() if name != "accuracy"]
+    rows = [
+        (each["name"], *(_share(each[name]) for name in ("precision", "recall", "f1")), str(each["support"]))
+        for each in found["per_class"]
+    ]
+    return "\n".join([*lines, *([table(rows, ("class", "precision", "recall", "f1", "samples"))] if rows else [])])
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2%}"
+
+
+def _check(images: Sequence[Path], url: str, target: Path | None, asked: Mapping[str, Any]) -> None:
+    """Refuse what cannot be asked."""
+    if not images and not url:
+        raise UsageError("An image is named: IMAGE, or --url with its address.", received="none")
+    missing = next((image for image in images if not image.is_file()), None)
+    if missing is not None:
+        raise UsageError("An image to send is a file of this machine.", received=str(missing))
+    if target is None and (asked["grad_cam_class"] or asked["grad_cam_layer"]):
+        raise UsageError("A class or layer of Grad-CAM goes with `--grad-cam FILE.png`.", received="no such file")
+
+
+def _save(heat: Mapping[str, Any], target: Path) -> str:
+    """Write the image with its heat; return what is said of it."""
+    try:
+        target.write_bytes(base64.b64decode(heat["png"]))
+    except OSError as error:
+        raise StorageError(
+            "The image of Grad-CAM must be written to a folder that is there.", received=str(error)
+        ) from error
+    found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
+    return found if heat["largest"] else f"{found}; nothing speaks for this class there"
+
+
+def _prediction_text(prediction: Mapping[str, Any]) -> str:
+    if "classes" in prediction:
+        named = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
+        return f"{prediction['file']}: {named}"
+    shapes = (f"{name} {tuple(each['shape'])}" for name, each in prediction["outputs"].items())
+    return f"{prediction['file']}: {', '.join(shapes)}; --json shows the values"
