@@ -35,8 +35,6 @@ if TYPE_CHECKING:
         AugmentImageComponent,
         AugmentImageComponents,
         AugmentImageCoordinates,
-        CutMix,
-        MixUp,
         augment_component,
         augment_components,
     )
@@ -64,6 +62,7 @@ if TYPE_CHECKING:
         TFRecordSerializer,
     )
     from ziggurat.dataflow.images import ImageFolder, ImageFromFile, ImageList, decode_image, encode_image, read_image
+    from ziggurat.dataflow.imgaug.mixing import CutMix, MixUp
     from ziggurat.dataflow.indexed import IndexedFlow
     from ziggurat.dataflow.parallel import (
         MultiProcessMapAndBatchData,
@@ -214,9 +213,9 @@ _HOMES = {
     "record_data": "RecordData",
     "remote": "RemoteDataZMQ send_dataflow_zmq",
     "augment": (
-        "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp augment_component "
-        "augment_components"
+        "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates augment_component augment_components"
     ),
+    "imgaug.mixing": "CutMix MixUp",
     "images": "ImageFolder ImageFromFile ImageList decode_image encode_image read_image",
     "formats": (
         "HDF5Data HDF5Serializer LMDBData LMDBDataDecoder LMDBDataPoint LMDBSerializer NumpySerializer "

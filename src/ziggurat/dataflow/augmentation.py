@@ -7,10 +7,9 @@ from typing import Final, Literal
 
 from ziggurat.dataflow.imgaug.affine import Affine, Rescale
 from ziggurat.dataflow.imgaug.base import ImageAugmentor
-from ziggurat.dataflow.imgaug.colour import Hue, Saturation
+from ziggurat.dataflow.imgaug.color import BrightnessScale, Contrast, Hue, Saturation
 from ziggurat.dataflow.imgaug.flip import Flip, Rotation90
 from ziggurat.dataflow.imgaug.noise import GaussianNoise
-from ziggurat.dataflow.imgaug.tone import BrightnessScale, Contrast
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 
 __all__ = ["Augmentation"]

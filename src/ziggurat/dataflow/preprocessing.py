@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ziggurat.dataflow.image_codec import decode_image
-from ziggurat.dataflow.imgaug.paste import ConstantBackgroundFiller
+from ziggurat.dataflow.imgaug.crop import ConstantBackgroundFiller
 from ziggurat.dataflow.imgaug.resize import Resize, ResizeMode
 from ziggurat.errors import ConfigurationError, DataError
 
