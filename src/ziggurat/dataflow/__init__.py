@@ -47,8 +47,6 @@ if TYPE_CHECKING:
         StageStats,
         UnknownLengthError,
     )
-    from ziggurat.dataflow.batching import BatchData
-    from ziggurat.dataflow.fake import FakeData
     from ziggurat.dataflow.fast import JpegCropBatches
     from ziggurat.dataflow.formats import (
         HDF5Data,
@@ -88,17 +86,14 @@ if TYPE_CHECKING:
         DataFromIterable,
         DataFromList,
         DataFromQueue,
+        FakeData,
     )
     from ziggurat.dataflow.speed import DataSpeed, PrintData, TestDataSpeed
-    from ziggurat.dataflow.stacking import stack_datapoints
-    from ziggurat.dataflow.stages.by_shape import BatchDataByShape
-    from ziggurat.dataflow.stages.caching import CacheData
-    from ziggurat.dataflow.stages.components import SelectComponent
+    from ziggurat.dataflow.stages.batching import BatchData, BatchDataByShape, stack_datapoints
+    from ziggurat.dataflow.stages.buffering import CacheData, LocallyShuffleData
     from ziggurat.dataflow.stages.joining import ConcatData, JoinData, RandomChooseData, RandomMixData
-    from ziggurat.dataflow.stages.mapping import MapData, MapDataComponent
-    from ziggurat.dataflow.stages.preparing import ProcessOnce
+    from ziggurat.dataflow.stages.mapping import MapData, MapDataComponent, ProcessOnce, SelectComponent
     from ziggurat.dataflow.stages.repeating import FixedSizeData, RepeatedData, RepeatedDataPoint
-    from ziggurat.dataflow.stages.shuffling import LocallyShuffleData
 
 __all__ = [
     "AugmentImageComponent",
@@ -192,18 +187,12 @@ _HOMES = {
     "indexed": "IndexedFlow",
     "random": "RandomStream fix_rng_seed",
     "policy": "ErrorCounts ErrorPolicy",
-    "sources": "DataFromArrays DataFromGenerator DataFromIterable DataFromList DataFromQueue",
-    "fake": "FakeData",
-    "batching": "BatchData",
-    "stacking": "stack_datapoints",
-    "stages.by_shape": "BatchDataByShape",
-    "stages.caching": "CacheData",
-    "stages.components": "SelectComponent",
+    "sources": "DataFromArrays DataFromGenerator DataFromIterable DataFromList DataFromQueue FakeData",
+    "stages.batching": "BatchData BatchDataByShape stack_datapoints",
+    "stages.buffering": "CacheData LocallyShuffleData",
     "stages.joining": "ConcatData JoinData RandomChooseData RandomMixData",
-    "stages.mapping": "MapData MapDataComponent",
-    "stages.preparing": "ProcessOnce",
+    "stages.mapping": "MapData MapDataComponent ProcessOnce SelectComponent",
     "stages.repeating": "FixedSizeData RepeatedData RepeatedDataPoint",
-    "stages.shuffling": "LocallyShuffleData",
     "speed": "DataSpeed PrintData TestDataSpeed",
     "parallel": (
         "MultiProcessMapAndBatchData MultiProcessMapAndBatchDataZMQ MultiProcessMapData "

@@ -20,8 +20,7 @@ from ziggurat.dataflow.imgaug.compose import AugmentorList, MapImage
 from ziggurat.dataflow.imgaug.images import Array, check_image
 from ziggurat.dataflow.imgaug.transform import Transform
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
-from ziggurat.dataflow.stages.components import component_of
-from ziggurat.dataflow.stages.mapping import MapData
+from ziggurat.dataflow.stages.mapping import MapData, component_of
 from ziggurat.errors import UnknownNameError, UsageError
 
 __all__ = [

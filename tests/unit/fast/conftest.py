@@ -6,7 +6,7 @@ from fast_photographs import encoded, smooth_picture
 from ziggurat.dataflow.fast.engines import open_engine
 from ziggurat.errors import DataError
 
-ENGINES = ["native", "turbojpeg", "opencv"]
+ENGINES = ["native", "opencv"]
 
 
 @pytest.fixture

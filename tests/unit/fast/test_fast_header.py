@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ziggurat.dataflow.fast.header import read_jpeg_header
+from ziggurat.dataflow.fast.tiles import read_jpeg_header
 
 
 def test_size_and_coding_unit():

@@ -12,8 +12,7 @@ from PIL import Image
 from ziggurat.dataflow.fast import tiled_jpeg
 from ziggurat.dataflow.fast.boxes import denominators, grid_boxes
 from ziggurat.dataflow.fast.engines import open_engine
-from ziggurat.dataflow.fast.header import read_jpeg_header
-from ziggurat.dataflow.fast.tiles import cut, tile_units
+from ziggurat.dataflow.fast.tiles import cut, read_jpeg_header, tile_units
 from ziggurat.dataflow.image_codec import decode_image
 
 PICTURE = smooth_picture(230, 390)

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.dataset import Cifar10, Cifar100, FashionMnist, Mnist, SklearnDigits, SVHNDigit, set_data_folder
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.errors import DataError, UnknownNameError, UsageError
 
 RNG = np.random.RandomState(0)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ziggurat.dataflow.dataset.array_set import ArraySet
 from ziggurat.dataflow.dataset.files import Download, find_files, require_split, set_folder
+from ziggurat.dataflow.indexed import ArraySet
 from ziggurat.errors import DataError
 from ziggurat.records.plain_pickle import ARRAY_NAMES, load_plain_pickle
 

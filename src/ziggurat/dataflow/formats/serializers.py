@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.formats.decoding import PickledDataError, decode_value
-from ziggurat.dataflow.formats.records_flow import RecordsFlow
+from ziggurat.dataflow.formats.records import PickledDataError, RecordsFlow, decode_value
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.base import RecordReader, RecordWriter
