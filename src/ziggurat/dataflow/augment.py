@@ -32,6 +32,10 @@ __all__ = [
     "augment_components",
 ]
 
+Index = int | str
+Indexes = Index | Sequence[Index]
+Augmentors = ImageAugmentor | Sequence[ImageAugmentor]
+
 
 class AugmentImageComponents(MapData):
     """Augments several images of a datapoint, and moves its labels, by one transform drawn for the first image.
@@ -134,11 +138,6 @@ def augment_components(
 ) -> ComponentAugmentation:
     """Return ``f(dp, rng)`` that augments images and moves labels, as ``AugmentImageComponents`` does."""
     return ComponentAugmentation(augmentors, index, coords_index, copy=copy, labels=labels)
-
-
-Index = int | str
-Indexes = Index | Sequence[Index]
-Augmentors = ImageAugmentor | Sequence[ImageAugmentor]
 
 
 class LabelIndexes(TypedDict, total=False):

@@ -32,6 +32,18 @@ MEANS: Final = ("none", "pixel", "image")
 _JSON_NAME: Final = "preprocessing.json"
 _MEAN_NAME: Final = "mean.npy"
 
+_FLIPS: Final = ("none", "fliplr", "flipud", "fliplrud")
+_QUARTER_TURNS: Final = {"none": (), "rot90": (0, 1, 3), "rot180": (0, 2), "rotall": (0, 1, 2, 3)}
+_BOUNDS: Final = {
+    "rotation_deg": (0, 180),
+    "scale": (0, 1),
+    "noise": (0, 1),
+    "contrast": (0, 5),
+    "hue": (0, 0.5),
+    "saturation": (0, 0.5),
+    "value": (0, 0.5),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
@@ -212,21 +224,8 @@ def mean_of(images: Iterable[np.ndarray], mean: Mean) -> np.ndarray | None:
         count += 1
     if total is None:
         raise DataError("A mean is taken over at least one image.", received="none", advice="Check the data's folder.")
-    picture = (total / count).astype(np.float32)
-    return picture if mean == "image" else picture.mean(axis=(0, 1))
-
-
-_FLIPS: Final = ("none", "fliplr", "flipud", "fliplrud")
-_QUARTER_TURNS: Final = {"none": (), "rot90": (0, 1, 3), "rot180": (0, 2), "rotall": (0, 1, 2, 3)}
-_BOUNDS: Final = {
-    "rotation_deg": (0, 180),
-    "scale": (0, 1),
-    "noise": (0, 1),
-    "contrast": (0, 5),
-    "hue": (0, 0.5),
-    "saturation": (0, 0.5),
-    "value": (0, 0.5),
-}
+    average = (total / count).astype(np.float32)
+    return average if mean == "image" else average.mean(axis=(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True)

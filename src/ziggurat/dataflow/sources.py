@@ -266,9 +266,9 @@ def as_component(value: Any) -> Any:
     if hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor of PyTorch
         return value.detach().cpu().numpy()[()]  # a tensor without dimensions becomes a scalar
     if hasattr(value, "getbands") and hasattr(value, "convert"):  # an image of Pillow
-        grey = value.mode in ("1", "L")
-        pixels = np.array(value.convert("L" if grey else "RGB"))
-        return pixels[:, :, None] if grey else pixels
+        gray = value.mode in ("1", "L")
+        pixels = np.array(value.convert("L" if gray else "RGB"))
+        return pixels[:, :, None] if gray else pixels
     if isinstance(value, dict):
         return {key: as_component(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -176,7 +176,7 @@ def test_16_bit_colour_with_alpha():
 
 def test_samples_of_unknown_range_are_refused():
     data = encoded(Image.fromarray(np.zeros((4, 4), np.float32)), "TIFF")
-    with pytest.raises(DatapointError, match="32 bits, whose range nobody knows"):
+    with pytest.raises(DatapointError, match="32 bits, whose range is unknown"):
         decode_image(data)
 
 

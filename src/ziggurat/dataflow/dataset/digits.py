@@ -26,6 +26,9 @@ _SHARES = (0.7, 0.85)
 _SPLIT_SEED = 20110
 _FIXED_POINT = 1 << 10
 
+_SVHN_SPLITS = ("train", "test", "extra")
+_SVHN_SOURCE = "http://ufldl.stanford.edu/housenumbers"
+
 
 class SklearnDigits(ArraySet):
     """Handwritten digits: datapoints ``[image, label]``, (size, size, 1) uint8 from 0 to 255, and int.
@@ -96,10 +99,6 @@ def _bilinear_weights(old: int, new: int) -> np.ndarray:
         weights[row, min(max(left, 0), old - 1)] += _FIXED_POINT - share
         weights[row, min(max(left + 1, 0), old - 1)] += share
     return weights
-
-
-_SVHN_SPLITS = ("train", "test", "extra")
-_SVHN_SOURCE = "http://ufldl.stanford.edu/housenumbers"
 
 
 class SVHNDigit(ArraySet):

@@ -26,6 +26,8 @@ _SPLITS = ("train", "val", "test")
 _SOURCE = "Caffe's `caffe_ilsvrc12.tar.gz`"
 _CHANNELS, _HEIGHT, _WIDTH, _DATA = 2, 3, 4, 5
 
+_CHECKED_FILES = 10
+
 
 class ILSVRCMeta:
     """The lists in one folder.
@@ -123,9 +125,6 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
         place, shift = place + 1, shift + 7
         if byte < 0x80:
             return value, place
-
-
-_CHECKED_FILES = 10
 
 
 class ILSVRC12Files(ImageList):

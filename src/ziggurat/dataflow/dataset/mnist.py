@@ -28,44 +28,6 @@ __all__ = ["FashionMnist", "Mnist", "read_idx"]
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _GZIP = b"\x1f\x8b"
 
-
-def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
-    """Return the array in a file, in the machine's byte order; the file may be compressed by gzip.
-
-    Args:
-        path: the file.
-        dimensions: how many dimensions it must have.
-
-    Raises:
-        DataError: where it is cut off, damaged, or no such file.
-    """
-    try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise _bad(path, f"it cannot be read ({error})") from error
-    if len(data) < 4 or data[:2] != b"\x00\x00" or data[2] not in _TYPES:
-        raise _bad(path, f"it starts with {data[:4]!r}")
-    if data[3] != dimensions:
-        raise _bad(path, f"it has {data[3]} dimensions instead of {dimensions}")
-    start = 4 + 4 * dimensions
-    shape = [int.from_bytes(data[place : place + 4]) for place in range(4, start, 4)]
-    dtype = np.dtype(_TYPES[data[2]])
-    if len(data) != start + math.prod(shape) * dtype.itemsize:
-        raise _bad(path, f"{len(data) - start} bytes for values of shape {tuple(shape)}")
-    values = np.frombuffer(data, dtype, offset=start).reshape(shape)
-    return values.astype(dtype.newbyteorder("="), copy=False)
-
-
-def _bad(path: Path, received: str) -> DataError:
-    return DataError(
-        "An idx file has a header and as many values as it says.",
-        received=f"`{path}`: {received}",
-        advice="It is damaged, cut off, or another kind of file: get it anew.",
-        details={"path": str(path)},
-    )
-
-
 _IMAGES = {"train": "train-images-idx3-ubyte", "test": "t10k-images-idx3-ubyte"}
 _LABELS = {"train": "train-labels-idx1-ubyte", "test": "t10k-labels-idx1-ubyte"}
 
@@ -167,3 +129,40 @@ class FashionMnist(Mnist):
             *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
             *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
         ]
+
+
+def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
+    """Return the array in a file, in the machine's byte order; the file may be compressed by gzip.
+
+    Args:
+        path: the file.
+        dimensions: how many dimensions it must have.
+
+    Raises:
+        DataError: where it is cut off, damaged, or no such file.
+    """
+    try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data.startswith(_GZIP) else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise _bad(path, f"it cannot be read ({error})") from error
+    if len(data) < 4 or data[:2] != b"\x00\x00" or data[2] not in _TYPES:
+        raise _bad(path, f"it starts with {data[:4]!r}")
+    if data[3] != dimensions:
+        raise _bad(path, f"it has {data[3]} dimensions instead of {dimensions}")
+    start = 4 + 4 * dimensions
+    shape = [int.from_bytes(data[place : place + 4]) for place in range(4, start, 4)]
+    dtype = np.dtype(_TYPES[data[2]])
+    if len(data) != start + math.prod(shape) * dtype.itemsize:
+        raise _bad(path, f"{len(data) - start} bytes for values of shape {tuple(shape)}")
+    values = np.frombuffer(data, dtype, offset=start).reshape(shape)
+    return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _bad(path: Path, received: str) -> DataError:
+    return DataError(
+        "An idx file has a header and as many values as it says.",
+        received=f"`{path}`: {received}",
+        advice="It is damaged, cut off, or another kind of file: get it anew.",
+        details={"path": str(path)},
+    )

@@ -31,48 +31,6 @@ _TURNS = {
 }
 
 
-def is_turned(orientation: int) -> bool:
-    """Tell whether width and height are exchanged between the stored and the upright image."""
-    return _TURNS[orientation][0]
-
-
-def stored_box(box: list[int], orientation: int, size: tuple[int, int]) -> list[int]:
-    """Return where a box of the upright image lies in the stored one.
-
-    Args:
-        box: x, y, width, height in the upright image.
-        orientation: from 1 to 8, as in EXIF.
-        size: width and height of the stored image.
-    """
-    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
-    x, y, width, height = (box[1], box[0], box[3], box[2]) if exchanged else box
-    if columns_reversed:
-        x = size[0] - x - width
-    if rows_reversed:
-        y = size[1] - y - height
-    return [x, y, width, height]
-
-
-def turn_into(stored: np.ndarray, target: np.ndarray, orientation: int, *, flip: bool) -> None:
-    """Turn a stored image upright, and write it.
-
-    Args:
-        stored: (H, W, 3) uint8.
-        target: (H, W, 3) uint8, or (W, H, 3) where the axes are exchanged.
-        orientation: from 1 to 8, as in EXIF.
-        flip: mirror the upright image left and right.
-    """
-    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
-    picture: Any = stored
-    if rows_reversed and columns_reversed:
-        picture = cv2.flip(picture, -1)
-    elif rows_reversed or columns_reversed:
-        picture = cv2.flip(picture, 0 if rows_reversed else 1)
-    if exchanged:
-        picture = cv2.transpose(picture)
-    np.copyto(target, cv2.flip(picture, 1) if flip else picture)
-
-
 class CropFailure(NamedTuple):
     """One image that could not be used, with its number in the batch."""
 
@@ -205,7 +163,7 @@ class Cropper:
 def _load(image: Any, slot: int, key: Any) -> _Source:
     """Read a file, and its header; decode what the engines do not read."""
     if isinstance(image, np.ndarray) and image.ndim > 1:
-        return _Source(slot, key, b"", None, _as_colour(image, key))
+        return _Source(slot, key, b"", None, _as_color(image, key))
     data = _content(image, key)
     header = read_jpeg_header(data)
     if header is not None and header.width * header.height <= MAX_PIXELS:
@@ -226,10 +184,52 @@ def _content(image: Any, key: Any) -> bytes:
         ) from None
 
 
-def _as_colour(image: np.ndarray, key: Any) -> np.ndarray:
+def _as_color(image: np.ndarray, key: Any) -> np.ndarray:
     if image.dtype == np.uint8 and image.size:
         if image.ndim == 2 or image.shape[2:] == (1,):
             return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
         if image.shape[2:] == (3,):
             return image
     raise DatapointError(key, f"pixels are (H, W, 3) uint8, these are {image.shape} {image.dtype}.")
+
+
+def is_turned(orientation: int) -> bool:
+    """Tell whether width and height are exchanged between the stored and the upright image."""
+    return _TURNS[orientation][0]
+
+
+def stored_box(box: list[int], orientation: int, size: tuple[int, int]) -> list[int]:
+    """Return where a box of the upright image lies in the stored one.
+
+    Args:
+        box: x, y, width, height in the upright image.
+        orientation: from 1 to 8, as in EXIF.
+        size: width and height of the stored image.
+    """
+    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
+    x, y, width, height = (box[1], box[0], box[3], box[2]) if exchanged else box
+    if columns_reversed:
+        x = size[0] - x - width
+    if rows_reversed:
+        y = size[1] - y - height
+    return [x, y, width, height]
+
+
+def turn_into(stored: np.ndarray, target: np.ndarray, orientation: int, *, flip: bool) -> None:
+    """Turn a stored image upright, and write it.
+
+    Args:
+        stored: (H, W, 3) uint8.
+        target: (H, W, 3) uint8, or (W, H, 3) where the axes are exchanged.
+        orientation: from 1 to 8, as in EXIF.
+        flip: mirror the upright image left and right.
+    """
+    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
+    image: Any = stored
+    if rows_reversed and columns_reversed:
+        image = cv2.flip(image, -1)
+    elif rows_reversed or columns_reversed:
+        image = cv2.flip(image, 0 if rows_reversed else 1)
+    if exchanged:
+        image = cv2.transpose(image)
+    np.copyto(target, cv2.flip(image, 1) if flip else image)

@@ -33,6 +33,19 @@ __all__ = [
 PLAN_FIELDS = ("slot", "x", "y", "width", "height", "denominator", "flip")
 """Columns of a plan, (N, 7) int32: place in the batch, box in the full image, reduction, whether mirrored."""
 
+_REDUCED = {
+    1: cv2.IMREAD_COLOR,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
+LIBRARY_NAME = "libziggurat_jpeg.so"
+"""File that the build makes beside this module (``hatch_build.py``)."""
+
+_ABI = 1
+_LOAD_MODE = getattr(os, "RTLD_LOCAL", 0) | getattr(os, "RTLD_DEEPBIND", 0)  # never another package's libjpeg
+EngineName = Literal["auto", "native", "opencv"]
+
 
 class EngineUnavailableError(Exception):
     """An engine cannot be used here; the message says why."""
@@ -71,14 +84,6 @@ class Engine(Protocol):
             For each file why it was not decoded; empty where it was.
         """
         ...
-
-
-_REDUCED = {
-    1: cv2.IMREAD_COLOR,
-    2: cv2.IMREAD_REDUCED_COLOR_2,
-    4: cv2.IMREAD_REDUCED_COLOR_4,
-    8: cv2.IMREAD_REDUCED_COLOR_8,
-}
 
 
 class OpenCVEngine:
@@ -124,13 +129,6 @@ def _decode(data: bytes, plan: list[int], out: np.ndarray) -> str:
         return "the box does not lie in the image"
     resize_into(box, out[slot], flip=bool(flip), swap=True)
     return ""
-
-
-LIBRARY_NAME = "libziggurat_jpeg.so"
-"""File that the build makes beside this module (``hatch_build.py``)."""
-
-_ABI = 1
-_LOAD_MODE = getattr(os, "RTLD_LOCAL", 0) | getattr(os, "RTLD_DEEPBIND", 0)  # never another package's libjpeg
 
 
 class NativeEngine:
@@ -183,7 +181,7 @@ class NativeEngine:
 
 
 def _check(files: Sequence[bytes], plans: np.ndarray, out: np.ndarray) -> None:
-    """The library trusts these, so that nobody else may be wrong about them."""
+    """Check what the library trusts: a wrong size would write outside of the batch."""
     assert plans.shape == (len(files), 7)
     assert plans.dtype == np.int32
     assert plans.flags.c_contiguous
@@ -223,8 +221,6 @@ def _load(path: Path) -> Any:
     ]
     return library
 
-
-EngineName = Literal["auto", "native", "opencv"]
 
 _BEST_FIRST: dict[str, Callable[[], Engine]] = {
     "native": NativeEngine,

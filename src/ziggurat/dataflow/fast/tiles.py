@@ -30,6 +30,14 @@ _BYTES_BEHIND = 64
 _MARKER = struct.Struct(">BBH")
 _FRAME_HEAD = struct.Struct(">BHHB")
 
+_HEAD = struct.Struct(">HHHH")
+_LENGTHS_AT = 2 + 4 + len(TILE_INDEX_NAME) + _HEAD.size
+_MOST_SEGMENT_BYTES = 0xFFFF
+_RESTART_0, _END_OF_IMAGE = 0xD0, 0xD9
+_RESTART_MARKERS = np.arange(_RESTART_0, _RESTART_0 + 8, dtype=np.uint8)
+_CONTEXT = 2  # pixels beside a box that the smooth upsampling of color looks at
+_WIDTHS = (4, 5, 6, 3, 7, 8, 2)  # units in a tile, best first
+
 
 class JpegHeader(NamedTuple):
     """What the header says.
@@ -117,15 +125,6 @@ def _orientation(content: bytes) -> int:
     except struct.error:
         pass
     return 0
-
-
-_HEAD = struct.Struct(">HHHH")
-_LENGTHS_AT = 2 + 4 + len(TILE_INDEX_NAME) + _HEAD.size
-_MOST_SEGMENT_BYTES = 0xFFFF
-_RESTART_0, _END_OF_IMAGE = 0xD0, 0xD9
-_RESTART_MARKERS = np.arange(_RESTART_0, _RESTART_0 + 8, dtype=np.uint8)
-_CONTEXT = 2  # pixels beside a box that the smooth upsampling of color looks at
-_WIDTHS = (4, 5, 6, 3, 7, 8, 2)  # units in a tile, best first
 
 
 class _Tiles(NamedTuple):

@@ -19,7 +19,7 @@ from ziggurat.dataflow.imgaug.images import (
     channels_of,
     check_image,
     check_size,
-    colour_of,
+    color_of,
     in_fours,
     move,
 )
@@ -28,39 +28,6 @@ from ziggurat.dataflow.imgaug.transform import Transform
 from ziggurat.errors import UsageError
 
 __all__ = ["Affine", "Rescale", "Rotation", "RotationAndCropValid", "Shear", "Shift", "WarpAffineTransform"]
-
-
-def rotation_matrix(degrees: float) -> Array:
-    """Return the (2, 2) matrix that turns an image against the clock; its y axis points down."""
-    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    return np.array([[cosine, sine], [-sine, cosine]])
-
-
-def shear_matrix(degrees: float) -> Array:
-    """Return the (2, 2) matrix that leans the y axis."""
-    return np.array([[1.0, math.sin(math.radians(degrees))], [0.0, math.cos(math.radians(degrees))]])
-
-
-def shift_matrix(dx: float, dy: float) -> Array:
-    """Return the (2, 3) matrix that shifts by (dx, dy) pixels."""
-    return np.array([[1.0, 0.0, dx], [0.0, 1.0, dy]])
-
-
-def about(linear: Array, centre: Array, shift: Sequence[float] = (0.0, 0.0)) -> Array:
-    """Return the (2, 3) matrix that applies ``linear`` (2, 2) about ``centre`` (x, y), and then a shift."""
-    return np.column_stack([linear, centre - linear @ centre + np.asarray(shift)])
-
-
-def from_centres(matrix: Array) -> Array:
-    """Return a (2, 3) matrix as OpenCV counts: from the center of the first pixel instead of its corner."""
-    linear = matrix[:, :2]
-    half = np.array([0.5, 0.5])
-    return np.column_stack([linear, matrix[:, 2] + linear @ half - half])
-
-
-def centre_of(img: Array) -> Array:
-    """Return the center (x, y) of an image."""
-    return np.array([img.shape[1] / 2, img.shape[0] / 2])
 
 
 class WarpAffineTransform(Transform):
@@ -100,8 +67,8 @@ class WarpAffineTransform(Transform):
     def apply_image(self, img: Array) -> Array:
         check_image(img, by="WarpAffineTransform")
         check_size(img, *self.before, self)
-        colour = colour_of(self.border_value, channels_of(img))
-        return in_fours(img, lambda part, channels: self._warped(part, self.interp, colour[channels]))
+        color = color_of(self.border_value, channels_of(img))
+        return in_fours(img, lambda part, channels: self._warped(part, self.interp, color[channels]))
 
     def apply_coords(self, coords: Array) -> Array:
         points = as_points(coords)
@@ -109,13 +76,13 @@ class WarpAffineTransform(Transform):
 
     def apply_mask(self, mask: Array, fill: int = 0) -> Array:
         check_size(mask, *self.before, self)
-        colour = (carried(fill, mask.dtype),) * 4
-        return move(mask, lambda part: self._warped(part, cv2.INTER_NEAREST, colour))
+        color = (carried(fill, mask.dtype),) * 4
+        return move(mask, lambda part: self._warped(part, cv2.INTER_NEAREST, color))
 
-    def _warped(self, img: Array, interp: int, colour: Sequence[float]) -> Array:
-        matrix = from_centres(self.matrix)
+    def _warped(self, img: Array, interp: int, color: Sequence[float]) -> Array:
+        matrix = from_centers(self.matrix)
         size = (self.after[1], self.after[0])
-        return cv2.warpAffine(img, matrix, size, flags=interp, borderMode=self.border, borderValue=tuple(colour))
+        return cv2.warpAffine(img, matrix, size, flags=interp, borderMode=self.border, borderValue=tuple(color))
 
 
 def warp_in_place(
@@ -191,7 +158,7 @@ class Affine(ImageAugmentor):
         shear = self._rand_range(-self.shear, self.shear) if self.shear else 0.0
         turn = self._rand_range(-self.rotate_max_deg, self.rotate_max_deg) if self.rotate_max_deg else 0.0
         linear = scale * rotation_matrix(turn) @ shear_matrix(shear)
-        matrix = about(linear, centre_of(img), shift)
+        matrix = about(linear, center_of(img), shift)
         return warp_in_place(img, matrix, self.interp, self.border, self.border_value)
 
 
@@ -241,7 +208,7 @@ class Rescale(ImageAugmentor):
 
     def get_transform(self, img: Array) -> Transform:
         factor = math.exp(self.std * float(self.rng.standard_normal()))
-        matrix = about(factor * np.eye(2), centre_of(img))
+        matrix = about(factor * np.eye(2), center_of(img))
         return warp_in_place(img, matrix, self.interp, self.border, self.border_value)
 
 
@@ -293,9 +260,9 @@ class Rotation(ImageAugmentor):
         self.border_value = border_value
 
     def get_transform(self, img: Array) -> Transform:
-        centre = np.array([img.shape[1], img.shape[0]]) * self._rand_range(*self.center_range, 2)
+        center = np.array([img.shape[1], img.shape[0]]) * self._rand_range(*self.center_range, 2)
         degrees = _drawn_angle(self, self.max_deg, self.step_deg)
-        matrix = about(rotation_matrix(degrees), centre)
+        matrix = about(rotation_matrix(degrees), center)
         return warp_in_place(img, matrix, self.interp, self.border, self.border_value)
 
 
@@ -318,9 +285,9 @@ class RotationAndCropValid(ImageAugmentor):
         degrees = _drawn_angle(self, self.max_deg, self.step_deg)
         height, width = valid_size(*before, degrees)
         after = (max(1, int(height + 1e-6)), max(1, int(width + 1e-6)))
-        centre = centre_of(img)
-        shift = (after[1] / 2 - centre[0], after[0] / 2 - centre[1])
-        matrix = about(rotation_matrix(degrees), centre, shift)
+        center = center_of(img)
+        shift = (after[1] / 2 - center[0], after[0] / 2 - center[1])
+        matrix = about(rotation_matrix(degrees), center, shift)
         # A part of a pixel at a corner may still lie outside: it takes the color of the border.
         return WarpAffineTransform(matrix, before, after, self.interp, border=cv2.BORDER_REPLICATE)
 
@@ -346,3 +313,36 @@ def _drawn_angle(augmentor: ImageAugmentor, max_deg: float, step_deg: float | No
         return float(augmentor.rng.uniform(-max_deg, max_deg))
     steps = int(max_deg / step_deg + 1e-9)
     return float(augmentor.rng.randint(-steps, steps + 1) * step_deg)
+
+
+def rotation_matrix(degrees: float) -> Array:
+    """Return the (2, 2) matrix that turns an image against the clock; its y axis points down."""
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return np.array([[cosine, sine], [-sine, cosine]])
+
+
+def shear_matrix(degrees: float) -> Array:
+    """Return the (2, 2) matrix that leans the y axis."""
+    return np.array([[1.0, math.sin(math.radians(degrees))], [0.0, math.cos(math.radians(degrees))]])
+
+
+def shift_matrix(dx: float, dy: float) -> Array:
+    """Return the (2, 3) matrix that shifts by (dx, dy) pixels."""
+    return np.array([[1.0, 0.0, dx], [0.0, 1.0, dy]])
+
+
+def about(linear: Array, center: Array, shift: Sequence[float] = (0.0, 0.0)) -> Array:
+    """Return the (2, 3) matrix that applies ``linear`` (2, 2) about ``center`` (x, y), and then a shift."""
+    return np.column_stack([linear, center - linear @ center + np.asarray(shift)])
+
+
+def from_centers(matrix: Array) -> Array:
+    """Return a (2, 3) matrix as OpenCV counts: from the center of the first pixel instead of its corner."""
+    linear = matrix[:, :2]
+    half = np.array([0.5, 0.5])
+    return np.column_stack([linear, matrix[:, 2] + linear @ half - half])
+
+
+def center_of(img: Array) -> Array:
+    """Return the center (x, y) of an image."""
+    return np.array([img.shape[1] / 2, img.shape[0] / 2])

@@ -35,6 +35,10 @@ __all__ = [
     "ToUint8",
 ]
 
+_TO_HSV = {True: cv2.COLOR_RGB2HSV, False: cv2.COLOR_BGR2HSV}
+_FROM_HSV = {True: cv2.COLOR_HSV2RGB, False: cv2.COLOR_HSV2BGR}
+_BYTES = np.arange(256, dtype=np.float64)
+
 
 class ColorSpace(PhotometricAugmentor):
     """Converts to another color space.
@@ -68,13 +72,13 @@ class Grayscale(PhotometricAugmentor):
         self.keepshape = keepshape
 
     def _augment(self, img: Array, params: None) -> Array:
-        grey = grey_of(img, rgb=self.rgb)
+        gray = gray_of(img, rgb=self.rgb)
         if self.keepshape:
-            return cv2.merge([grey, grey, grey])
-        return grey[:, :, None] if self.keepdims else grey
+            return cv2.merge([gray, gray, gray])
+        return gray[:, :, None] if self.keepdims else gray
 
 
-def grey_of(img: Array, *, rgb: bool = True) -> Array:
+def gray_of(img: Array, *, rgb: bool = True) -> Array:
     """Return the gray image (H, W) of an image of one or three channels.
 
     Raises:
@@ -108,11 +112,6 @@ def converted(img: Array, code: int) -> Array:
         ) from error
 
 
-_TO_HSV = {True: cv2.COLOR_RGB2HSV, False: cv2.COLOR_BGR2HSV}
-_FROM_HSV = {True: cv2.COLOR_HSV2RGB, False: cv2.COLOR_HSV2BGR}
-_BYTES = np.arange(256, dtype=np.float64)
-
-
 class Hue(PhotometricAugmentor):
     """Turns the color circle by a random angle.
 
@@ -129,13 +128,13 @@ class Hue(PhotometricAugmentor):
         return self._rand_range(*self.range)
 
     def _augment(self, img: Array, params: float) -> Array:
-        if _is_grey(img, self):
+        if _is_gray(img, self):
             return img
         return _in_hsv(img, params / 180.0, 0.0, 0.0, rgb=self.rgb)
 
 
 class Saturation(PhotometricAugmentor):
-    """Mixes an image with its gray image, or moves it away from it: ``img * v + grey * (1 - v)``.
+    """Mixes an image with its gray image, or moves it away from it: ``img * v + gray * (1 - v)``.
 
     Args:
         alpha: v is drawn from ``1 - alpha`` to ``1 + alpha``.
@@ -154,10 +153,10 @@ class Saturation(PhotometricAugmentor):
         return 1.0 + self._rand_range(-self.alpha, self.alpha)
 
     def _augment(self, img: Array, params: float) -> Array:
-        if _is_grey(img, self):
+        if _is_gray(img, self):
             return img
-        grey = grey_of(img, rgb=self.rgb)
-        result = cv2.addWeighted(img, params, cv2.merge([grey, grey, grey]), 1.0 - params, 0.0)
+        gray = gray_of(img, rgb=self.rgb)
+        result = cv2.addWeighted(img, params, cv2.merge([gray, gray, gray]), 1.0 - params, 0.0)
         if img.dtype == np.uint8 or not self.clip:
             return result
         return np.clip(result, 0, self.white_level, out=result)
@@ -195,7 +194,7 @@ class HueSaturationValue(PhotometricAugmentor):
 
     def _augment(self, img: Array, params: tuple[float, float, float]) -> Array:
         hue, saturation, value = params
-        if _is_grey(img, self):
+        if _is_gray(img, self):
             change = np.asarray(value * fill_level(img, self.white_level))
             return saturate(np.clip(img + change.astype(np.float64), 0, fill_level(img, self.white_level)), img.dtype)
         return _in_hsv(img, hue, saturation, value, rgb=self.rgb, white=fill_level(img, self.white_level))
@@ -216,7 +215,7 @@ def _in_hsv(img: Array, hue: float, saturation: float, value: float, *, rgb: boo
     return converted(hsv, _FROM_HSV[rgb])
 
 
-def _is_grey(img: Array, augmentor: Any) -> bool:
+def _is_gray(img: Array, augmentor: Any) -> bool:
     channels = channels_of(img)
     if channels not in (1, 3):
         raise ImageError(
@@ -299,7 +298,7 @@ class Contrast(PhotometricAugmentor):
     def _augment(self, img: Array, params: float) -> Array:
         if self.rgb is None:
             return _linear(img, params, (1 - params) * _channel_means(img), self)
-        return _linear(img, params, (1 - params) * float(grey_of(img, rgb=self.rgb).mean()), self)
+        return _linear(img, params, (1 - params) * float(gray_of(img, rgb=self.rgb).mean()), self)
 
 
 class Gamma(PhotometricAugmentor):

@@ -41,7 +41,7 @@ class AugmentorList(ImageAugmentor):
             return NoOpTransform()
         *first, last = self.augmentors
         transform, img = _in_turn(first, img, by=self)
-        return TransformList([transform, last.get_transform(img)])  # nobody asked for the last one's image
+        return TransformList([transform, last.get_transform(img)])  # the last one's image is not needed
 
     def draw(self, img: Array) -> tuple[Transform, Array]:
         return _in_turn(self.augmentors, img, by=self)

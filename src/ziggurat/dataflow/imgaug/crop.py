@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.dataflow.imgaug.base import ImageAugmentor, is_ours, size_of, span
-from ziggurat.dataflow.imgaug.images import Array, ImageError, channels_of, colour_of, fill_level
+from ziggurat.dataflow.imgaug.images import Array, ImageError, channels_of, color_of, fill_level
 from ziggurat.dataflow.imgaug.labels import as_points
 from ziggurat.dataflow.imgaug.transform import Parameterised, PixelTransform, Transform
 from ziggurat.errors import UsageError
@@ -114,9 +114,9 @@ class CutoutTransform(PixelTransform):
         self.fill = fill
 
     def apply_image(self, img: Array) -> Array:
-        colour = colour_of(self.fill, channels_of(img))
+        color = color_of(self.fill, channels_of(img))
         covered = img.copy()
-        covered[self.y0 : self.y0 + self.h, self.x0 : self.x0 + self.w] = colour if img.ndim == 3 else colour[0]
+        covered[self.y0 : self.y0 + self.h, self.x0 : self.x0 + self.w] = color if img.ndim == 3 else color[0]
         return covered
 
 
@@ -185,8 +185,8 @@ class ConstantBackgroundFiller(BackgroundFiller):
     def fill(self, background_shape: Sequence[int], img: Array) -> Array:
         """Return the canvas, (height, width) and the channels of ``img``."""
         channels = img.shape[2:]
-        colour = colour_of(self.value, channels[0] if channels else 1)
-        return np.full((*background_shape, *channels), colour if channels else colour[0], dtype=img.dtype)
+        color = color_of(self.value, channels[0] if channels else 1)
+        return np.full((*background_shape, *channels), color if channels else color[0], dtype=img.dtype)
 
 
 class NoiseBackgroundFiller(BackgroundFiller):
@@ -246,9 +246,9 @@ class PasteTransform(Transform):
     def apply_mask(self, mask: Array, fill: int = 0) -> Array:
         return self._pasted(mask, np.full((*self.background_shape, *mask.shape[2:]), fill, dtype=mask.dtype))
 
-    def _pasted(self, picture: Array, canvas: Array) -> Array:
-        _check_paste(picture, self.background_shape, self)
-        canvas[self.y0 : self.y0 + picture.shape[0], self.x0 : self.x0 + picture.shape[1]] = picture
+    def _pasted(self, image: Array, canvas: Array) -> Array:
+        _check_paste(image, self.background_shape, self)
+        canvas[self.y0 : self.y0 + image.shape[0], self.x0 : self.x0 + image.shape[1]] = image
         return canvas
 
 

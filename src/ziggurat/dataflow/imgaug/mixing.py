@@ -97,14 +97,14 @@ class CutMix(MixUp):
     def _mixed(self, images: Array, labels: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
         height, width = images.shape[1:3]
         side = np.sqrt(1.0 - rng.beta(self.alpha, self.alpha))
-        centre_y, centre_x = rng.uniform(0, height), rng.uniform(0, width)
-        y0, y1 = _limits(centre_y, side * height, height)
-        x0, x1 = _limits(centre_x, side * width, width)
+        center_y, center_x = rng.uniform(0, height), rng.uniform(0, width)
+        y0, y1 = _limits(center_y, side * height, height)
+        x0, x1 = _limits(center_x, side * width, width)
         return cut_mix(images, labels, (y0, x0, y1, x1), rng.permutation(len(images)))
 
 
-def _limits(centre: float, length: float, most: int) -> tuple[int, int]:
-    return max(0, round(centre - length / 2)), min(most, round(centre + length / 2))
+def _limits(center: float, length: float, most: int) -> tuple[int, int]:
+    return max(0, round(center - length / 2)), min(most, round(center + length / 2))
 
 
 def mix_up(images: Array, labels: Array, share: float, order: Array) -> tuple[Array, Array]:

@@ -37,6 +37,8 @@ from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, raised
 
 __all__ = ["NOT_MINE", "Begin", "FlowProgram", "Parcel", "RoundRobin", "can_share"]
 
+_PARCEL_S = 0.02
+
 
 class _Mark:
     def __repr__(self) -> str:
@@ -88,9 +90,6 @@ def can_share(flow: DataFlow) -> bool:
         if "_ziggurat_iterate" in vars(cls):
             return False
     return False
-
-
-_PARCEL_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class FlowProgram(Program):
     Args:
         flows: one flow for each worker, or one that each worker has its copy of.
         workers: how many divide a pass.
-        independent: nobody divides; each worker runs pass after pass with random numbers of its own.
+        independent: nothing is divided; each worker runs pass after pass with random numbers of its own.
         portable: datapoints go to another process.
     """
 
@@ -325,7 +324,7 @@ class RoundRobin:
     """Takes datapoints from the workers in turn.
 
     Args:
-        team: the workers, each with tasks of its own.
+        pool: the workers, each with tasks of its own.
         begins: where each begins; the same for all unless they are independent.
         prefetch: at most so many datapoints of all workers are in work or waiting.
         turn: which worker is first.
@@ -333,17 +332,17 @@ class RoundRobin:
     """
 
     def __init__(
-        self, team: WorkerPool, begins: Sequence[Begin], prefetch: int, *, turn: int = 0, independent: bool = False
+        self, pool: WorkerPool, begins: Sequence[Begin], prefetch: int, *, turn: int = 0, independent: bool = False
     ) -> None:
-        self.team = team
+        self.pool = pool
         self._turn = turn
         self._independent = independent
         self._count = 0
         self._lanes = [Lane(number, begin) for number, begin in enumerate(begins)]
         self._allowance = max(1, prefetch // len(self._lanes))
-        self._pace = Pace(self._allowance, 1, fixed=None if team.workers else 1)
+        self._pace = Pace(self._allowance, 1, fixed=None if pool.workers else 1)
         self._out: dict[int, tuple[Lane, int]] = {}
-        self._busy_s = team.busy_s
+        self._busy_s = pool.busy_s
         self.newest: dict[int, Parcel] = {}
         """Of each worker, the last parcel that told how much time its stages took."""
 
@@ -408,15 +407,15 @@ class RoundRobin:
                 self._supply()
             elif lane.asked:
                 self._receive(wait=True)
-            else:  # the team does every task that it was given, so the awaited worker gets one, room or not
+            else:  # the pool does every task that it was given, so the awaited worker gets one, room or not
                 self._ask(lane, 1)
 
     def _supply(self) -> None:
         """Ask for datapoints in the order in which they are taken: no later one fills the memory of an earlier one."""
-        items = self._pace.chunk(self.team.item_bytes)
+        items = self._pace.chunk(self.pool.item_bytes)
         turn = self.turn
         lanes = [*self._lanes[turn:], *self._lanes[:turn]]
-        while self.team.room():
+        while self.pool.room():
             lane = min(lanes, key=Lane.owes)
             waiting = lane.owes()
             if waiting and waiting + items > self._allowance:
@@ -426,25 +425,25 @@ class RoundRobin:
     def _ask(self, lane: Lane, items: int) -> None:
         task, lane.begin = FlowTask(items, lane.begin), None
         lane.asked += items
-        submitted = self.team.submit(task, items=items, lane=lane.number, label="its share of the pass")
+        submitted = self.pool.submit(task, items=items, lane=lane.number, label="its share of the pass")
         self._out[submitted] = lane, items
 
     def _receive(self, *, wait: bool) -> None:
         received = 0
-        for report in self.team.collect(wait=wait):
+        for report in self.pool.collect(wait=wait):
             lane, items = self._out.pop(report.number)
             lane.reports.append((report, items))
             received += items
         if received:
-            self._pace.learn(received, self.team.busy_s - self._busy_s)
-            self._busy_s = self.team.busy_s
+            self._pace.learn(received, self.pool.busy_s - self._busy_s)
+            self._busy_s = self.pool.busy_s
 
     def _open(self, lane: Lane) -> None:
         report, items = lane.reports.popleft()
         lane.asked -= items
         parcel = report.value()
         if isinstance(parcel, Fault):
-            raise raised(self.team.name, report.worker, parcel) from parcel.exception()
+            raise raised(self.pool.name, report.worker, parcel) from parcel.exception()
         lane.points.extend(parcel.points)
         lane.marks.extend(parcel.marks)
         if lane.marks:

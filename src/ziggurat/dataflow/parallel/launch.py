@@ -54,6 +54,12 @@ _FRAMEWORKS = ("tensorflow", "torch", "jax")
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 _END_S = 2.0
 
+DESCRIPTORS_AT_MOST = 8
+STATUS = struct.Struct("<i")
+"""What is written to a status pipe: the exit code, or minus the number of the signal."""
+
+_READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
+
 
 class WorkerProcess(ABC):
     """One worker process, however it was started."""
@@ -281,13 +287,6 @@ def _end_server(control: socket.socket, process: subprocess.Popen[bytes], owner:
 
 
 os.register_at_fork(after_in_child=_Server.forget)
-
-
-DESCRIPTORS_AT_MOST = 8
-STATUS = struct.Struct("<i")
-"""What is written to a status pipe: the exit code, or minus the number of the signal."""
-
-_READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 def serve_forks(control_descriptor: int, parent: int) -> None:

@@ -30,6 +30,10 @@ MARK_EVERY_AT_MOST = 4096
 _EVERY_AT_LEAST = 32
 _EVERY_S = 0.01
 
+_CHUNK_S = 0.002
+_CHUNK_AT_MOST = 64
+_CHUNK_BYTES = 1 << 20
+
 
 class CheckpointInterval:
     """Tells when the next mark is due.
@@ -98,7 +102,7 @@ class MapProgram(Program):
 
     Args:
         func: the user's function, as ``MapData`` takes it.
-        copies: give it a shallow copy, because the datapoint belongs to somebody else in this process.
+        copies: give it a shallow copy, because this process uses the datapoint elsewhere.
         stacks: stack the results, where none is missing.
         portable: results go to another process.
     """
@@ -247,9 +251,6 @@ class InputWindow:
             close()
 
 
-_CHUNK_S = 0.002
-_CHUNK_AT_MOST = 64
-_CHUNK_BYTES = 1 << 20
 _NOTHING = MapResult(())
 
 
@@ -303,10 +304,10 @@ class Chunk:
 
 
 class MapRun:
-    """Drives a team through one pass.
+    """Drives a pool through one pass.
 
     Args:
-        team: the workers.
+        pool: the workers.
         line: the inputs.
         stream: the stage's random numbers.
         pace: chooses the size of the chunks.
@@ -315,14 +316,14 @@ class MapRun:
 
     def __init__(
         self,
-        team: WorkerPool,
+        pool: WorkerPool,
         line: InputWindow,
         stream: RandomStream,
         pace: Pace,
         *,
         ordered: bool,
     ) -> None:
-        self._team = team
+        self._pool = pool
         self._line = line
         self._stream = stream
         self._pace = pace
@@ -330,12 +331,12 @@ class MapRun:
         self._out: dict[int, Chunk] = {}
         self._order: deque[Chunk] = deque()
         self._buffered = 0
-        self._busy_s = team.busy_s
+        self._busy_s = pool.busy_s
 
     def fill(self, pass_index: int, buffer_size: int) -> None:
-        """Hand out inputs while there is room for them, and at least one chunk, which the team does in any case."""
-        while not self._line.ended and (self._team.room() or not self._buffered):
-            size = self._pace.chunk(self._team.item_bytes)
+        """Hand out inputs while there is room for them, and at least one chunk, which the pool does in any case."""
+        while not self._line.ended and (self._pool.room() or not self._buffered):
+            size = self._pace.chunk(self._pool.item_bytes)
             if self._buffered and self._buffered + size > buffer_size:
                 return
             inputs = self._line.pull(size)
@@ -352,14 +353,14 @@ class MapRun:
         while not (order and order[0].report is not None):
             if not order and not self._out:
                 return None
-            self._take(self._team.collect(wait=True))
+            self._take(self._pool.collect(wait=True))
         chunk = order.popleft()
-        self._take(self._team.collect(wait=False))  # also notices a dead worker before its result is missed
+        self._take(self._pool.collect(wait=False))  # also notices a dead worker before its result is missed
         self._buffered -= len(chunk.inputs)
         assert chunk.report is not None
         result = chunk.report.value()
         if isinstance(result, Fault):
-            raise raised(self._team.name, chunk.worker, result) from result.exception()
+            raise raised(self._pool.name, chunk.worker, result) from result.exception()
         chunk.result = result
         return chunk
 
@@ -370,7 +371,7 @@ class MapRun:
         task = MapTask(Points(each.point for each in inputs), indices, pass_index, self._stream.seed, self._stream.path)
         label = f"datapoint {first}" if first == last else f"datapoints {first} to {last}"
         chunk = Chunk(inputs)
-        self._out[self._team.submit(task, items=len(inputs), label=label)] = chunk
+        self._out[self._pool.submit(task, items=len(inputs), label=label)] = chunk
         if self._ordered:
             self._order.append(chunk)
 
@@ -383,5 +384,5 @@ class MapRun:
             if not self._ordered:
                 self._order.append(chunk)
         if items:
-            self._pace.learn(items, self._team.busy_s - self._busy_s)
-            self._busy_s = self._team.busy_s
+            self._pace.learn(items, self._pool.busy_s - self._busy_s)
+            self._busy_s = self._pool.busy_s

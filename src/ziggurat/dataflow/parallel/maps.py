@@ -11,9 +11,9 @@ from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageStat
 from ziggurat.dataflow.flow_state import Position as PassPosition
 from ziggurat.dataflow.parallel.map_run import Chunk, InputWindow, MapProgram, MapRun, Pace
 from ziggurat.dataflow.parallel.options import BatchOptions, MapOptions, ProcessOptions, Settings, default_workers
-from ziggurat.dataflow.parallel.process_pool import ProcessSettings, ProcessTeam
+from ziggurat.dataflow.parallel.process_pool import ProcessSettings, ProcessWorkerPool
 from ziggurat.dataflow.parallel.worker import Fault
-from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, PoolLifetime, ThreadTeam, WorkerPool, raised
+from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, PoolLifetime, ThreadWorkerPool, WorkerPool, raised
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.stages.batching import stack_datapoints
 from ziggurat.dataflow.stages.repeating import RepeatedData
@@ -66,12 +66,12 @@ class ParallelMap(ProxyDataFlow):
         self.policy = ErrorPolicy.of(on_error)
         self._source = ds
         self.settings = settings
-        self._holder = PoolLifetime()
+        self._lifetime = PoolLifetime()
         self._line: InputWindow | None = None
         self._loaded: tuple[int, list[int]] = (0, [])
 
     @abstractmethod
-    def start_team(self, program: MapProgram) -> WorkerPool:
+    def start_pool(self, program: MapProgram) -> WorkerPool:
         """Start the workers; only called where there are any."""
 
     def __len__(self) -> int:
@@ -81,24 +81,24 @@ class ParallelMap(ProxyDataFlow):
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the mapped datapoints."""
         user = object()
-        team = self._holder.claim(user, self._start)
+        pool = self._lifetime.claim(user, self._start)
         line = self._line = InputWindow(self.ds, *self._loaded)
         self._loaded = (0, [])
         finished = False
         try:
-            run = MapRun(team, line, self._ziggurat_stream("map"), self.pace(), ordered=self.settings.in_order)
-            for point in self.outcomes(self._chunks(run), line, team):
+            run = MapRun(pool, line, self._ziggurat_stream("map"), self.pace(), ordered=self.settings.in_order)
+            for point in self.outcomes(self._chunks(run), line, pool):
                 yield point
-                self._holder.check(user)
+                self._lifetime.check(user)
             if line.error is not None:
                 raise line.error
             finished = True
             self._line = None
         finally:
             line.close()
-            self._holder.rest(user, finished=finished)
+            self._lifetime.rest(user, finished=finished)
 
-    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, team: WorkerPool) -> Iterator[Datapoint]:
+    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, pool: WorkerPool) -> Iterator[Datapoint]:
         """Yield the results of the inputs, and tell ``line`` what is finished before each yield."""
         for chunk in chunks:
             faults = chunk.result.faults
@@ -108,15 +108,15 @@ class ParallelMap(ProxyDataFlow):
                     yield value
                     continue
                 if place in faults:
-                    self.judge(faults[place], team, chunk.worker)
+                    self.judge(faults[place], pool, chunk.worker)
 
-    def judge(self, fault: Fault, team: WorkerPool, worker: int) -> None:
+    def judge(self, fault: Fault, pool: WorkerPool, worker: int) -> None:
         """Let the policy decide about a datapoint that failed; return where it is dropped."""
         cause = fault.exception()
         try:
             self._ziggurat_policy.take(fault.failure, cause)
         except Exception as error:
-            raise raised(team.name, worker, fault, advice=getattr(error, "advice", "")) from cause
+            raise raised(pool.name, worker, fault, advice=getattr(error, "advice", "")) from cause
 
     def pace(self) -> Pace:
         """Return what chooses the size of the tasks."""
@@ -128,7 +128,7 @@ class ParallelMap(ProxyDataFlow):
 
     def worker_pids(self) -> list[int]:
         """Return the ids of the worker processes that live now."""
-        return self._holder.pids()
+        return self._lifetime.pids()
 
     # ---- state
 
@@ -151,12 +151,12 @@ class ParallelMap(ProxyDataFlow):
     def stats(self) -> list[StageStats]:
         """Return the time spent, this stage first: what the consumer waited, then what the workers worked."""
         mine, *rest = super().stats()
-        busy_s = self._holder.busy_s
+        busy_s = self._lifetime.busy_s
         return [mine, StageStats(f"{mine.stage} workers", mine.path, mine.datapoints, busy_s, busy_s), *rest]
 
     def close(self) -> None:
         """End the workers; they start again when the flow is iterated."""
-        self._holder.close()
+        self._lifetime.close()
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class ParallelMap(ProxyDataFlow):
         program = self.program()
         if self.workers == 0:
             return InlineWorkerPool(type(self).__name__, program)
-        return self.start_team(program)
+        return self.start_pool(program)
 
     def _chunks(self, run: MapRun) -> Iterator[Chunk]:
         while True:
@@ -236,9 +236,9 @@ class MultiThreadMapData(ParallelMap):
         workers = default_workers(num_thread, "num_thread")
         super().__init__(ds, map_func, workers, buffer_size, on_error, settings=Settings.of(options))
 
-    def start_team(self, program: MapProgram) -> WorkerPool:
+    def start_pool(self, program: MapProgram) -> WorkerPool:
         """Start the threads."""
-        return ThreadTeam(type(self).__name__, program, self.workers)
+        return ThreadWorkerPool(type(self).__name__, program, self.workers)
 
 
 class MultiProcessMapData(ParallelMap):
@@ -275,7 +275,7 @@ class MultiProcessMapData(ParallelMap):
         """Return what the workers run; without workers, what the consumer runs."""
         return MapProgram(self.func, copies=self.workers == 0, portable=self.workers > 0)
 
-    def start_team(self, program: MapProgram) -> WorkerPool:
+    def start_pool(self, program: MapProgram) -> WorkerPool:
         """Start the processes."""
         settings = ProcessSettings(
             self.workers,
@@ -283,7 +283,7 @@ class MultiProcessMapData(ParallelMap):
             start_method=self.settings.start_method,
             seed=self._ziggurat_stream("workers").rng.randint(1 << 31),
         )
-        return ProcessTeam(type(self).__name__, program, settings)
+        return ProcessWorkerPool(type(self).__name__, program, settings)
 
 
 MultiProcessMapDataZMQ = MultiProcessMapData
@@ -334,7 +334,7 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
         """Let each task be a batch."""
         return Pace(self.buffer_size, self.workers, fixed=self.batch_size)
 
-    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, team: WorkerPool) -> Iterator[Datapoint]:
+    def outcomes(self, chunks: Iterator[Chunk], line: InputWindow, pool: WorkerPool) -> Iterator[Datapoint]:
         """Yield the batches."""
         kept: deque[tuple[int, Any]] = deque()
         for chunk in chunks:
@@ -345,18 +345,18 @@ class MultiProcessMapAndBatchData(MultiProcessMapData):
                 kept.clear()
                 yield batch
                 continue
-            kept.extend(self._points(chunk, team))
+            kept.extend(self._points(chunk, pool))
             while sum(point is not None for _, point in kept) >= self.batch_size:
                 yield self._cut(kept, line)
         if self.remainder and any(point is not None for _, point in kept):
             yield self._cut(kept, line)
 
-    def _points(self, chunk: Chunk, team: WorkerPool) -> Iterator[tuple[int, Any]]:
+    def _points(self, chunk: Chunk, pool: WorkerPool) -> Iterator[tuple[int, Any]]:
         """Yield the number and the result of each input."""
         result = chunk.result
         for place, each in enumerate(chunk.inputs):
             if place in result.faults:
-                self.judge(result.faults[place], team, chunk.worker)
+                self.judge(result.faults[place], pool, chunk.worker)
             point = result.values[place] if result.batch is None else _row(result.batch, place)
             yield each.number, point
 

@@ -36,6 +36,9 @@ __all__ = ["Points", "dump"]
 
 _Reduced = Any
 
+_STACKED_AT_MOST_BYTES = 4096
+_WORTH_IT = 4
+
 
 def dump(
     value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None, *, upwards: bool = False
@@ -216,10 +219,6 @@ def fill_class(cls: type, filling: tuple[Callable[[type, Any], Any], Any]) -> No
         _filled.add(cls)
         fill, state = filling
         fill(cls, state)
-
-
-_STACKED_AT_MOST_BYTES = 4096
-_WORTH_IT = 4
 
 
 class Points(list[Any]):

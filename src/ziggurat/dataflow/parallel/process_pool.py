@@ -53,7 +53,7 @@ from ziggurat.dataflow.parallel.worker import (
 from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, died
 from ziggurat.errors import DataWorkerError, UsageError
 
-__all__ = ["ProcessSettings", "ProcessTeam"]
+__all__ = ["ProcessSettings", "ProcessWorkerPool"]
 
 _logger = logging.getLogger(__name__)
 
@@ -61,14 +61,18 @@ _GRACE_S = 0.2
 _END_S = 2.0
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
+_TASKS_AT_MOST = 1000  # records that a pipe holds without blocking
+_FIRST_RESULT_BYTES = 65536
+_WAIT_MS = 1000
+
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """How a team of processes is set up.
+    """How a pool of processes is set up.
 
     Args:
         workers: how many.
-        lanes: each worker has its own tasks; otherwise whoever is free takes the next.
+        lanes: each worker has its own tasks; otherwise the first free worker takes the next.
         buffer_bytes: shared memory for tasks and results together.
         start_method: see ``launch``; None chooses.
         seed: decides the workers' global random generators.
@@ -82,7 +86,7 @@ class ProcessSettings:
 
 
 class WorkerResources:
-    """The descriptors and processes of one team.
+    """The descriptors and processes of one pool.
 
     Args:
         shared: descriptor of the shared memory, which is closed with the rest.
@@ -99,7 +103,7 @@ class WorkerResources:
         self._worker_of: dict[int, int] = {}
         self._closing = threading.Lock()
         self._closed = False
-        _open_means.add(self)
+        _open_resources.add(self)
 
     def start(self, name: str, program: Program, settings: ProcessSettings) -> None:
         """Start the workers.
@@ -159,7 +163,7 @@ class WorkerResources:
             if self._closed:
                 return
             self._closed = True
-        _open_means.discard(self)
+        _open_resources.discard(self)
         for descriptor in self.tasks:
             os.close(descriptor)  # an idle worker ends by itself now
         until = time.monotonic() + _GRACE_S
@@ -185,7 +189,7 @@ class WorkerResources:
             each.close() if isinstance(each, socket.socket) else each.leave()
 
 
-_open_means: weakref.WeakSet[WorkerResources] = weakref.WeakSet()
+_open_resources: weakref.WeakSet[WorkerResources] = weakref.WeakSet()
 
 
 def _start(method: StartMethod, descriptors: list[int], told: dict[str, Any], program: Program) -> WorkerProcess:
@@ -195,8 +199,8 @@ def _start(method: StartMethod, descriptors: list[int], told: dict[str, Any], pr
 
 
 def _leave_all() -> None:
-    for means in list(_open_means):
-        means.leave()
+    for resources in list(_open_resources):
+        resources.leave()
 
 
 os.register_at_fork(after_in_child=_leave_all)
@@ -245,14 +249,9 @@ def _obstacle_to_fork() -> str | None:
     return None
 
 
-_TASKS_AT_MOST = 1000  # records that a pipe holds without blocking
-_FIRST_RESULT_BYTES = 65536
-_WAIT_MS = 1000
-
-
 @dataclass
-class _Errand:
-    """A task on its way."""
+class _PendingTask:
+    """A task that was submitted and is not done."""
 
     number: int
     packed: Packed | None
@@ -268,16 +267,16 @@ class _Errand:
 class _SharedReport(Report):
     """A report whose result still lies in its slot."""
 
-    def __init__(self, team: ProcessTeam, errand: _Errand, done: Done) -> None:
-        super().__init__(errand.number, done.worker, None)
-        self._team = team
+    def __init__(self, pool: ProcessWorkerPool, pending: _PendingTask, done: Done) -> None:
+        super().__init__(pending.number, done.worker, None)
+        self._pool = pool
         self._size = done.size
 
     def value(self) -> Any:
-        return self._team._unpack(self.number, self._size)
+        return self._pool._unpack(self.number, self._size)
 
 
-class ProcessTeam(WorkerPool):
+class ProcessWorkerPool(WorkerPool):
     """Processes of this machine.
 
     Args:
@@ -295,32 +294,34 @@ class ProcessTeam(WorkerPool):
             raise UsageError(f"A stage has 0 to {WORKERS_AT_MOST} workers.", received=settings.workers)
         self._arena = Arena(settings.buffer_bytes)
         self._cells = np.frombuffer(self._arena.window.view(0, HEADER_BYTES), np.int64)
-        self._means = WorkerResources(self._arena.file)
-        self._end = weakref.finalize(self, self._means.close)
+        self._resources = WorkerResources(self._arena.file)
+        self._end = weakref.finalize(self, self._resources.close)
         self._number = 0
         self._generation = 0
-        self._waiting: deque[_Errand] = deque()
-        self._out: dict[int, _Errand] = {}
+        self._waiting: deque[_PendingTask] = deque()
+        self._out: dict[int, _PendingTask] = {}
         self._unread: dict[int, Slot] = {}
         self._result_bytes = 0.0
         try:
-            self._means.start(name, program, settings)
+            self._resources.start(name, program, settings)
         except BaseException:
             self._end()
             raise
 
-    # ---- the interface of a team
+    # ---- the interface of a pool
 
     def room(self) -> bool:
         if self._waiting or len(self._out) >= _TASKS_AT_MOST:
             return False
-        # Until one result has come, nobody knows how large the slots must be.
+        # Until one result has come, the size of the slots is unknown.
         return self._result_bytes > 0 or len(self._out) < 2 * self.workers
 
     def submit(self, task: Any, *, items: int = 1, lane: int = 0, label: str = "") -> int:
         self._number += 1
         packed = pack(task)
-        self._waiting.append(_Errand(self._number, packed, self._generation, items, lane, label, packed.size_bytes))
+        self._waiting.append(
+            _PendingTask(self._number, packed, self._generation, items, lane, label, packed.size_bytes)
+        )
         self._send_waiting()
         return self._number
 
@@ -335,22 +336,22 @@ class ProcessTeam(WorkerPool):
     def abandon(self) -> None:
         self._generation += 1
         self._cells[GENERATION_CELL] = self._generation
-        for errand in self._waiting:
-            if errand.input is not None:
-                self._arena.free(errand.input)
+        for pending in self._waiting:
+            if pending.input is not None:
+                self._arena.free(pending.input)
         self._waiting.clear()
         for slot in self._unread.values():
             self._arena.free(slot)
         self._unread.clear()
 
     def is_ours(self) -> bool:
-        return self._means.owner == os.getpid()
+        return self._resources.owner == os.getpid()
 
     def healthy(self) -> bool:
-        return self._end.alive and self._means.ready(0)[1] is None
+        return self._end.alive and self._resources.ready(0)[1] is None
 
     def pids(self) -> list[int]:
-        return [process.pid for process in self._means.processes]
+        return [process.pid for process in self._resources.processes]
 
     def close(self) -> None:
         self._end()
@@ -359,45 +360,45 @@ class ProcessTeam(WorkerPool):
 
     def _send_waiting(self, *, must: bool = False) -> None:
         while self._waiting and self._find_room(self._waiting[0], must=must):
-            errand = self._waiting.popleft()
-            assert errand.packed is not None
-            assert errand.input is not None
-            assert errand.output is not None
-            errand.packed.write(self._arena.window.view(errand.input.offset, errand.packed.size_bytes))
+            pending = self._waiting.popleft()
+            assert pending.packed is not None
+            assert pending.input is not None
+            assert pending.output is not None
+            pending.packed.write(self._arena.window.view(pending.input.offset, pending.packed.size_bytes))
             record = Task(
-                errand.number,
-                errand.generation,
-                errand.input.offset,
-                errand.packed.size_bytes,
-                errand.output.offset,
-                errand.output.size_bytes,
+                pending.number,
+                pending.generation,
+                pending.input.offset,
+                pending.packed.size_bytes,
+                pending.output.offset,
+                pending.output.size_bytes,
             )
-            errand.packed = None  # the arrays of the task may go now
-            self._out[errand.number] = errand
+            pending.packed = None  # the arrays of the task may go now
+            self._out[pending.number] = pending
             must = False
             try:
-                os.write(self._means.tasks[errand.lane], record.packed())
+                os.write(self._resources.tasks[pending.lane], record.packed())
             except BrokenPipeError:
                 self._receive(_WAIT_MS)  # every worker is dead, so this raises
 
-    def _find_room(self, errand: _Errand, *, must: bool) -> bool:
-        assert errand.packed is not None
-        errand.input = errand.input or self._arena.allocate(errand.packed.size_bytes, must=must)
-        if errand.input is None:
+    def _find_room(self, pending: _PendingTask, *, must: bool) -> bool:
+        assert pending.packed is not None
+        pending.input = pending.input or self._arena.allocate(pending.packed.size_bytes, must=must)
+        if pending.input is None:
             return False
-        expected = int(self._result_bytes * errand.items * 1.25) + 1024 if self._result_bytes else _FIRST_RESULT_BYTES
-        errand.output = self._arena.allocate(expected, must=must)
-        return errand.output is not None
+        expected = int(self._result_bytes * pending.items * 1.25) + 1024 if self._result_bytes else _FIRST_RESULT_BYTES
+        pending.output = self._arena.allocate(expected, must=must)
+        return pending.output is not None
 
     # ---- in
 
     def _receive(self, wait_ms: int) -> list[Report]:
         if not self._end.alive:
             raise DataWorkerError(f"{self.name} was closed while it was iterated.", advice="Iterate it anew.")
-        any_done, gone = self._means.ready(wait_ms)
+        any_done, gone = self._resources.ready(wait_ms)
         reports: list[Report] = []
         if any_done:
-            records = memoryview(os.read(self._means.done, 1024 * RECORD_BYTES))
+            records = memoryview(os.read(self._resources.done, 1024 * RECORD_BYTES))
             for start in range(0, len(records), RECORD_BYTES):
                 self._settle(Done.of(records[start : start + RECORD_BYTES]), reports)
         if gone is not None:
@@ -405,27 +406,27 @@ class ProcessTeam(WorkerPool):
         return reports
 
     def _settle(self, done: Done, reports: list[Report]) -> None:
-        errand = self._out[done.number]
-        assert errand.input is not None
-        assert errand.output is not None
+        pending = self._out[done.number]
+        assert pending.input is not None
+        assert pending.output is not None
         if done.outcome == Outcome.NEEDS_ROOM:
-            self._arena.free(errand.output)
-            slot = errand.output = self._arena.allocate(done.size, must=True)
+            self._arena.free(pending.output)
+            slot = pending.output = self._arena.allocate(done.size, must=True)
             assert slot is not None
             with contextlib.suppress(OSError):  # it died: its socket says so
-                self._means.sockets[done.worker].sendall(GRANT.pack(slot.offset, slot.size_bytes))
+                self._resources.sockets[done.worker].sendall(GRANT.pack(slot.offset, slot.size_bytes))
             return
         del self._out[done.number]
         self.busy_s += done.busy_ns / 1e9
         if not done.keeps_input:
-            self._arena.free(errand.input)
-        if errand.generation != self._generation:
-            self._arena.free(errand.output)
+            self._arena.free(pending.input)
+        if pending.generation != self._generation:
+            self._arena.free(pending.output)
             return
-        self._result_bytes = max(done.size / errand.items, self._result_bytes * 0.98)
-        self.item_bytes = max(self._result_bytes, errand.input_bytes / errand.items)
-        self._unread[done.number] = self._arena.shrink(errand.output, done.size)
-        reports.append(_SharedReport(self, errand, done))
+        self._result_bytes = max(done.size / pending.items, self._result_bytes * 0.98)
+        self.item_bytes = max(self._result_bytes, pending.input_bytes / pending.items)
+        self._unread[done.number] = self._arena.shrink(pending.output, done.size)
+        reports.append(_SharedReport(self, pending, done))
 
     def _unpack(self, number: int, size: int) -> Any:
         slot = self._unread.pop(number)
@@ -437,12 +438,12 @@ class ProcessTeam(WorkerPool):
         return unpack(memoryview(copy))
 
     def _obituary(self, worker: int) -> DataWorkerError:
-        words, code = self._means.last_words(worker)
+        words, code = self._resources.last_words(worker)
         number = int(self._cells[cell_of(worker)]) - 1
-        errand = self._out.get(number)
+        pending = self._out.get(number)
         self.close()
         if not words:
-            return died(self.name, worker, code, label=errand.label if errand else "")
+            return died(self.name, worker, code, label=pending.label if pending else "")
         said = json.loads(words)
         error = DataWorkerError(
             f"Worker {worker} of {self.name} could not begin its work.",

@@ -13,8 +13,8 @@ from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, StageErro
 from ziggurat.dataflow.flow_state import Position as PassPosition
 from ziggurat.dataflow.parallel.flow_program import Begin, FlowProgram, Parcel, RoundRobin, can_share
 from ziggurat.dataflow.parallel.options import RunnerOptions, Settings, default_workers
-from ziggurat.dataflow.parallel.process_pool import ProcessSettings, ProcessTeam
-from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, PoolLifetime, ThreadTeam, WorkerPool, raised
+from ziggurat.dataflow.parallel.process_pool import ProcessSettings, ProcessWorkerPool
+from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, PoolLifetime, ThreadWorkerPool, WorkerPool, raised
 from ziggurat.dataflow.random import fresh_seed
 from ziggurat.errors import DataError, UsageError
 
@@ -28,35 +28,6 @@ __all__ = [
     "PrefetchDataZMQ",
 ]
 
-
-def merged_stats(of_workers: Iterable[Sequence[StageStats]]) -> list[StageStats]:
-    """Return one row a stage: times are added up over the workers, each of which passes through the whole pass."""
-    merged: list[StageStats] = []
-    for rows in zip(*of_workers):
-        first = rows[0]
-        merged.append(
-            StageStats(
-                first.stage,
-                first.path,
-                max(row.datapoints for row in rows),
-                sum(row.total_s for row in rows),
-                sum(row.own_s for row in rows),
-            )
-        )
-    return merged
-
-
-def merged_errors(of_workers: Iterable[Sequence[StageErrors]]) -> list[StageErrors]:
-    """Return one row a stage: that of the worker who dropped most. Where any is dropped, every worker sees them all."""
-    most: dict[tuple[int, ...], StageErrors] = {}
-    for rows in of_workers:
-        for row in rows:
-            known = most.get(row.path)
-            if known is None or row.counts.total > known.counts.total:
-                most[row.path] = row
-    return list(most.values())
-
-
 _logger = logging.getLogger(__name__)
 
 
@@ -69,7 +40,7 @@ class _Rest:
         skip: datapoints delivered after that state.
         dropless: no stage dropped any among them.
         renew: how many passes, that one included, were begun and broken off; the next one is to begin.
-        start: number of the team whose workers stand there already, see ``PoolLifetime.starts``.
+        start: number of the pool whose workers stand there already, see ``PoolLifetime.starts``.
     """
 
     state: Any = None
@@ -106,7 +77,7 @@ class Runner(ProxyDataFlow):
         self.prefetch = int(prefetch)
         self.settings = settings
         self._ziggurat_spans_passes = settings.independent
-        self._holder = PoolLifetime()
+        self._lifetime = PoolLifetime()
         self._lanes: RoundRobin | None = None
         self._rest = [_Rest()] * (max(workers, 1) if settings.independent else 1)
         self._turn = 0
@@ -118,7 +89,7 @@ class Runner(ProxyDataFlow):
     """True where the workers are processes."""
 
     @abstractmethod
-    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
+    def start_pool(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start so many workers; only called where there are any."""
 
     def flows(self) -> Sequence[DataFlow]:
@@ -128,39 +99,39 @@ class Runner(ProxyDataFlow):
     def iterate(self) -> Iterator[Datapoint]:
         """Yield the datapoints."""
         user = object()
-        team = self._holder.claim(user, self._start)
+        pool = self._lifetime.claim(user, self._start)
         finished = False
         try:
-            for point in self._in_turn(team) if self.settings.independent else self._divided(team):
+            for point in self._in_turn(pool) if self.settings.independent else self._divided(pool):
                 yield point
-                self._holder.check(user)
+                self._lifetime.check(user)
             finished = True
         finally:
             if not finished:
                 self._stop()
-            self._holder.rest(user, finished=finished)
+            self._lifetime.rest(user, finished=finished)
 
     def worker_pids(self) -> list[int]:
         """Return the ids of the worker processes that live now."""
-        return self._holder.pids()
+        return self._lifetime.pids()
 
     # ---- a pass
 
-    def _divided(self, team: WorkerPool) -> Iterator[Datapoint]:
+    def _divided(self, pool: WorkerPool) -> Iterator[Datapoint]:
         """Yield a pass that the workers divide between them."""
         if self._rest[0].state is None:
             self._rest = [_Rest(self.ds._ziggurat_state())]
         while True:
-            lanes = self._lanes = RoundRobin(team, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
+            lanes = self._lanes = RoundRobin(pool, [self._begin_at(self._rest[0])] * self._divisor, self.prefetch)
             last = yield from self._points(lanes)
             assert last is not None
             if last.divided and not last.broken:
                 break
-            self._tell("drops datapoints, so that nobody knows which ones are whose" if last.broken else None)
+            self._tell("drops datapoints, so that their division is unknown" if last.broken else None)
             self._stop()
             self._settle(broken_off=False)
             self._divisor = 1
-            team.abandon()
+            pool.abandon()
         self._raise_fault(last, lanes)
         ends = lanes.ends()
         if ends != {lanes.count}:
@@ -170,16 +141,16 @@ class Runner(ProxyDataFlow):
                 advice="Let the flow draw from its `rng` only, and read the same files in the same order; or say "
                 "`independent=True`, if duplicates do not matter.",
             )
-        team.abandon()  # what was asked for beyond the end
+        pool.abandon()  # what was asked for beyond the end
         self._lanes = None
-        self._rest = [_Rest(last.final, start=self._holder.starts)]
+        self._rest = [_Rest(last.final, start=self._lifetime.starts)]
 
-    def _in_turn(self, team: WorkerPool) -> Iterator[Datapoint]:
+    def _in_turn(self, pool: WorkerPool) -> Iterator[Datapoint]:
         """Yield what independent workers make, each in its turn, for as long as a pass of the flow is."""
         lanes = self._lanes
-        if lanes is None or lanes.team is not team:
+        if lanes is None or lanes.pool is not pool:
             begins = [self._begin_at(rest, worker) for worker, rest in enumerate(self._rest)]
-            lanes = self._lanes = RoundRobin(team, begins, self.prefetch, turn=self._turn, independent=True)
+            lanes = self._lanes = RoundRobin(pool, begins, self.prefetch, turn=self._turn, independent=True)
         try:
             at_most: int | None = len(self.ds) - self._ziggurat_resume_index
         except UnknownLengthError:
@@ -201,10 +172,10 @@ class Runner(ProxyDataFlow):
 
     def _raise_fault(self, last: Parcel, lanes: RoundRobin) -> None:
         if last.fault is not None:
-            raise raised(lanes.team.name, lanes.turn, last.fault) from last.fault.exception()
+            raise raised(lanes.pool.name, lanes.turn, last.fault) from last.fault.exception()
 
     def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
-        state = None if rest.start == self._holder.starts else rest.state
+        state = None if rest.start == self._lifetime.starts else rest.state
         path = (*self._ziggurat_life.path, 0)
         return Begin(
             self._ziggurat_life.seed or 0, path, state, rest.skip, rest.dropless, rest.renew, self._divisor, worker
@@ -217,7 +188,7 @@ class Runner(ProxyDataFlow):
         count = self.workers if self.settings.independent else min(self.workers, self._divisor)
         flows, independent = self.flows(), self.settings.independent
         program = FlowProgram(flows, max(count, 1), independent=independent, portable=self.in_processes)
-        return self.start_team(program, count) if count else InlineWorkerPool(type(self).__name__, program)
+        return self.start_pool(program, count) if count else InlineWorkerPool(type(self).__name__, program)
 
     def _tell(self, why: str | None) -> None:
         _logger.warning(
@@ -296,7 +267,7 @@ class Runner(ProxyDataFlow):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Let the next ``iter()`` go on where ``state()`` was called on a flow of the same shape."""
-        self._holder.close()  # nobody runs the flow while it is changed
+        self._lifetime.close()  # no worker may run the flow while it is changed
         super().load_state(state)
         self._lanes = self._stopped_at = None
         own = state["own"] or {}
@@ -318,7 +289,7 @@ class Runner(ProxyDataFlow):
     def stats(self) -> list[StageStats]:
         """Return the time spent: what the consumer waited, then the workers, together and by stage."""
         life = self._ziggurat_life
-        busy_s = self._holder.busy_s
+        busy_s = self._lifetime.busy_s
         mine = StageStats(type(self).__name__, life.path, life.datapoints, life.total_s, life.total_s)
         workers = StageStats(f"{mine.stage} workers", life.path, life.datapoints, busy_s, busy_s)
         below = merged_stats(parcel.stats for parcel in self._newest.values())
@@ -331,7 +302,7 @@ class Runner(ProxyDataFlow):
     def close(self) -> None:
         """End the workers; they start again when the flow is iterated."""
         self._stop()
-        self._holder.close()
+        self._lifetime.close()
         super().close()
 
 
@@ -353,7 +324,7 @@ class MultiProcessRunner(Runner):
         super().__init__(ds, workers, num_prefetch, settings=Settings.of(options))
         self.in_processes = workers > 0
 
-    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
+    def start_pool(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start the processes."""
         settings = ProcessSettings(
             workers,
@@ -362,7 +333,7 @@ class MultiProcessRunner(Runner):
             start_method=self.settings.start_method,
             seed=self._ziggurat_stream("workers").rng.randint(1 << 31),
         )
-        return ProcessTeam(type(self).__name__, program, settings)
+        return ProcessWorkerPool(type(self).__name__, program, settings)
 
 
 class MultiProcessRunnerZMQ(MultiProcessRunner):
@@ -413,9 +384,9 @@ class MultiThreadRunner(Runner):
         """Return one flow for each thread."""
         return self._flows
 
-    def start_team(self, program: FlowProgram, workers: int) -> WorkerPool:
+    def start_pool(self, program: FlowProgram, workers: int) -> WorkerPool:
         """Start the threads."""
-        return ThreadTeam(type(self).__name__, program, workers, lanes=True)
+        return ThreadWorkerPool(type(self).__name__, program, workers, lanes=True)
 
     def close(self) -> None:
         """End the threads; they start again when the flow is iterated."""
@@ -425,6 +396,40 @@ class MultiThreadRunner(Runner):
 
 
 PrefetchData = MultiProcessRunner
+
+
 MultiProcessPrefetchData = MultiProcessRunner
+
+
 PrefetchDataZMQ = MultiProcessRunnerZMQ
+
+
 MultiThreadPrefetchData = MultiThreadRunner
+
+
+def merged_stats(of_workers: Iterable[Sequence[StageStats]]) -> list[StageStats]:
+    """Return one row a stage: times are added up over the workers, each of which passes through the whole pass."""
+    merged: list[StageStats] = []
+    for rows in zip(*of_workers):
+        first = rows[0]
+        merged.append(
+            StageStats(
+                first.stage,
+                first.path,
+                max(row.datapoints for row in rows),
+                sum(row.total_s for row in rows),
+                sum(row.own_s for row in rows),
+            )
+        )
+    return merged
+
+
+def merged_errors(of_workers: Iterable[Sequence[StageErrors]]) -> list[StageErrors]:
+    """Return one row a stage: that of the worker who dropped most. Where any is dropped, every worker sees them all."""
+    most: dict[tuple[int, ...], StageErrors] = {}
+    for rows in of_workers:
+        for row in rows:
+            known = most.get(row.path)
+            if known is None or row.counts.total > known.counts.total:
+                most[row.path] = row
+    return list(most.values())

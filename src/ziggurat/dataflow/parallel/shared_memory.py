@@ -34,6 +34,12 @@ HEADER_BYTES = 4096
 
 _GRAIN_BYTES = 256
 
+ALIGNMENT_BYTES = 64
+SMALL_BYTES = 4096
+"""An array below this size is copied into the pickled part: a buffer of its own would cost more than the copy."""
+
+_PAIR = struct.Struct("<QQ")
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -163,13 +169,6 @@ def anonymous_file(size_bytes: int) -> int:
             file = os.dup(unnamed.fileno())
     os.ftruncate(file, size_bytes)
     return file
-
-
-ALIGNMENT_BYTES = 64
-SMALL_BYTES = 4096
-"""An array below this size is copied into the pickled part: a buffer of its own would cost more than the copy."""
-
-_PAIR = struct.Struct("<QQ")
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,20 @@ __all__ = [
     "seed_global_generators",
 ]
 
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 1.0
+_RECORD = struct.Struct("<8q")
+RECORD_BYTES = _RECORD.size
+GRANT = struct.Struct("<qq")
+"""Offset and size of the slot that a worker asked for, on its own socket."""
+
+GENERATION_CELL = 0
+"""Place in the header of the shared memory, counted in 8 bytes: tasks of an older generation need no work."""
+
+WORKERS_AT_MOST = 256
+COPIED_BYTES = 65536
+"""A message below this size is copied out of its slot: cheaper than watching who holds it."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -133,70 +147,130 @@ def seed_global_generators(*words: object) -> None:
     np.random.seed(generator.getrandbits(32))
 
 
-_PR_SET_PDEATHSIG = 1
-_POLL_S = 1.0
-
-
-def go_on(_number: int, _frame: FrameType | None) -> None:
-    """Handle a signal by doing nothing.
-
-    Ctrl-C and a scheduler's SIGTERM reach the whole process group. The parent decides what they mean; it may save a
-    checkpoint, for which it needs its workers. A handler, other than SIG_IGN, is not passed on to programs that a map
-    function starts.
-    """
-
-
-def bind_to_parent(parent: int, *, by_lasting_thread: bool) -> None:
-    """Let this process end when process ``parent``, which started it, has ended.
+def run_worker(descriptors: Sequence[int], settings: dict[str, Any], program: Program | None = None) -> None:
+    """Work until the parent closes the pipe of tasks; then end this process.
 
     Args:
-        parent: process id.
-        by_lasting_thread: the thread that started this process lives as long as ``parent``.
+        descriptors: own socket, pipe of tasks, pipe of results, shared memory, and the program's file.
+        settings: ``worker``, ``seed`` and, for a program in a file, ``head_bytes``.
+        program: what to run, where it was inherited and not sent.
     """
-    if by_lasting_thread:
-        die_with_parent_thread()
-    handle = parent_handle(parent)
-    if os.getppid() != parent:
-        os._exit(1)
-    threading.Thread(target=watch_parent, args=(handle, parent), name="ziggurat-lifeline", daemon=True).start()
+    own, tasks, done, shared, payload = descriptors
+    code = 0
+    with socket.socket(fileno=own) as parent:
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, go_on)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+            _leave_standard_input()
+            seed_global_generators(settings["seed"], settings["worker"])
+            if program is None:
+                program = _load(payload, settings["head_bytes"])
+            _TaskLoop(parent, tasks, done, Window(shared), settings["worker"]).work(
+                program.for_worker(settings["worker"])
+            )
+        except (BrokenPipeError, ConnectionError):
+            code = 1  # the parent is gone
+        except BaseException as error:
+            code = 3
+            words = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+            with contextlib.suppress(OSError):
+                parent.sendall(json.dumps(words).encode())
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            os._exit(code)
 
 
-def die_with_parent_thread() -> None:
-    """Ask the kernel for SIGKILL when the thread that started this process has ended (Linux only)."""
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    except (OSError, AttributeError):
-        return
+def close_all_but(kept: Collection[int]) -> None:
+    """Close every descriptor that is not in ``kept``."""
+    start = 0
+    for descriptor in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+        if start < descriptor:  # an empty range would mean all
+            os.closerange(start, descriptor)
+        start = descriptor + 1
 
 
-def parent_handle(parent: int) -> int | None:
-    """Return a descriptor that becomes readable when ``parent`` has ended; None where the system has none."""
-    try:
-        return os.pidfd_open(parent)
-    except (OSError, AttributeError):
-        return None
+class _TaskLoop:
+    """Reads a task, runs it, and writes its result, until the pipe of tasks is closed."""
+
+    def __init__(self, parent: socket.socket, tasks: int, done: int, window: Window, worker: int) -> None:
+        self._parent = parent
+        self._tasks = tasks
+        self._done = done
+        self._window = window
+        self._worker = worker
+        self._cells = np.frombuffer(window.view(0, HEADER_BYTES), np.int64)
+        self._copies_input = False
+
+    def work(self, program: Program) -> None:
+        while record := os.read(self._tasks, RECORD_BYTES):
+            task = Task.of(record)
+            if self._cells[GENERATION_CELL] != task.generation:
+                self._tell(Done(task.number, self._worker, Outcome.STALE))
+                continue
+            self._cells[cell_of(self._worker)] = task.number + 1
+            began = time.perf_counter_ns()
+            memory, held = self._input(task)
+            outcome, packed = self._carry_out(program, memory)
+            del memory
+            target = self._target(task, packed.size_bytes)
+            packed.write(target)
+            size = packed.size_bytes
+            del packed, target
+            keeps = held is not None and held() is not None
+            # One array that is kept would change under its holder's hands, so later tasks are copied.
+            self._copies_input = self._copies_input or keeps
+            self._cells[cell_of(self._worker)] = 0
+            busy_ns = time.perf_counter_ns() - began
+            self._tell(Done(task.number, self._worker, outcome, size, busy_ns, int(keeps)))
+
+    def _input(self, task: Task) -> tuple[memoryview, weakref.ref[Any] | None]:
+        if task.size < COPIED_BYTES or self._copies_input:
+            return memoryview(bytearray(self._window.view(task.offset, task.size))), None
+        lease = self._window.lease(task.offset, task.size)
+        return lease.memory(), weakref.ref(lease)
+
+    def _carry_out(self, program: Program, memory: memoryview) -> tuple[Outcome, Packed]:
+        try:
+            result = program.run(unpack(memory))
+        except BaseException as error:
+            return Outcome.FAILED, pack(Fault.of(error, index=program.index).portable())
+        try:
+            return Outcome.DONE, pack(result, upwards=True)
+        except Exception as error:
+            return Outcome.FAILED, pack(program.unsendable(error, result).portable())
+
+    def _target(self, task: Task, size: int) -> memoryview:
+        if size <= task.out_size:
+            return self._window.view(task.out_offset, size)
+        self._tell(Done(task.number, self._worker, Outcome.NEEDS_ROOM, size))
+        grant = self._parent.recv(GRANT.size, socket.MSG_WAITALL)
+        if len(grant) < GRANT.size:
+            raise ConnectionError
+        return self._window.view(*GRANT.unpack(grant))[:size]
+
+    def _tell(self, done: Done) -> None:
+        os.write(self._done, done.packed())
 
 
-def watch_parent(handle: int | None, parent: int) -> None:
-    """Wait until ``parent`` has ended, then end this process."""
-    if handle is not None:
-        select.select([handle], [], [])
-    else:
-        sleeper = threading.Event()
-        while os.getppid() == parent:
-            sleeper.wait(_POLL_S)
-    os.kill(os.getpid(), signal.SIGKILL)
+def _load(payload: int, head_bytes: int) -> Program:
+    """Read the program from its file; large arrays in it are shared with all workers until one writes to them."""
+    memory = memoryview(mmap.mmap(payload, 0, access=mmap.ACCESS_COPY))
+    surroundings: dict[str, Any] = pickle.loads(memory[:head_bytes])
+    sys.path[:] = surroundings["path"]
+    os.environ.update(surroundings["environment"])
+    with contextlib.suppress(OSError):
+        os.chdir(surroundings["folder"])
+    return unpack(memory[head_bytes:])
 
 
-_RECORD = struct.Struct("<8q")
-RECORD_BYTES = _RECORD.size
-GRANT = struct.Struct("<qq")
-"""Offset and size of the slot that a worker asked for, on its own socket."""
-
-GENERATION_CELL = 0
-"""Place in the header of the shared memory, counted in 8 bytes: tasks of an older generation need no work."""
-
-WORKERS_AT_MOST = 256
+def _leave_standard_input() -> None:
+    """Let reading from the terminal end at once: it belongs to the parent."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def cell_of(worker: int) -> int:
@@ -263,129 +337,52 @@ class Done(NamedTuple):
         return cls(*_RECORD.unpack(record)[:6])
 
 
-COPIED_BYTES = 65536
-"""A message below this size is copied out of its slot: cheaper than watching who holds it."""
+def go_on(_number: int, _frame: FrameType | None) -> None:
+    """Handle a signal by doing nothing.
+
+    Ctrl-C and a scheduler's SIGTERM reach the whole process group. The parent decides what they mean; it may save a
+    checkpoint, for which it needs its workers. A handler, other than SIG_IGN, is not passed on to programs that a map
+    function starts.
+    """
 
 
-def run_worker(descriptors: Sequence[int], settings: dict[str, Any], program: Program | None = None) -> None:
-    """Work until the parent closes the pipe of tasks; then end this process.
+def bind_to_parent(parent: int, *, by_lasting_thread: bool) -> None:
+    """Let this process end when process ``parent``, which started it, has ended.
 
     Args:
-        descriptors: own socket, pipe of tasks, pipe of results, shared memory, and the program's file.
-        settings: ``worker``, ``seed`` and, for a program in a file, ``head_bytes``.
-        program: what to run, where it was inherited and not sent.
+        parent: process id.
+        by_lasting_thread: the thread that started this process lives as long as ``parent``.
     """
-    own, tasks, done, shared, payload = descriptors
-    code = 0
-    with socket.socket(fileno=own) as parent:
-        try:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, go_on)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
-            _leave_standard_input()
-            seed_global_generators(settings["seed"], settings["worker"])
-            if program is None:
-                program = _load(payload, settings["head_bytes"])
-            _Desk(parent, tasks, done, Window(shared), settings["worker"]).work(program.for_worker(settings["worker"]))
-        except (BrokenPipeError, ConnectionError):
-            code = 1  # the parent is gone
-        except BaseException as error:
-            code = 3
-            words = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
-            with contextlib.suppress(OSError):
-                parent.sendall(json.dumps(words).encode())
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):
-                    stream.flush()
-            os._exit(code)
+    if by_lasting_thread:
+        die_with_parent_thread()
+    handle = parent_handle(parent)
+    if os.getppid() != parent:
+        os._exit(1)
+    threading.Thread(target=watch_parent, args=(handle, parent), name="ziggurat-lifeline", daemon=True).start()
 
 
-def close_all_but(kept: Collection[int]) -> None:
-    """Close every descriptor that is not in ``kept``."""
-    start = 0
-    for descriptor in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
-        if start < descriptor:  # an empty range would mean all
-            os.closerange(start, descriptor)
-        start = descriptor + 1
+def die_with_parent_thread() -> None:
+    """Ask the kernel for SIGKILL when the thread that started this process has ended (Linux only)."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    except (OSError, AttributeError):
+        return
 
 
-class _Desk:
-    """Where a worker sits: takes tasks from one side, puts results on the other."""
-
-    def __init__(self, parent: socket.socket, tasks: int, done: int, window: Window, worker: int) -> None:
-        self._parent = parent
-        self._tasks = tasks
-        self._done = done
-        self._window = window
-        self._worker = worker
-        self._cells = np.frombuffer(window.view(0, HEADER_BYTES), np.int64)
-        self._copies_input = False
-
-    def work(self, program: Program) -> None:
-        while record := os.read(self._tasks, RECORD_BYTES):
-            task = Task.of(record)
-            if self._cells[GENERATION_CELL] != task.generation:
-                self._tell(Done(task.number, self._worker, Outcome.STALE))
-                continue
-            self._cells[cell_of(self._worker)] = task.number + 1
-            began = time.perf_counter_ns()
-            memory, held = self._input(task)
-            outcome, packed = self._carry_out(program, memory)
-            del memory
-            target = self._target(task, packed.size_bytes)
-            packed.write(target)
-            size = packed.size_bytes
-            del packed, target
-            keeps = held is not None and held() is not None
-            # One array that is kept would change under its holder's hands, so later tasks are copied.
-            self._copies_input = self._copies_input or keeps
-            self._cells[cell_of(self._worker)] = 0
-            busy_ns = time.perf_counter_ns() - began
-            self._tell(Done(task.number, self._worker, outcome, size, busy_ns, int(keeps)))
-
-    def _input(self, task: Task) -> tuple[memoryview, weakref.ref[Any] | None]:
-        if task.size < COPIED_BYTES or self._copies_input:
-            return memoryview(bytearray(self._window.view(task.offset, task.size))), None
-        lease = self._window.lease(task.offset, task.size)
-        return lease.memory(), weakref.ref(lease)
-
-    def _carry_out(self, program: Program, memory: memoryview) -> tuple[Outcome, Packed]:
-        try:
-            result = program.run(unpack(memory))
-        except BaseException as error:
-            return Outcome.FAILED, pack(Fault.of(error, index=program.index).portable())
-        try:
-            return Outcome.DONE, pack(result, upwards=True)
-        except Exception as error:
-            return Outcome.FAILED, pack(program.unsendable(error, result).portable())
-
-    def _target(self, task: Task, size: int) -> memoryview:
-        if size <= task.out_size:
-            return self._window.view(task.out_offset, size)
-        self._tell(Done(task.number, self._worker, Outcome.NEEDS_ROOM, size))
-        grant = self._parent.recv(GRANT.size, socket.MSG_WAITALL)
-        if len(grant) < GRANT.size:
-            raise ConnectionError
-        return self._window.view(*GRANT.unpack(grant))[:size]
-
-    def _tell(self, done: Done) -> None:
-        os.write(self._done, done.packed())
+def parent_handle(parent: int) -> int | None:
+    """Return a descriptor that becomes readable when ``parent`` has ended; None where the system has none."""
+    try:
+        return os.pidfd_open(parent)
+    except (OSError, AttributeError):
+        return None
 
 
-def _load(payload: int, head_bytes: int) -> Program:
-    """Read the program from its file; large arrays in it are shared with all workers until somebody writes to them."""
-    memory = memoryview(mmap.mmap(payload, 0, access=mmap.ACCESS_COPY))
-    surroundings: dict[str, Any] = pickle.loads(memory[:head_bytes])
-    sys.path[:] = surroundings["path"]
-    os.environ.update(surroundings["environment"])
-    with contextlib.suppress(OSError):
-        os.chdir(surroundings["folder"])
-    return unpack(memory[head_bytes:])
-
-
-def _leave_standard_input() -> None:
-    """Let reading from the terminal end at once: it belongs to the parent."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def watch_parent(handle: int | None, parent: int) -> None:
+    """Wait until ``parent`` has ended, then end this process."""
+    if handle is not None:
+        select.select([handle], [], [])
+    else:
+        sleeper = threading.Event()
+        while os.getppid() == parent:
+            sleeper.wait(_POLL_S)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -26,7 +26,14 @@ from ziggurat.dataflow.parallel.worker import Fault, Program
 from ziggurat.dataflow.policy import Failure
 from ziggurat.errors import DataError, DatapointError, DataWorkerError, ZigguratError
 
-__all__ = ["InlineWorkerPool", "PoolLifetime", "Report", "ThreadTeam", "WorkerPool", "died", "raised"]
+__all__ = ["InlineWorkerPool", "PoolLifetime", "Report", "ThreadWorkerPool", "WorkerPool", "died", "raised"]
+
+_JOIN_S = 1.0
+_STOP = None
+LINGER_S = 1.0
+"""How long idle workers are kept after a pass was broken off."""
+
+_logger = logging.getLogger(__name__)
 
 
 class DatapointWorkerError(DataWorkerError, DatapointError):
@@ -89,7 +96,7 @@ class WorkerPool(ABC):
         Args:
             task: what the program gets.
             items: how many datapoints will come of it, to judge the size of the result.
-            lane: which worker shall do it, in a team where each worker has its own tasks.
+            lane: which worker shall do it, in a pool where each worker has its own tasks.
             label: what errors call it.
         """
 
@@ -110,7 +117,7 @@ class WorkerPool(ABC):
         """End the workers and free everything."""
 
     def is_ours(self) -> bool:
-        """Tell whether this process has started the workers; in a copy of it they are somebody else's."""
+        """Tell whether this process has started the workers; in a copy of it they belong to the original."""
         return True
 
     def healthy(self) -> bool:
@@ -157,13 +164,13 @@ class InlineWorkerPool(WorkerPool):
         self._reports.clear()
 
 
-def raised(team: str, worker: int, fault: Fault, *, advice: str = "") -> DataWorkerError:
+def raised(pool: str, worker: int, fault: Fault, *, advice: str = "") -> DataWorkerError:
     """Return the error for a datapoint at which a worker raised.
 
     It is a ``DatapointError`` too where the datapoint is to blame, so that the handlers of a serial pipeline catch it.
     """
     failure = fault.failure
-    rule = f"Worker {worker} of {team} raised {failure.kind} at datapoint {fault.index} of the pass."
+    rule = f"Worker {worker} of {pool} raised {failure.kind} at datapoint {fault.index} of the pass."
     details = {"worker": worker, "index": fault.index, "key": str(failure.key), "type": failure.kind}
     if failure.skippable:
         error: DataWorkerError = DatapointWorkerError(rule, failure, advice=advice, details=details)
@@ -174,11 +181,11 @@ def raised(team: str, worker: int, fault: Fault, *, advice: str = "") -> DataWor
     return error
 
 
-def died(team: str, worker: int, code: int | None, *, label: str) -> DataWorkerError:
+def died(pool: str, worker: int, code: int | None, *, label: str) -> DataWorkerError:
     """Return the error for a worker process that is not there any more.
 
     Args:
-        team: name of the stage.
+        pool: name of the stage.
         worker: its number.
         code: its exit code, minus the number of the signal, or None where the system did not tell.
         label: what it was doing.
@@ -195,15 +202,11 @@ def died(team: str, worker: int, code: int | None, *, label: str) -> DataWorkerE
     else:
         how = f"ended by itself with exit code {code}"
     doing = f" while it worked on {label}" if label else ""
-    return DataWorkerError(f"Worker {worker} of {team} {how}{doing}.", advice=advice, details=details)
-
-
-_JOIN_S = 1.0
-_STOP = None
+    return DataWorkerError(f"Worker {worker} of {pool} {how}{doing}.", advice=advice, details=details)
 
 
 class _Shared:
-    """What the threads know of their team; they do not keep the team itself alive."""
+    """What the threads know of their pool; they do not keep the pool itself alive."""
 
     def __init__(self, lanes: int) -> None:
         self.tasks: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(lanes)]
@@ -212,14 +215,14 @@ class _Shared:
         self.stopped = False
 
 
-class ThreadTeam(WorkerPool):
+class ThreadWorkerPool(WorkerPool):
     """Threads of this process.
 
     Args:
         name: what errors call the stage.
         program: what they run, each its own ``for_worker()``.
         workers: how many.
-        lanes: each worker has its own tasks; otherwise whoever is free takes the next.
+        lanes: each worker has its own tasks; otherwise the first free worker takes the next.
     """
 
     def __init__(self, name: str, program: Program, workers: int, *, lanes: bool = False) -> None:
@@ -310,23 +313,17 @@ def _end(shared: _Shared, threads: list[threading.Thread]) -> None:
             thread.join(max(0.0, until - time.monotonic()))
 
 
-LINGER_S = 1.0
-"""How long idle workers are kept after a pass was broken off."""
-
-_logger = logging.getLogger(__name__)
-
-
 class PoolLifetime:
-    """Holds the team of one stage."""
+    """Holds the pool of one stage."""
 
     def __init__(self) -> None:
-        self._team: WorkerPool | None = None
+        self._pool: WorkerPool | None = None
         self._user: object | None = None
         self._timer: threading.Timer | None = None
         self._lock = threading.RLock()
         self._busy_before_s = 0.0
         self.starts = 0
-        """How many teams were started so far: the number of the team that is there."""
+        """How many pools were started so far: the number of the pool that is there."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PoolLifetime, ())  # in another process, or in a copy of the stage: workers of its own
@@ -335,37 +332,37 @@ class PoolLifetime:
     def busy_s(self) -> float:
         """Seconds that workers have worked so far, added up over the workers."""
         with self._lock:
-            return self._busy_before_s + (self._team.busy_s if self._team is not None else 0.0)
+            return self._busy_before_s + (self._pool.busy_s if self._pool is not None else 0.0)
 
     def pids(self) -> list[int]:
         """Return the ids of the worker processes."""
         with self._lock:
-            return [] if self._team is None else self._team.pids()
+            return [] if self._pool is None else self._pool.pids()
 
     def claim(self, user: object, start: Callable[[], WorkerPool]) -> WorkerPool:
-        """Return the team, for a new pass; whoever had it before is cut off.
+        """Return the pool, for a new pass; the pass that had it before is cut off.
 
         Args:
             user: stands for the pass.
-            start: starts the team where there is none.
+            start: starts the pool where there is none.
         """
         with self._lock:
             self._stop_timer()
-            if self._team is not None and not self._team.is_ours():
+            if self._pool is not None and not self._pool.is_ours():
                 self.close()
-            elif self._team is not None and not self._team.healthy():
-                _logger.warning("The workers of %s have gone meanwhile; new ones are started.", self._team.name)
+            elif self._pool is not None and not self._pool.healthy():
+                _logger.warning("The workers of %s have gone meanwhile; new ones are started.", self._pool.name)
                 self.close()
-            if self._team is None:
-                self._team = start()
+            if self._pool is None:
+                self._pool = start()
                 self.starts += 1
             elif self._user is not None:
-                self._team.abandon()
+                self._pool.abandon()
             self._user = user
-            return self._team
+            return self._pool
 
     def check(self, user: object) -> None:
-        """Raise where ``user`` has lost the team to a newer pass.
+        """Raise where ``user`` has lost the pool to a newer pass.
 
         Raises:
             DataError: in that case.
@@ -377,7 +374,7 @@ class PoolLifetime:
             )
 
     def rest(self, user: object, *, finished: bool) -> None:
-        """Give the team back at the end of a pass.
+        """Give the pool back at the end of a pass.
 
         Args:
             user: who had it.
@@ -387,13 +384,13 @@ class PoolLifetime:
             if self._user is not user:
                 return
             self._user = None
-            if self._team is None or finished:
+            if self._pool is None or finished:
                 return
             # At the end of the interpreter the workers are gone already, and a thread cannot be started any more.
-            if sys.is_finalizing() or not self._team.is_ours() or not self._team.healthy():
+            if sys.is_finalizing() or not self._pool.is_ours() or not self._pool.healthy():
                 self.close()
                 return
-            self._team.abandon()
+            self._pool.abandon()
             self._start_timer()
 
     def close(self) -> None:
@@ -401,10 +398,10 @@ class PoolLifetime:
         with self._lock:
             self._stop_timer()
             self._user = None
-            team, self._team = self._team, None
-            if team is not None:
-                self._busy_before_s += team.busy_s
-                team.close()
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                self._busy_before_s += pool.busy_s
+                pool.close()
 
     def _start_timer(self) -> None:
         def close_idle() -> None:

@@ -21,6 +21,136 @@ from ziggurat.errors import DataError, UsageError
 
 __all__ = ["BatchBuffers", "BatchData", "BatchDataByShape", "is_pooled", "length_or_none", "stack_datapoints"]
 
+_ALIGN_BYTES = 64
+
+
+class BatchData(ProxyDataFlow):
+    """Batches of ``batch_size`` datapoints: each component is stacked on a new axis 0, in new memory.
+
+    Args:
+        ds: a flow of lists, tuples or dicts; a component may be a dict again.
+        batch_size: datapoints in a batch.
+        remainder: also yield a smaller last batch; it is dropped otherwise.
+        use_list: make lists instead of arrays, for components of different shapes.
+
+    A flow that gathers by index (``DataFromArrays`` and readers like it) is read batch by batch.
+    """
+
+    def __init__(self, ds: DataFlow, batch_size: int, remainder: bool = False, use_list: bool = False) -> None:
+        super().__init__(ds)
+        if batch_size < 1:
+            raise UsageError("`batch_size` is 1 or more.", received=batch_size)
+        self.batch_size = int(batch_size)
+        self.remainder = remainder
+        self.use_list = use_list
+        self._share: Any = None
+        length = length_or_none(ds)
+        if not remainder and length is not None and length < batch_size:
+            raise UsageError(
+                "A pass must fill at least one batch.",
+                received=f"batch_size {batch_size} for {length} datapoints",
+                advice="Make `batch_size` smaller, or set `remainder=True`.",
+            )
+
+    def __len__(self) -> int:
+        """Return the number of batches in a pass; with ``remainder`` it is right where the length of ``ds`` is."""
+        full, rest = divmod(len(self.ds), self.batch_size)
+        return full + (1 if rest and self.remainder else 0)
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the batches."""
+        if self._ziggurat_resume_index and self.ds._ziggurat_ended:
+            return  # the smaller last batch was the newest
+        with self.ds._ziggurat_read() as reader:
+            next_batch = self._gathered if reader.stacks and not self.use_list else self._stacked
+            while True:
+                count, batch = next_batch(reader)
+                if count == self.batch_size or (count and self.remainder):
+                    yield batch
+                if count < self.batch_size:
+                    return
+
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
+        self._share = share
+        return share.offer(self.ds)
+
+    def _gathered(self, reader: Reader) -> tuple[int, Datapoint]:
+        return reader.take_batch(self.batch_size)
+
+    def _stacked(self, reader: Reader) -> tuple[int, Datapoint]:
+        points = reader.take(self.batch_size)
+        count = len(points)
+        if not count or (count < self.batch_size and not self.remainder):
+            return count, None
+        if self._share is not None and not self._share.mine:
+            return count, self._share.NOT_MINE
+        return count, stack_datapoints(points, use_list=self.use_list, first=self.ds._ziggurat_delivered - count)
+
+
+def length_or_none(ds: DataFlow) -> int | None:
+    """Return the number of datapoints in a pass, or None where it is not known."""
+    try:
+        return len(ds)
+    except (NotImplementedError, TypeError):
+        return None
+
+
+class BatchDataByShape(HoldingFlow):
+    """Batches of datapoints that have one component of the same shape; a batch comes as soon as it is full.
+
+    Args:
+        ds: a flow.
+        batch_size: datapoints in a batch.
+        idx: number or key of the component that is looked at.
+        remainder: at the end of a pass also yield what is left of each shape; it is dropped otherwise.
+
+    Resuming reads again from the oldest datapoint that waits for others of its shape.
+    """
+
+    def __init__(self, ds: DataFlow, batch_size: int, idx: int | str, *, remainder: bool = False) -> None:
+        super().__init__(ds)
+        if batch_size < 1:
+            raise UsageError("`batch_size` is 1 or more.", received=batch_size)
+        self.batch_size = int(batch_size)
+        self.idx = idx
+        self.remainder = remainder
+
+    def __len__(self) -> int:
+        raise UnknownLengthError(self)
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield the batches."""
+        held, loaded = self.begin_holding(every=max(1, self.batch_size))
+        waiting = loaded.get("waiting", [])
+        groups: dict[tuple[int, ...], list[int]] = {}
+        with held:
+            held.read_again(loaded.get("count", 0), waiting)
+            for number in waiting:
+                self._add(held, number, groups)
+            while (number := held.pull()) is not None:
+                full = self._add(held, number, groups)
+                if full:
+                    yield _batch(held, full)
+            for shape in list(groups) if self.remainder else ():
+                yield _batch(held, groups.pop(shape))
+
+    def held_state(self) -> dict[str, Any]:
+        """Return how many datapoints were read, and the numbers of those that wait."""
+        assert self._held is not None
+        return {"count": self._held.count, "waiting": self._held.numbers()}
+
+    def _add(self, held: Held, number: int, groups: dict[tuple[int, ...], list[int]]) -> list[int] | None:
+        """Put a datapoint to those of its shape; return them where they fill a batch."""
+        shape = np.shape(component_of(held.points[number], self.idx))
+        group = groups.setdefault(shape, [])
+        group.append(number)
+        return groups.pop(shape) if len(group) == self.batch_size else None
+
+
+def _batch(held: Held, numbers: list[int]) -> Datapoint:
+    return stack_datapoints([held.points.pop(number) for number in numbers], numbers=numbers)
+
 
 def stack_datapoints(
     points: Sequence[Any], *, use_list: bool = False, first: int = 0, numbers: Sequence[int] | None = None
@@ -189,137 +319,6 @@ def _describe(point: Any) -> str:
     return f"a {type(point).__name__}"
 
 
-class BatchData(ProxyDataFlow):
-    """Batches of ``batch_size`` datapoints: each component is stacked on a new axis 0, in new memory.
-
-    Args:
-        ds: a flow of lists, tuples or dicts; a component may be a dict again.
-        batch_size: datapoints in a batch.
-        remainder: also yield a smaller last batch; it is dropped otherwise.
-        use_list: make lists instead of arrays, for components of different shapes.
-
-    A flow that gathers by index (``DataFromArrays`` and readers like it) is read batch by batch.
-    """
-
-    def __init__(self, ds: DataFlow, batch_size: int, remainder: bool = False, use_list: bool = False) -> None:
-        super().__init__(ds)
-        if batch_size < 1:
-            raise UsageError("`batch_size` is 1 or more.", received=batch_size)
-        self.batch_size = int(batch_size)
-        self.remainder = remainder
-        self.use_list = use_list
-        self._share: Any = None
-        length = length_or_none(ds)
-        if not remainder and length is not None and length < batch_size:
-            raise UsageError(
-                "A pass must fill at least one batch.",
-                received=f"batch_size {batch_size} for {length} datapoints",
-                advice="Make `batch_size` smaller, or set `remainder=True`.",
-            )
-
-    def __len__(self) -> int:
-        """Return the number of batches in a pass; with ``remainder`` it is right where the length of ``ds`` is."""
-        full, rest = divmod(len(self.ds), self.batch_size)
-        return full + (1 if rest and self.remainder else 0)
-
-    def iterate(self) -> Iterator[Datapoint]:
-        """Yield the batches."""
-        if self._ziggurat_resume_index and self.ds._ziggurat_ended:
-            return  # the smaller last batch was the newest
-        with self.ds._ziggurat_read() as reader:
-            next_batch = self._gathered if reader.stacks and not self.use_list else self._stacked
-            while True:
-                count, batch = next_batch(reader)
-                if count == self.batch_size or (count and self.remainder):
-                    yield batch
-                if count < self.batch_size:
-                    return
-
-    def take_share(self, share: Any) -> bool:
-        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
-        self._share = share
-        return share.offer(self.ds)
-
-    def _gathered(self, reader: Reader) -> tuple[int, Datapoint]:
-        return reader.take_batch(self.batch_size)
-
-    def _stacked(self, reader: Reader) -> tuple[int, Datapoint]:
-        points = reader.take(self.batch_size)
-        count = len(points)
-        if not count or (count < self.batch_size and not self.remainder):
-            return count, None
-        if self._share is not None and not self._share.mine:
-            return count, self._share.NOT_MINE
-        return count, stack_datapoints(points, use_list=self.use_list, first=self.ds._ziggurat_delivered - count)
-
-
-def length_or_none(ds: DataFlow) -> int | None:
-    """Return the number of datapoints in a pass, or None where it is not known."""
-    try:
-        return len(ds)
-    except (NotImplementedError, TypeError):
-        return None
-
-
-class BatchDataByShape(HoldingFlow):
-    """Batches of datapoints that have one component of the same shape; a batch comes as soon as it is full.
-
-    Args:
-        ds: a flow.
-        batch_size: datapoints in a batch.
-        idx: number or key of the component that is looked at.
-        remainder: at the end of a pass also yield what is left of each shape; it is dropped otherwise.
-
-    Resuming reads again from the oldest datapoint that waits for others of its shape.
-    """
-
-    def __init__(self, ds: DataFlow, batch_size: int, idx: int | str, *, remainder: bool = False) -> None:
-        super().__init__(ds)
-        if batch_size < 1:
-            raise UsageError("`batch_size` is 1 or more.", received=batch_size)
-        self.batch_size = int(batch_size)
-        self.idx = idx
-        self.remainder = remainder
-
-    def __len__(self) -> int:
-        raise UnknownLengthError(self)
-
-    def iterate(self) -> Iterator[Datapoint]:
-        """Yield the batches."""
-        held, loaded = self.begin_holding(every=max(1, self.batch_size))
-        waiting = loaded.get("waiting", [])
-        groups: dict[tuple[int, ...], list[int]] = {}
-        with held:
-            held.read_again(loaded.get("count", 0), waiting)
-            for number in waiting:
-                self._add(held, number, groups)
-            while (number := held.pull()) is not None:
-                full = self._add(held, number, groups)
-                if full:
-                    yield _batch(held, full)
-            for shape in list(groups) if self.remainder else ():
-                yield _batch(held, groups.pop(shape))
-
-    def held_state(self) -> dict[str, Any]:
-        """Return how many datapoints were read, and the numbers of those that wait."""
-        assert self._held is not None
-        return {"count": self._held.count, "waiting": self._held.numbers()}
-
-    def _add(self, held: Held, number: int, groups: dict[tuple[int, ...], list[int]]) -> list[int] | None:
-        """Put a datapoint to those of its shape; return them where they fill a batch."""
-        shape = np.shape(component_of(held.points[number], self.idx))
-        group = groups.setdefault(shape, [])
-        group.append(number)
-        return groups.pop(shape) if len(group) == self.batch_size else None
-
-
-def _batch(held: Held, numbers: list[int]) -> Datapoint:
-    return stack_datapoints([held.points.pop(number) for number in numbers], numbers=numbers)
-
-
-_ALIGN_BYTES = 64
-
-
 class _Pooled(np.ndarray):
     """Memory of a pool."""
 
@@ -369,7 +368,7 @@ class BatchBuffers:
         return {**self.__dict__, "_memory": []}
 
     def _unused(self) -> np.ndarray | None:
-        """Return memory that nobody else holds. Forget what is too much, and what somebody holds for long."""
+        """Return memory that nothing else references. Forget what is too much, and what is referenced for long."""
         counted = list(zip(_references(self._memory), self._memory, strict=True))
         free = [memory for references, memory in counted if references <= _ALONE]
         used = [memory for references, memory in counted if references > _ALONE]

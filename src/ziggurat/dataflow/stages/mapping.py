@@ -243,7 +243,7 @@ class _MapBulk(Bulk):
 
 
 def takes_rng(func: Callable[..., Any]) -> bool:
-    """Tell whether a map function has an argument named ``rng`` that nobody has bound yet."""
+    """Tell whether a map function has an unbound argument named ``rng``."""
     if isinstance(func, functools.partial) and "rng" in func.keywords:
         return False
     try:
