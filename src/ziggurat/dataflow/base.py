@@ -64,6 +64,7 @@ class DataFlow(Resumable, ABC):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
+        # Here and not in `__init__`, which a user's class need not call.
         self._ziggurat_life = FlowState()
         return self
 
@@ -249,6 +250,7 @@ class DataFlow(Resumable, ABC):
                     unseen -= 1
                     continue
                 position.children_if_over = None
+                # Counted before the yield: a state that is taken between two datapoints includes this one.
                 position.delivered += 1
                 life.datapoints += 1
                 yield item

@@ -92,6 +92,7 @@ class JpegCropBatches(ProxyDataFlow):
         self.prefetch = _positive("prefetch", options.get("prefetch", 2))
         self.key_index = options.get("key_index")
         self.replace_failed = options.get("replace_failed", False)
+        # `prefetch` + 1 batches are in work, one is with the consumer, and one is to spare.
         self.buffers = BatchBuffers((self.batch_size, *self.crop.shape, 3), keep=self.prefetch + 3)
         open_engine(self.engine)  # an engine that is not there is told of now
         self._empty_batches = 0
@@ -220,6 +221,7 @@ class Window:
         self._ended = False
         self._state_before_end: Any = None
         self._error: Exception | None = None
+        # Also when the window is garbage-collected: no thread outlives its pass.
         self.close = weakref.finalize(self, _stop, self._threads, self._reader)
 
     @property
@@ -272,6 +274,7 @@ class Window:
             usable = np.delete(np.arange(len(batch.memory)), failed)
             if self._stage.replace_failed and len(usable):
                 rows = np.arange(len(batch.memory))
+                # The next usable row; behind the last one, the first of the batch.
                 rows[failed] = usable[np.searchsorted(usable, failed) % len(usable)]
                 usable = rows
             parts = [_rows(part, usable) for part in parts]
@@ -281,6 +284,7 @@ class Window:
         self, images: list[Any], keys: list[Any], number: int, memory: np.ndarray
     ) -> list[Future[list[CropFailure]]]:
         stage = self._stage
+        # Drawn for the whole batch at once, so that the number of threads does not change the crops.
         numbers = stage.numbers_of(self._stream.seek(stage._ziggurat_pass_index, number))
         work = []
         step = max(1, min(_CHUNK, len(images) // stage.num_thread))

@@ -123,6 +123,7 @@ class Cropper:
         for row, source in enumerate(sources):
             if source.header is not None and source.header.tiles_end:
                 files[row], left, top = cut(source.data, source.header, tuple(plans[row, 1:5].tolist()))
+                # `plans` is a copy, so `_crop_one` still finds the box of the whole file.
                 plans[row, 1:3] -= (left, top)
         return self.engine.decode(files, plans, out) if files else []
 
@@ -134,6 +135,7 @@ class Cropper:
             if source.header and source.header.orientation > 1 and self._decode_turned(source, plan, target):
                 return
             pixels = decode_image(source.data, key=source.key)
+            # The box was computed from the size in the header.
             if pixels.shape[1::-1] != source.size:
                 raise DatapointError(source.key, f"its header says {source.size}, its pixels {pixels.shape[1::-1]}.")
         _slot, x, y, width, height, reduction, flip = plan
@@ -150,6 +152,7 @@ class Cropper:
         _slot, *box, reduction, flip = plan
         size = (header.width, header.height)
         box = np.array([stored_box(box, header.orientation, size)], np.int32)
+        # The turned box may lie off the grid of the reduction.
         box = grid_boxes(box, np.array([size], np.int32), np.array([reduction]))
         shape = target.shape[1::-1] if is_turned(header.orientation) else target.shape[:2]
         stored = np.empty((1, *shape, 3), np.uint8)
@@ -166,6 +169,7 @@ def _load(image: Any, slot: int, key: Any) -> _Source:
         return _Source(slot, key, b"", None, _as_color(image, key))
     data = _content(image, key)
     header = read_jpeg_header(data)
+    # A larger image goes to `decode_image`, which refuses it with a reason.
     if header is not None and header.width * header.height <= MAX_PIXELS:
         return _Source(slot, key, data, header, None)
     return _Source(slot, key, b"", None, decode_image(data, key=key))

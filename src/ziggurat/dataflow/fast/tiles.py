@@ -93,6 +93,7 @@ def _parse(data: bytes) -> JpegHeader | None:
                 return None
         elif marker == _APP1:
             orientation = _orientation(data[place + 4 : place + 2 + length]) or orientation
+        # Only as the first segment: elsewhere another program has copied it, and the tiles may have moved.
         elif marker == _TILE_INDEX_MARKER and data.startswith(TILE_INDEX_NAME, place + 4) and place == 2:
             tiles_end = place + 2 + length
         place += 2 + length
@@ -105,6 +106,7 @@ def _frame(data: bytes, place: int) -> tuple[int, int, int, int, int] | None:
         return None
     if components == 1:
         return width, height, 8, 8, place
+    # Each component has three bytes: its id, its sampling factors (4 bits each), its table.
     factors = data[place + 11 : place + 10 + 3 * components : 3]
     return width, height, 8 * max(factor >> 4 for factor in factors), 8 * max(f & 15 for f in factors), place
 
@@ -160,6 +162,7 @@ def with_tiles(data: bytes, header: JpegHeader, units: int) -> bytes | None:
     marks = np.flatnonzero((content[:-1] == 0xFF) & (after >= _RESTART_0) & (after <= _END_OF_IMAGE))
     if len(marks) != rows * columns or after[marks[-1]] != _END_OF_IMAGE:
         return None
+    # Without the two bytes of each marker.
     lengths = np.diff(marks, prepend=-2) - 2
     kind = ">u2" if lengths.max() <= 0xFFFF else ">u4"
     body = lengths.astype(kind).tobytes()
@@ -189,6 +192,7 @@ def cut(data: bytes, header: JpegHeader, box: tuple[int, int, int, int]) -> tupl
     first_row, end_row = _touched(y, height, tiles.height, header.height)
     left, top = first_column * tiles.width, first_row * tiles.height
     right, bottom = min(end_column * tiles.width, header.width), min(end_row * tiles.height, header.height)
+    # Height and width stand behind the marker, the length and the precision.
     frame = header.frame_start + 5
     size = struct.pack(">HH", bottom - top, right - left)
     head = b"".join([b"\xff\xd8", data[header.tiles_end : frame], size, data[frame + 4 : header.scan_start]])
@@ -197,8 +201,9 @@ def cut(data: bytes, header: JpegHeader, box: tuple[int, int, int, int]) -> tupl
     rows = [data[start:end] for start, end in zip(starts[:, 0].tolist(), ends[:, -1].tolist(), strict=True)]
     result = bytearray().join([head, *rows])
     markers = np.cumsum(ends - starts) + (len(head) - 1)  # the second byte of each
+    # Restart markers count modulo 8 (ITU-T T.81, B.2.1), and the first tile may have had any number.
     np.frombuffer(result, np.uint8)[markers] = _RESTART_MARKERS[np.arange(len(markers)) & 7]
-    result[-1] = _END_OF_IMAGE
+    result[-1] = _END_OF_IMAGE  # in place of the restart marker behind the last tile
     return bytes(result), left, top
 
 

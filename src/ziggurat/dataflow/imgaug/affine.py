@@ -117,6 +117,7 @@ class Shift(ImageAugmentor):
 
     def get_transform(self, img: Array) -> Transform:
         matrix = shift_matrix(*_drawn_shift(self, img, (self.horiz_frac, self.vert_frac)))
+        # A whole number of pixels needs no interpolation.
         return warp_in_place(img, matrix, cv2.INTER_NEAREST, self.border, self.border_value)
 
 

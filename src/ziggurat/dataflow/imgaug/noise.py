@@ -50,6 +50,7 @@ class GaussianNoise(PhotometricAugmentor):
         noise *= np.float32(self.sigma)
         if img.dtype == np.uint8:
             return like(cv2.add(img, noise, dtype=cv2.CV_8U), img)
+        # `noise` is new memory, so the sum of `float32` images needs no other.
         result = np.add(img, noise, out=noise if img.dtype == np.float32 else None)
         return np.clip(result, 0, self.white_level, out=result) if self.clip else result
 

@@ -203,6 +203,7 @@ class FlowProgram(Program):
         share = self._share
         until = time.perf_counter() + _PARCEL_S
         try:
+            # At least one datapoint, so that the consumer goes on; then no longer than a parcel may take.
             while len(parcel.points) < task.items and (not parcel.points or time.perf_counter() < until):
                 place = self._count
                 share.mine = mine = share.whole or place % self._divisor == self._worker
@@ -259,6 +260,7 @@ class FlowProgram(Program):
         items = iter(self._flow)
         if self._portable:
             seed_global_generators(seed, self._flow._ziggurat_life.path, self._flow._ziggurat_pass_index)
+        # `range` comes first: it ends before one datapoint too many is taken.
         for _ in zip(range(skip), items):
             pass
         return items
@@ -375,7 +377,7 @@ class RoundRobin:
         """Wait until every worker has come to the end of the pass; return where they found it."""
         for lane in self._lanes:
             while lane.last is None:
-                lane.points.clear()
+                lane.points.clear()  # beyond the end of the pass
                 self._supply()
                 self._wait_for(lane)
         return {lane.last.end for lane in self._lanes if lane.last is not None}

@@ -257,6 +257,7 @@ def _start_interpreter(call: str, arguments: list[Any], descriptors: Sequence[in
     # A pool of threads in each of many workers only makes them wait for each other.
     environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
     with _signals_held():
+        # `-c` and not `-m`: no module of the package is then imported a second time as `__main__`.
         return subprocess.Popen(
             [sys.executable, "-c", words, json.dumps(path), json.dumps(arguments)],
             stdin=subprocess.DEVNULL,

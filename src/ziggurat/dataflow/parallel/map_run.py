@@ -265,6 +265,7 @@ class Pace:
 
     def learn(self, items: int, busy_s: float) -> None:
         """Take note of how long some datapoints took."""
+        # Older measurements lose half their weight each time, so that the pace follows changes.
         self._items = self._items / 2 + items
         self._busy_s = self._busy_s / 2 + busy_s
 

@@ -116,6 +116,7 @@ class ParallelMap(ProxyDataFlow):
         try:
             self._ziggurat_policy.take(fault.failure, cause)
         except Exception as error:
+            # The policy raises the bare error; the consumer gets one that names the worker and has its traceback.
             raise raised(pool.name, worker, fault, advice=getattr(error, "advice", "")) from cause
 
     def pace(self) -> Pace:

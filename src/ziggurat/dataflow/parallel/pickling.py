@@ -66,6 +66,7 @@ class _Pickler(cloudpickle.Pickler):
         if kind is np.ndarray:
             if obj.flags.forc or obj.dtype.hasobject:
                 return NotImplemented
+            # Only contiguous memory can travel as a buffer of its own.
             return np.ascontiguousarray(obj).__reduce_ex__(5)
         if kind is types.FunctionType:
             return NotImplemented if _has_address(obj) else _function(obj)
@@ -110,6 +111,7 @@ def _function(function: types.FunctionType) -> _Reduced:
         "__doc__": function.__doc__,
         "__dict__": function.__dict__,
     }
+    # A function comes before its globals, which may refer to it again.
     arguments = (marshal.dumps(code), home, function.__name__, function.__closure__)
     return make_function, arguments, state, None, None, fill_function
 

@@ -116,6 +116,7 @@ class WorkerResources:
         try:
             self.done, done_in = os.pipe()
             theirs.append(done_in)
+            # `collect` reads what is there; only the poll waits.
             os.set_blocking(self.done, False)
             self._poll.register(self.done, _READABLE)
             queues: list[int] = []
@@ -128,6 +129,7 @@ class WorkerResources:
                 ours, own = socket.socketpair()
                 with own:
                     descriptors = [own.fileno(), queues[worker % len(queues)], done_in, self.shared]
+                    # A forked worker inherits the program, so its fifth descriptor is not used.
                     descriptors.append(self.shared if payload is None else payload)
                     told = {"worker": worker, "seed": settings.seed, "head_bytes": head_bytes}
                     self.sockets.append(ours)
@@ -295,6 +297,7 @@ class ProcessWorkerPool(WorkerPool):
         self._arena = Arena(settings.buffer_bytes)
         self._cells = np.frombuffer(self._arena.window.view(0, HEADER_BYTES), np.int64)
         self._resources = WorkerResources(self._arena.file)
+        # Also at garbage collection and at the end of the interpreter.
         self._end = weakref.finalize(self, self._resources.close)
         self._number = 0
         self._generation = 0
@@ -386,6 +389,7 @@ class ProcessWorkerPool(WorkerPool):
         pending.input = pending.input or self._arena.allocate(pending.packed.size_bytes, must=must)
         if pending.input is None:
             return False
+        # A quarter more than the average; a worker whose result is larger asks for another slot.
         expected = int(self._result_bytes * pending.items * 1.25) + 1024 if self._result_bytes else _FIRST_RESULT_BYTES
         pending.output = self._arena.allocate(expected, must=must)
         return pending.output is not None

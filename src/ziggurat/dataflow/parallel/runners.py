@@ -134,6 +134,7 @@ class Runner(ProxyDataFlow):
             pool.abandon()
         self._raise_fault(last, lanes)
         ends = lanes.ends()
+        # A flow that gives other data in each process would yield duplicates and gaps without any other sign.
         if ends != {lanes.count}:
             raise DataError(
                 "Every worker of a runner must get the same datapoints from the flow.",
@@ -175,6 +176,7 @@ class Runner(ProxyDataFlow):
             raise raised(lanes.pool.name, lanes.turn, last.fault) from last.fault.exception()
 
     def _begin_at(self, rest: _Rest, worker: int | None = None) -> Begin:
+        # The workers of this pool stand there already, so they need no state.
         state = None if rest.start == self._lifetime.starts else rest.state
         path = (*self._ziggurat_life.path, 0)
         return Begin(

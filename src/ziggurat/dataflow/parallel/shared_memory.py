@@ -32,7 +32,7 @@ __all__ = ["ALIGNMENT_BYTES", "HEADER_BYTES", "Arena", "Packed", "Slot", "Window
 HEADER_BYTES = 4096
 """Start of the file, where each worker notes what it is doing; no slot lies there."""
 
-_GRAIN_BYTES = 256
+_GRAIN_BYTES = 256  # a multiple of the alignment, large enough that free slots do not splinter
 
 ALIGNMENT_BYTES = 64
 SMALL_BYTES = 4096
@@ -107,6 +107,7 @@ class Arena:
         """
         self._take_back()
         size = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
+        # First fit: low addresses are used first, and the system never provides the memory above them.
         for place, (offset, free) in enumerate(self._free):
             if free >= size:
                 if free == size:
@@ -139,6 +140,7 @@ class Arena:
         """Return the slot's memory; the slot is free again when the last array in it is gone."""
         lease = self.window.lease(slot.offset, slot.size_bytes)
         self.leased_bytes += slot.size_bytes
+        # Local names: a callback that held the arena itself would keep it alive.
         leases, returned = self._leases, self._returned
 
         def ended(_reference: weakref.ref[Lease]) -> None:
@@ -201,7 +203,7 @@ def pack(value: Any, *, upwards: bool = False) -> Packed:
     """Return ``value`` ready to be written; its arrays are not copied yet, so it must not change before ``write()``.
 
     Args:
-        value: anything that ``functions.dump`` takes.
+        value: anything that ``dump`` takes.
         upwards: the reader is the process that started this one.
     """
     buffers: list[memoryview] = []

@@ -296,6 +296,7 @@ def _work(shared: _Shared, tasks: queue.SimpleQueue[Any], program: Program, work
             result = own.run(task)
         except BaseException as error:
             result = Fault.of(error, index=0 if own is None else own.index)
+        # A waiting thread must not keep a datapoint alive.
         del task, item
         shared.results.put((generation, Report(number, worker, result), time.perf_counter() - began))
         del result

@@ -358,6 +358,7 @@ class BatchBuffers:
         if memory is None:
             memory = _Pooled((self._bytes + _ALIGN_BYTES,), np.uint8)
             self._memory.append(memory)
+        # The array starts at the next multiple of 64 bytes; `base` stays the pooled memory.
         return np.ndarray(self._shape, self._dtype, buffer=memory, offset=-memory.ctypes.data % _ALIGN_BYTES)
 
     def clear(self) -> None:
@@ -372,6 +373,7 @@ class BatchBuffers:
         counted = list(zip(_references(self._memory), self._memory, strict=True))
         free = [memory for references, memory in counted if references <= _ALONE]
         used = [memory for references, memory in counted if references > _ALONE]
+        # A consumer that keeps every batch must not make this list, and each search of it, ever longer.
         self._memory = [*used[-4 * self._keep :], *free[: self._keep]]
         return free[0] if free else None
 

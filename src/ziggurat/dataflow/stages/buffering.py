@@ -93,6 +93,7 @@ class Held:
         """Read the next datapoint and return its number; None at the end."""
         number = self.count
         if number - self._marks[-1][0] >= self._every:
+            # A state may be large, so it is taken seldom; `mark()` forgets those that are no longer needed.
             self._marks.append((number, self._ds._ziggurat_state()))
             self.mark()
         if self._items is None:
@@ -285,6 +286,7 @@ class _Order:
 
     def rest(self) -> list[int]:
         """Let all leave."""
+        # No other shuffle of the pass has this place, so the last one has random numbers of its own.
         self._shuffle(-1)
         leaving = list(self.waiting)
         self.waiting.clear()
