@@ -9,7 +9,7 @@ is the same whether a stage augments or any number of workers of a parallel map 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack, get_type_hints
 
 import numpy as np
@@ -17,8 +17,7 @@ import numpy as np
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.imgaug.base import ImageAugmentor, drawing_from, is_ours
 from ziggurat.dataflow.imgaug.compose import AugmentorList, MapImage
-from ziggurat.dataflow.imgaug.images import Array, check_image
-from ziggurat.dataflow.imgaug.transform import Transform
+from ziggurat.dataflow.imgaug.images import check_image
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.stages.mapping import MapData, component_of
 from ziggurat.errors import UnknownNameError, UsageError
@@ -182,13 +181,16 @@ class ComponentAugmentation:
         labels: LabelIndexes | None = None,
     ) -> None:
         options: LabelIndexes = labels or {}
-        _check_names(options)
+        known = get_type_hints(LabelIndexes)
+        for name in options:
+            if name not in known:
+                raise UnknownNameError("kind of label", name, known)
         self.augmentors = augmentors if isinstance(augmentors, ImageAugmentor) else AugmentorList(augmentors)
         self.images = _several(images)
-        self.moves: list[tuple[Index, Callable[[Transform, Any], Any]]] = [
-            *((index, _coords) for index in _several(coords)),
-            *((index, _boxes) for index in _several(options.get("boxes_index", ()))),
-            *((index, _polygons) for index in _several(options.get("polygons_index", ()))),
+        self.moves = [
+            *((index, "apply_coords") for index in _several(coords)),
+            *((index, "apply_boxes") for index in _several(options.get("boxes_index", ()))),
+            *((index, "apply_polygons") for index in _several(options.get("polygons_index", ()))),
         ]
         self.keypoints = _several(options.get("keypoints_index", ()))
         self.masks = _several(options.get("mask_index", ()))
@@ -217,8 +219,8 @@ class ComponentAugmentation:
             image = component_of(point, index)
             check_image(image)
             point[index] = self._given(transform.apply_image(self._taken(image)), image)
-        for index, apply in self.moves:
-            point[index] = self._given(apply(transform, component_of(point, index)), point[index])
+        for index, method in self.moves:
+            point[index] = self._given(getattr(transform, method)(component_of(point, index)), point[index])
         for index in self.keypoints:
             point[index] = transform.apply_keypoints(component_of(point, index), self.mirror_pairs)
         for index in self.masks:
@@ -239,27 +241,8 @@ class ComponentAugmentation:
         return result
 
 
-def _coords(transform: Transform, coords: Any) -> Array:
-    return transform.apply_coords(coords)
-
-
-def _boxes(transform: Transform, boxes: Any) -> Array:
-    return transform.apply_boxes(boxes)
-
-
-def _polygons(transform: Transform, polygons: Any) -> list[Array]:
-    return transform.apply_polygons(polygons)
-
-
 def _several(indexes: Indexes) -> tuple[Index, ...]:
     return (indexes,) if isinstance(indexes, int | str) else tuple(indexes)
-
-
-def _check_names(options: LabelIndexes) -> None:
-    known = get_type_hints(LabelIndexes)
-    for name in options:
-        if name not in known:
-            raise UnknownNameError("kind of label", name, known)
 
 
 def _may_write(augmentor: ImageAugmentor) -> bool:

@@ -79,7 +79,8 @@ def component_of(point: Datapoint, index: int | str) -> Any:
     try:
         return point[index]
     except (LookupError, TypeError) as error:
-        has = f"the keys {', '.join(map(repr, point))}" if isinstance(point, dict) else _count(point)
+        count = f"{len(point)} components" if hasattr(point, "__len__") else "no components"
+        has = f"the keys {', '.join(map(repr, point))}" if isinstance(point, dict) else count
         raise UsageError(
             f"There is no component {index!r} in the datapoints.",
             received=f"a {type(point).__name__} with {has}",
@@ -100,10 +101,6 @@ def shallow_copy(point: Datapoint) -> Datapoint:
     if kind is list or kind is dict:
         return point.copy()
     return point if kind is tuple else copy.copy(point)
-
-
-def _count(point: Any) -> str:
-    return f"{len(point)} components" if hasattr(point, "__len__") else "no components"
 
 
 class MapData(ProxyDataFlow):
