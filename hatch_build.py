@@ -3,7 +3,7 @@
 Without a compiler the engine is left out, quietly; without Node the scripts are, and pages work as links and forms.
 
 It is a plain shared library (no Python interface), made from one C file with the headers of libjpeg-turbo. Where it
-cannot be made, Ziggurat decodes with TurboJPEG or OpenCV instead; ``ziggurat.dataflow.fast.engine()`` tells which.
+cannot be made, Ziggurat decodes with OpenCV instead; ``ziggurat.dataflow.fast.engine()`` tells which.
 
 ``python hatch_build.py`` builds it in place, which is what an editable installation does.
 """

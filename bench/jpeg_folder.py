@@ -33,7 +33,6 @@ def _sides(folder: str) -> list[Side]:
     at = {"folder": folder}
     return [
         Side("Ziggurat", f"{loaders}:ziggurat", at),
-        Side("Ziggurat, TurboJPEG", f"{loaders}:ziggurat", {**at, "engine": "turbojpeg"}),
         Side("Ziggurat, OpenCV only", f"{loaders}:ziggurat", {**at, "engine": "opencv"}),
         Side("tf.data", "bench.parts.tensorflow_sides:tf_files", at),
         Side("Tensorpack MultiProcessRunnerZMQ", f"{loaders}:tensorpack_runner", at),

@@ -26,8 +26,8 @@ def inverted(point: Any) -> list[Any]:
 
 def ziggurat(mapped: bool) -> Iterator[Any]:
     """Ours."""
-    from ziggurat.dataflow.batching import BatchData
     from ziggurat.dataflow.sources import DataFromArrays
+    from ziggurat.dataflow.stages.batching import BatchData
     from ziggurat.dataflow.stages.mapping import MapData
 
     flow = DataFromArrays(*arrays(), shuffle=True)

@@ -13,9 +13,8 @@ from bench.parts.photo_sides import BATCH
 def decode(folder: str, part: str) -> Iterator[int]:
     """Decode and forget, by ``part``: "whole", "half" (reduced by 2), "crop", or "reduced crop"."""
     from ziggurat.dataflow.fast.boxes import RandomResizedCrop, denominators, grid_boxes
-    from ziggurat.dataflow.fast.engine import EngineUnavailableError
-    from ziggurat.dataflow.fast.header import read_jpeg_header
-    from ziggurat.dataflow.fast.native import NativeEngine
+    from ziggurat.dataflow.fast.engines import EngineUnavailableError, NativeEngine
+    from ziggurat.dataflow.fast.tiles import read_jpeg_header
 
     try:
         engine = NativeEngine()

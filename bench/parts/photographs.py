@@ -13,7 +13,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ziggurat.dataflow.fast.header import read_jpeg_header
+from ziggurat.dataflow.fast.tiles import read_jpeg_header
 
 __all__ = ["DETAILS", "describe", "equal_photographs", "photograph", "photographs"]
 

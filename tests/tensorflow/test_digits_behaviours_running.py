@@ -16,8 +16,8 @@ pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ziggurat.callbacks import Callback, EstimatedTimeLeft, Monitor, Trainer, make_schedule, preview
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.formats.serializers import SavedFlow
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.events import Event, HyperparameterChanged, Progress, effective_scalars, read_events

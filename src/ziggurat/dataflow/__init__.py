@@ -35,8 +35,6 @@ if TYPE_CHECKING:
         AugmentImageComponent,
         AugmentImageComponents,
         AugmentImageCoordinates,
-        CutMix,
-        MixUp,
         augment_component,
         augment_components,
     )
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
         StageStats,
         UnknownLengthError,
     )
-    from ziggurat.dataflow.batching import BatchData
-    from ziggurat.dataflow.fake import FakeData
     from ziggurat.dataflow.fast import JpegCropBatches
     from ziggurat.dataflow.formats import (
         HDF5Data,
@@ -64,6 +60,7 @@ if TYPE_CHECKING:
         TFRecordSerializer,
     )
     from ziggurat.dataflow.images import ImageFolder, ImageFromFile, ImageList, decode_image, encode_image, read_image
+    from ziggurat.dataflow.imgaug.mixing import CutMix, MixUp
     from ziggurat.dataflow.indexed import IndexedFlow
     from ziggurat.dataflow.parallel import (
         MultiProcessMapAndBatchData,
@@ -89,17 +86,14 @@ if TYPE_CHECKING:
         DataFromIterable,
         DataFromList,
         DataFromQueue,
+        FakeData,
     )
     from ziggurat.dataflow.speed import DataSpeed, PrintData, TestDataSpeed
-    from ziggurat.dataflow.stacking import stack_datapoints
-    from ziggurat.dataflow.stages.by_shape import BatchDataByShape
-    from ziggurat.dataflow.stages.caching import CacheData
-    from ziggurat.dataflow.stages.components import SelectComponent
+    from ziggurat.dataflow.stages.batching import BatchData, BatchDataByShape, stack_datapoints
+    from ziggurat.dataflow.stages.buffering import CacheData, LocallyShuffleData
     from ziggurat.dataflow.stages.joining import ConcatData, JoinData, RandomChooseData, RandomMixData
-    from ziggurat.dataflow.stages.mapping import MapData, MapDataComponent
-    from ziggurat.dataflow.stages.preparing import ProcessOnce
+    from ziggurat.dataflow.stages.mapping import MapData, MapDataComponent, ProcessOnce, SelectComponent
     from ziggurat.dataflow.stages.repeating import FixedSizeData, RepeatedData, RepeatedDataPoint
-    from ziggurat.dataflow.stages.shuffling import LocallyShuffleData
 
 __all__ = [
     "AugmentImageComponent",
@@ -193,18 +187,12 @@ _HOMES = {
     "indexed": "IndexedFlow",
     "random": "RandomStream fix_rng_seed",
     "policy": "ErrorCounts ErrorPolicy",
-    "sources": "DataFromArrays DataFromGenerator DataFromIterable DataFromList DataFromQueue",
-    "fake": "FakeData",
-    "batching": "BatchData",
-    "stacking": "stack_datapoints",
-    "stages.by_shape": "BatchDataByShape",
-    "stages.caching": "CacheData",
-    "stages.components": "SelectComponent",
+    "sources": "DataFromArrays DataFromGenerator DataFromIterable DataFromList DataFromQueue FakeData",
+    "stages.batching": "BatchData BatchDataByShape stack_datapoints",
+    "stages.buffering": "CacheData LocallyShuffleData",
     "stages.joining": "ConcatData JoinData RandomChooseData RandomMixData",
-    "stages.mapping": "MapData MapDataComponent",
-    "stages.preparing": "ProcessOnce",
+    "stages.mapping": "MapData MapDataComponent ProcessOnce SelectComponent",
     "stages.repeating": "FixedSizeData RepeatedData RepeatedDataPoint",
-    "stages.shuffling": "LocallyShuffleData",
     "speed": "DataSpeed PrintData TestDataSpeed",
     "parallel": (
         "MultiProcessMapAndBatchData MultiProcessMapAndBatchDataZMQ MultiProcessMapData "
@@ -214,9 +202,9 @@ _HOMES = {
     "record_data": "RecordData",
     "remote": "RemoteDataZMQ send_dataflow_zmq",
     "augment": (
-        "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates CutMix MixUp augment_component "
-        "augment_components"
+        "AugmentImageComponent AugmentImageComponents AugmentImageCoordinates augment_component augment_components"
     ),
+    "imgaug.mixing": "CutMix MixUp",
     "images": "ImageFolder ImageFromFile ImageList decode_image encode_image read_image",
     "formats": (
         "HDF5Data HDF5Serializer LMDBData LMDBDataDecoder LMDBDataPoint LMDBSerializer NumpySerializer "

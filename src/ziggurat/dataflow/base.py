@@ -1,9 +1,13 @@
-"""The base classes of data flows: passes, positions, seeds, exact resume, and time per stage.
+"""The base classes of data flows: passes, positions, seeds, exact resume, bulk reading, and time per stage.
 
 A flow is iterated once a *pass*. It counts what it delivers, so that ``state()`` can say where it stands and
 ``load_state()`` can put another object of the same shape there: the next ``iter()`` goes on after the last datapoint
 that was delivered. A stage implements ``iterate()``; a user's class may define ``__iter__`` or ``get_data`` as a plain
 generator and gets the rest for nothing.
+
+``flow.read()`` begins a pass as ``iter(flow)`` does and returns a ``Reader``: the same datapoints as one by one, at a
+fraction of the cost. A stage that can produce many datapoints at once implements ``bulk()``; every other stage is read
+one by one behind the same interface.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import os
 import time
 from abc import ABC
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -20,20 +25,21 @@ from ziggurat.dataflow.adapting import OpenProperty, adapt, reserved
 from ziggurat.dataflow.flow_state import (
     FlowState,
     Position,
+    Resumable,
     StageContractError,
     StageErrors,
     StageStats,
     UnknownLengthError,
 )
 from ziggurat.dataflow.random import RandomStream, fresh_seed
-from ziggurat.dataflow.reading import Bulk, Reader
-from ziggurat.dataflow.resuming import Resumable
 
 __all__ = [
+    "Bulk",
     "DataFlow",
     "Datapoint",
     "ProxyDataFlow",
     "RNGDataFlow",
+    "Reader",
     "StageErrors",
     "StageStats",
     "UnknownLengthError",
@@ -58,6 +64,7 @@ class DataFlow(Resumable, ABC):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
+        # Here and not in `__init__`, which a user's class need not call.
         self._ziggurat_life = FlowState()
         return self
 
@@ -243,6 +250,7 @@ class DataFlow(Resumable, ABC):
                     unseen -= 1
                     continue
                 position.children_if_over = None
+                # Counted before the yield: a state that is taken between two datapoints includes this one.
                 position.delivered += 1
                 life.datapoints += 1
                 yield item
@@ -298,7 +306,7 @@ class RNGDataFlow(DataFlow):
     def rng(self) -> np.random.RandomState:
         """The generator; at the start of a pass it stands where seed, stage and pass put it.
 
-        A generator that is assigned instead is used as it is: nobody seeds or resumes it.
+        A generator that is assigned instead is used as it is, neither seeded nor resumed.
         """
         if self._ziggurat_own_rng is not None:
             return self._ziggurat_own_rng
@@ -338,3 +346,94 @@ def _close(items: Any) -> None:
     close = getattr(items, "close", None)
     if close is not None:
         close()
+
+
+class Bulk:
+    """One pass of a stage, made many datapoints at a time; it starts at the stage's ``resume_index``."""
+
+    stacks: bool = False
+    """True where ``batch()`` can be used."""
+
+    fresh: bool = False
+    """True where the datapoints of ``points()`` are lists without other references, which may be changed."""
+
+    def points(self, count: int) -> list[Any]:
+        """Return the next ``count`` datapoints; fewer only where the pass ends."""
+        raise NotImplementedError
+
+    def batch(self, count: int) -> tuple[int, Any]:
+        """Return how many datapoints were left (at most ``count``), and their components stacked on a new axis 0."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop reading."""
+
+
+class Reader:
+    """Reads one pass of a flow, and counts in the flow what it hands out.
+
+    Use it in ``with``, or call ``close()``.
+    """
+
+    def __init__(self, life: FlowState, position: Position, bulk: Bulk | None, items: Iterator[Any]) -> None:
+        self._life = life
+        self._position = position
+        self._bulk = bulk
+        self._items = items
+
+    @property
+    def stacks(self) -> bool:
+        """Tell whether ``take_batch()`` can be used."""
+        return self._bulk is not None and self._bulk.stacks
+
+    @property
+    def fresh(self) -> bool:
+        """Tell whether the datapoints of ``take()`` are lists without other references."""
+        return self._bulk is not None and self._bulk.fresh
+
+    def take(self, count: int) -> list[Any]:
+        """Return the next ``count`` datapoints; fewer only where the pass ends."""
+        if self._bulk is None:
+            return list(islice(self._items, count))
+        self._life.check_newest(self._position)
+        with self._life.lock:
+            began = time.perf_counter()
+            try:
+                points = self._bulk.points(count)
+            finally:
+                self._life.total_s += time.perf_counter() - began
+            self._count(len(points), count)
+        return points
+
+    def take_batch(self, count: int) -> tuple[int, Any]:
+        """Return the number of datapoints in the next batch (fewer than ``count`` only at the end), and the batch."""
+        assert self._bulk is not None
+        self._life.check_newest(self._position)
+        with self._life.lock:
+            began = time.perf_counter()
+            try:
+                taken, batch = self._bulk.batch(count)
+            finally:
+                self._life.total_s += time.perf_counter() - began
+            self._count(taken, count)
+        return taken, batch
+
+    def close(self) -> None:
+        """Stop reading; the pass is broken off unless it came to its end."""
+        if self._bulk is not None:
+            self._bulk.close()
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _count(self, taken: int, wanted: int) -> None:
+        self._position.delivered += taken
+        self._life.datapoints += taken
+        if taken < wanted:
+            self._position.ended = True

@@ -34,7 +34,7 @@ MAX_PIXELS = 178_956_970
 
 _FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")  # no format that starts other programs
 _WHITE = (255, 255, 255)
-_COLOUR_RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # not before OpenCV 4.11
+_COLOR_RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # not before OpenCV 4.11
 _WITH_16_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
 _WITH_ALPHA = ("RGBA", "RGBa", "LA", "La", "PA")
 
@@ -165,16 +165,16 @@ def _decode_plain(content: bytes, header: ImageHeader, channels: int) -> np.ndar
     encoded = np.frombuffer(content, np.uint8)
     try:
         if channels == 1 and header.file_format == "jpeg":
-            grey = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE)
-            return None if grey is None else grey[:, :, None]
-        if _COLOUR_RGB is not None:
-            image: Any = cv2.imdecode(encoded, _COLOUR_RGB)
+            gray = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE)
+            return None if gray is None else gray[:, :, None]
+        if _COLOR_RGB is not None:
+            image: Any = cv2.imdecode(encoded, _COLOR_RGB)
         else:
             image = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
             image = None if image is None else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
     except cv2.error:
         return None
-    return image if image is None or channels == 3 else _grey(image)
+    return image if image is None or channels == 3 else _gray(image)
 
 
 def _decode_with_rules(content: bytes, channels: int, background: Background, max_pixels: int, key: Any) -> np.ndarray:
@@ -186,7 +186,7 @@ def _decode_with_rules(content: bytes, channels: int, background: Background, ma
     if image.mode in _WITH_16_BITS or (image.mode == "I" and file_format in ("PNG", "PPM")):
         return _with_channels((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8), channels)
     if image.mode in ("I", "F"):
-        raise DatapointError(key, "its samples have 32 bits, whose range nobody knows.")
+        raise DatapointError(key, "its samples have 32 bits, whose range is unknown.")
     if image.mode in _WITH_ALPHA or "transparency" in image.info:
         image = image.convert("RGBA")
         if channels == 4:
@@ -202,22 +202,22 @@ def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
             return image[:, :, None]
         image = np.repeat(image[:, :, None], 3, axis=2)
     if channels == 1:
-        return _grey(image)
+        return _gray(image)
     return image if channels == 3 else np.dstack([image, np.full(image.shape[:2], 255, np.uint8)])
 
 
-def _grey(image: np.ndarray) -> np.ndarray:
+def _gray(image: np.ndarray) -> np.ndarray:
     return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[:, :, None]
 
 
 def _flattened(image: np.ndarray, background: Background) -> np.ndarray:
     """Lay (H, W, 4) on a color."""
-    colour = image[:, :, :3]
+    color = image[:, :, :3]
     if background is None:
-        return colour.copy()
+        return color.copy()
     alpha = image[:, :, 3:].astype(np.uint32)
     behind = np.array(background, np.uint32)
-    return ((colour * alpha + behind * (255 - alpha) + 127) // 255).astype(np.uint8)
+    return ((color * alpha + behind * (255 - alpha) + 127) // 255).astype(np.uint8)
 
 
 def _check_size(width: int, height: int, max_pixels: int, key: Any) -> None:

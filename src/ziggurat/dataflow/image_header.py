@@ -90,7 +90,7 @@ def _has_end(data: bytes, place: int) -> bool:
 
 
 def _png(data: bytes) -> ImageHeader:
-    width, height, _depth, colour = struct.unpack_from(">IIBB", data, 16)
+    width, height, _depth, color = struct.unpack_from(">IIBB", data, 16)
     start_of_pixels = data.find(b"IDAT", 33)
-    transparent = colour not in _PNG_WITHOUT_ALPHA or data.find(b"tRNS", 33, start_of_pixels) > 0
+    transparent = color not in _PNG_WITHOUT_ALPHA or data.find(b"tRNS", 33, start_of_pixels) > 0
     return ImageHeader("png", width, height, _PNG_END in data[-64:], plain=start_of_pixels > 0 and not transparent)

@@ -2,7 +2,7 @@
 
 A dataset reader subclasses ``IndexedFlow``: it defines ``__len__`` and ``datapoint(index)``, and also
 ``gather(indices)`` where it can read a whole batch at once. Resuming costs nothing: seed and pass determine the order
-of a pass.
+of a pass. ``ArraySet`` is the base of in-memory datasets of small images.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.dataflow.base import DataFlow, Datapoint, RNGDataFlow
-from ziggurat.dataflow.reading import Bulk
+from ziggurat.dataflow.base import Bulk, DataFlow, Datapoint, RNGDataFlow
 
-__all__ = ["IndexedFlow"]
+__all__ = ["ArraySet", "IndexedFlow"]
 
 _BLOCK = 1024
 """How many indices become Python integers at a time: a million of them would cost 36 MB."""
@@ -114,7 +113,7 @@ class IndexedFlow(RNGDataFlow):
         return _IndexedBulk(self, self._remaining()) if self._share is None else None
 
     def take_share(self, share: Any) -> None:
-        """Read only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        """Read only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
         self._share = share
 
     def stage_state(self) -> Any:
@@ -164,3 +163,63 @@ class _IndexedBulk(Bulk):
         start = self._place
         self._place = min(start + count, len(self._remaining))
         return self._remaining[start : self._place]
+
+
+class ArraySet(IndexedFlow):
+    """Images with labels: datapoints ``[image, label]``.
+
+    A subclass sets what ``_load()`` needs before it calls ``super().__init__``. In another process the files are read
+    again, instead of being sent there.
+
+    Args:
+        shuffle: a new random order in every pass.
+    """
+
+    gathers = True
+
+    def __init__(self, *, shuffle: bool) -> None:
+        super().__init__(shuffle=shuffle)
+        self._arrays: tuple[np.ndarray, np.ndarray] | None = self._load()
+
+    def _load(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return images (N, …) and labels (N,)."""
+        raise NotImplementedError
+
+    def _converted(self, images: np.ndarray) -> np.ndarray:
+        """Return images as the flow yields them, in new memory; it works on one and on many."""
+        return images.copy()
+
+    def _label(self, label: Any) -> Any:
+        """Return one label as the flow yields it."""
+        return label
+
+    @property
+    def images(self) -> np.ndarray:
+        """All images as they are stored, (N, …) uint8; not to be changed."""
+        return self._both()[0]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """All labels, (N,); not to be changed."""
+        return self._both()[1]
+
+    def __len__(self) -> int:
+        return len(self._both()[1])
+
+    def datapoint(self, index: int) -> list[Any]:
+        """Return an image, in new memory, and its label."""
+        images, labels = self._both()
+        return [self._converted(images[index]), self._label(labels[index])]
+
+    def gather(self, indices: np.ndarray) -> list[np.ndarray]:
+        """Return images and labels of many datapoints."""
+        images, labels = self._both()
+        return [self._converted(images.take(indices, axis=0)), labels.take(indices)]
+
+    def _both(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._arrays is None:
+            self._arrays = self._load()
+        return self._arrays
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_arrays": None}

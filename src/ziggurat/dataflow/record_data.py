@@ -93,7 +93,7 @@ class RecordData(IndexedFlow):
             return [key, parts, label]
         return _MAKERS[self.manifest.schema.kind](self, key, parts, label)
 
-    def picture(self, part: Any, key: str) -> Any:
+    def image(self, part: Any, key: str) -> Any:
         """Return an image as this flow gives it: decoded, or its bytes."""
         if self._content == "bytes" or isinstance(part, np.ndarray):
             return part
@@ -122,29 +122,29 @@ def decode_mask(data: bytes, key: str) -> np.ndarray:
 
 
 def _classified(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:
-    return [flow.picture(parts[0], key), label]
+    return [flow.image(parts[0], key), label]
 
 
 def _measured(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:
-    return [flow.picture(parts[0], key), np.asarray(label, np.float32)]
+    return [flow.image(parts[0], key), np.asarray(label, np.float32)]
 
 
 def _detected(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:
     boxes = np.array([each["box"] for each in label], np.float32).reshape(-1, 4)
-    return [flow.picture(parts[0], key), boxes, np.array([each["class"] for each in label], np.int64)]
+    return [flow.image(parts[0], key), boxes, np.array([each["class"] for each in label], np.int64)]
 
 
 def _segmented(flow: RecordData, key: str, parts: tuple[Any, ...], _label: Any) -> Datapoint:
-    return [flow.picture(parts[0], key), flow.mask(parts[1], key)]
+    return [flow.image(parts[0], key), flow.mask(parts[1], key)]
 
 
 def _transformed(flow: RecordData, key: str, parts: tuple[Any, ...], _label: Any) -> Datapoint:
-    image = flow.picture(parts[0], key)
-    return [image, flow.picture(parts[1], key) if len(parts) > 1 else image]
+    image = flow.image(parts[0], key)
+    return [image, flow.image(parts[1], key) if len(parts) > 1 else image]
 
 
 def _paired(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:
-    return [flow.picture(parts[0], key), flow.picture(parts[1], key), label]
+    return [flow.image(parts[0], key), flow.image(parts[1], key), label]
 
 
 def _tabled(_flow: RecordData, _key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:

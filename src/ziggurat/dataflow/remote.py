@@ -1,12 +1,15 @@
 """Data flows between machines: a sender runs a flow, and a receiver is a flow that yields the received data.
 
 The transport is ZeroMQ, one way. A message is a signature (empty without a key), a header (message type and sender),
-and the datapoint as in ``parallel.message``. Nothing is unpickled, so a stranger who reaches the port can send wrong
-data, but cannot run code; with a key, a stranger cannot send data either. Messages are signed, not encrypted.
+and the datapoint: MessagePack for its structure, and the raw memory of its arrays. Datapoints consist of None, bool,
+int, float, str, bytes, list, tuple, dict, NumPy scalars, and arrays of any type except objects; the same types are
+restored. Nothing is unpickled, so a stranger who reaches the port can send wrong data, but cannot run code; with a
+key, a stranger cannot send data either. Messages are signed, not encrypted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 import secrets
@@ -14,19 +17,29 @@ import socket
 import time
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, Unpack
 
 import msgpack
+import numpy as np
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.parallel.message import decode, encode, sign
-from ziggurat.dataflow.parallel.sockets import Inlet, open_outlet
 from ziggurat.errors import DataError, DataWorkerError, UsageError
 
-__all__ = ["ReceiverOptions", "RemoteDataZMQ", "SenderOptions", "send_dataflow_zmq"]
+__all__ = ["RemoteDataZMQ", "decode", "encode", "send_dataflow_zmq"]
 
+Frames = Sequence[Any]
+"""Bytes, or objects that give access to their memory."""
+
+_TUPLE, _ARRAY, _INLINE_ARRAY, _SCALAR, _LONG = range(1, 6)
+_INLINE_BYTES = 512
+
+_HEARTBEAT_MS = 2_000
+_DEAD_AFTER_MS = 10_000
+_JOINED = zmq.EVENT_HANDSHAKE_SUCCEEDED
+_LEFT = zmq.EVENT_DISCONNECTED
 _VERSION = 1
 _POLL_S = 0.2
 _LAST_WORDS_MS = 2_000
@@ -284,3 +297,175 @@ def _key_of(key: str | bytes | None) -> bytes | None:
     if not key:
         raise UsageError("A key has at least one character.", received="an empty one")
     return key.encode() if isinstance(key, str) else bytes(key)
+
+
+def encode(value: Any) -> list[Any]:
+    """Return ``value`` as frames: its structure, then the memory of its large arrays, which is not copied.
+
+    Raises:
+        DataError: for a type that is not carried.
+    """
+    arrays: list[Any] = []
+
+    def extend(each: Any) -> msgpack.ExtType:
+        kind = type(each)
+        if kind is tuple:
+            return msgpack.ExtType(_TUPLE, pack(list(each)))
+        if kind is int:
+            return msgpack.ExtType(_LONG, str(each).encode())
+        if isinstance(each, np.ndarray | np.generic) and not each.dtype.hasobject:
+            descr: Any = np.lib.format.dtype_to_descr(each.dtype)
+            if isinstance(each, np.generic):
+                return msgpack.ExtType(_SCALAR, pack([descr, each.tobytes()]))
+            if each.nbytes < _INLINE_BYTES:
+                return msgpack.ExtType(_INLINE_ARRAY, pack([descr, list(each.shape), each.tobytes()]))
+            flat: Any = np.ascontiguousarray(each).reshape(-1).view(np.uint8)
+            arrays.append(memoryview(flat))
+            return msgpack.ExtType(_ARRAY, pack([descr, list(each.shape), len(arrays) - 1]))
+        raise DataError(
+            "A datapoint goes to another machine as lists, tuples, dicts, numbers, text, bytes and arrays of these.",
+            received=f"an array of objects, shape {each.shape}" if isinstance(each, np.ndarray) else kind.__name__,
+            advice="Turn it into one of those in the sending flow.",
+        )
+
+    def pack(each: Any) -> bytes:
+        return msgpack.Packer(default=extend, strict_types=True).pack(each)
+
+    return [pack(value), *arrays]
+
+
+def decode(frames: Frames) -> Any:
+    """Return the value of ``encode()``; its large arrays are views of the frames' memory.
+
+    Raises:
+        DataError: where the frames are not of ``encode()``.
+    """
+    arrays = frames[1:]
+
+    def extended(code: int, data: bytes) -> Any:
+        if code == _TUPLE:
+            return tuple(unpack(data))
+        if code == _LONG:
+            return int(data)
+        descr, *rest = unpack(data)
+        dtype = np.lib.format.descr_to_dtype(descr)
+        if dtype.hasobject:
+            raise ValueError("an array of objects")
+        if code == _SCALAR:
+            return np.frombuffer(rest[0], dtype)[0]
+        if code == _ARRAY:
+            return np.frombuffer(arrays[rest[1]], dtype).reshape(rest[0])
+        if code == _INLINE_ARRAY:
+            return np.frombuffer(bytearray(rest[1]), dtype).reshape(rest[0])
+        raise ValueError(f"type {code}")
+
+    def unpack(data: Any) -> Any:
+        return msgpack.unpackb(data, ext_hook=extended, strict_map_key=False)
+
+    try:
+        return unpack(frames[0])
+    except Exception as error:  # whatever foreign bytes lead to
+        raise DataError(
+            "A message from another machine must be a datapoint of this library.",
+            received=f"{type(error).__name__}: {error}",
+            advice="Let both sides run the same version, and keep strangers off the port (`key=…`).",
+        ) from error
+
+
+def sign(key: bytes, frames: Frames) -> bytes:
+    """Return the signature of a message (HMAC with SHA-256, RFC 2104), which covers where each frame ends."""
+    sizes = ",".join(str(memoryview(frame).nbytes) for frame in frames)
+    signature = hmac.new(key, sizes.encode(), "sha256")
+    for frame in frames:
+        signature.update(frame)
+    return signature.digest()
+
+
+def open_outlet(context: zmq.Context[Any], address: str, hwm: int, *, bind: bool) -> zmq.Socket[Any]:
+    """Return a socket that sends."""
+    return _open(context, zmq.PUSH, address, hwm, bind=bind)
+
+
+class Inlet:
+    """Sockets that receive from one or more addresses.
+
+    Args:
+        addresses: such as ``"tcp://0.0.0.0:5555"``.
+        hwm: at most so many messages wait on this side of each connection.
+        bind: wait for senders there; otherwise go to them.
+    """
+
+    def __init__(self, addresses: Sequence[str], hwm: int, *, bind: bool) -> None:
+        self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        self._sockets: list[zmq.Socket[Any]] = []
+        self._monitors: list[zmq.Socket[Any]] = []
+        self.connected = 0
+        """How many senders are connected now."""
+        self.alone_since = time.monotonic()
+        """When the last sender was lost (or the sockets were opened)."""
+        try:
+            for address in addresses:
+                opened = _open(self._context, zmq.PULL, address, hwm, bind=bind, opened=self._watch)
+                self._sockets.append(opened)
+                self._poller.register(opened, zmq.POLLIN)
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, wait_s: float) -> list[Any] | None:
+        """Return the frames of the next message, or None where none comes in time."""
+        ready = dict(self._poller.poll(int(wait_s * 1000)))
+        for monitor in self._monitors:
+            if monitor in ready:
+                self._note(monitor)
+        for each in self._sockets:
+            if each in ready:
+                self._sockets.append(self._sockets.pop(self._sockets.index(each)))  # no address starves another
+                return each.recv_multipart(zmq.NOBLOCK, copy=False)
+        return None
+
+    def endpoints(self) -> list[str]:
+        """Return the addresses that were bound or connected, with the port that was chosen for a ``*``."""
+        return [bytes(each.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode() for each in self._sockets]
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for each in (*self._sockets, *self._monitors):
+            each.close(linger=0)
+        self._context.term()
+
+    def _watch(self, opened: zmq.Socket[Any]) -> None:
+        monitor = opened.get_monitor_socket(_JOINED | _LEFT)
+        self._monitors.append(monitor)
+        self._poller.register(monitor, zmq.POLLIN)
+
+    def _note(self, monitor: zmq.Socket[Any]) -> None:
+        with contextlib.suppress(zmq.Again):
+            while True:
+                event = recv_monitor_message(monitor, zmq.NOBLOCK)["event"]
+                # Connections that never introduced themselves leave, too.
+                self.connected = max(0, self.connected + (1 if event == _JOINED else -1))
+                self.alone_since = time.monotonic()
+
+
+def _open(
+    context: zmq.Context[Any], kind: int, address: str, hwm: int, *, bind: bool, opened: Any = None
+) -> zmq.Socket[Any]:
+    made = context.socket(kind)
+    try:
+        made.set_hwm(hwm)
+        # The library's own thread answers these, so a sender that computes for long still counts as alive.
+        made.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
+        made.setsockopt(zmq.HEARTBEAT_TIMEOUT, _DEAD_AFTER_MS)
+        if opened is not None:
+            opened(made)
+        (made.bind if bind else made.connect)(address)
+    except zmq.ZMQError as error:
+        made.close(linger=0)
+        raise UsageError(
+            f"A socket cannot {'be bound' if bind else 'connect'} to {address!r}.",
+            received=str(error),
+            advice='An address is like "tcp://0.0.0.0:5555" (to bind) or "tcp://host:5555" (to connect).',
+        ) from error
+    return made

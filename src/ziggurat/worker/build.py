@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.atomic import storage_errors
-from ziggurat.dataflow.augmentation import Augmentation
-from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.preprocessing import Augmentation, Preprocessing
 from ziggurat.engine.backend import Backend, ProgramRequest, class_arrays
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.best import KeepBest

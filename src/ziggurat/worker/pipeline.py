@@ -8,17 +8,15 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ziggurat.dataflow.augmentation import Augmentation
+from ziggurat.dataflow.augment import ComponentAugmentation
 from ziggurat.dataflow.base import DataFlow
-from ziggurat.dataflow.batch_buffers import BatchBuffers
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.fast import JpegCropBatches, ScaledRandomCrop
-from ziggurat.dataflow.imgaug.components import ComponentAugmentation
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.parallel.options import default_workers
-from ziggurat.dataflow.preprocessing import Mean, Preprocessing, mean_of
+from ziggurat.dataflow.preprocessing import Augmentation, Mean, Preprocessing, mean_of
 from ziggurat.dataflow.sources import DataFromArrays
+from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.worker.image_source import ImageSource
 

@@ -6,7 +6,7 @@ import pytest
 from parallel_samples import noisy, numbers, odd_only, plain
 
 from ziggurat.dataflow.parallel import MultiProcessMapAndBatchData, MultiProcessMapAndBatchDataZMQ, MultiProcessRunner
-from ziggurat.dataflow.stacking import stack_datapoints
+from ziggurat.dataflow.stages.batching import stack_datapoints
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataWorkerError, UsageError
 

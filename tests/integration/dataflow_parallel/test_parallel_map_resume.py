@@ -8,8 +8,8 @@ import pytest
 from parallel_samples import MAPS, double, noisy, numbers, odd_only, plain, serial
 
 from ziggurat.dataflow.base import ProxyDataFlow
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiThreadMapData
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.dataflow.stages.repeating import FixedSizeData, RepeatedData
 

@@ -10,8 +10,7 @@ from parallel_samples import numbers
 
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiProcessRunnerZMQ
-from ziggurat.dataflow.parallel.arena import Arena, Slot
-from ziggurat.dataflow.parallel.codec import pack, unpack
+from ziggurat.dataflow.parallel.shared_memory import Arena, Slot, pack, unpack
 from ziggurat.dataflow.sources import DataFromList
 
 pytestmark = pytest.mark.usefixtures("fork_server")

@@ -12,7 +12,6 @@ import pytest
 from parallel_samples import double, noisy, numbers, odd_only, plain
 
 from ziggurat.dataflow.base import DataFlow, ProxyDataFlow, RNGDataFlow
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.parallel import (
     MultiProcessMapData,
     MultiProcessPrefetchData,
@@ -23,7 +22,8 @@ from ziggurat.dataflow.parallel import (
     PrefetchData,
     PrefetchDataZMQ,
 )
-from ziggurat.dataflow.parallel.share import NOT_MINE
+from ziggurat.dataflow.parallel.flow_program import NOT_MINE
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.dataflow.stages.repeating import FixedSizeData
 from ziggurat.errors import DataError, DataWorkerError, UsageError

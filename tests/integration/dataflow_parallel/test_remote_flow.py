@@ -13,10 +13,9 @@ import zmq
 from parallel_samples import first_line, numbers, plain, start_script, wait_until
 
 from ziggurat.dataflow.base import DataFlow
-from ziggurat.dataflow.batching import BatchData
-from ziggurat.dataflow.parallel.message import decode, encode
-from ziggurat.dataflow.remote import RemoteDataZMQ, send_dataflow_zmq
+from ziggurat.dataflow.remote import RemoteDataZMQ, decode, encode, send_dataflow_zmq
 from ziggurat.dataflow.sources import DataFromList
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.errors import DataError, DataWorkerError, UsageError
 
 ANYWHERE = "tcp://127.0.0.1:*"

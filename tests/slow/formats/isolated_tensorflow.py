@@ -7,8 +7,8 @@ import pytest
 
 import tensorflow as tf
 from ziggurat.dataflow.adapters import dataflow_to_dataset, from_tf_dataset, to_tf_dataset
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.sources import DataFromArrays, DataFromList
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError, DatapointError
 

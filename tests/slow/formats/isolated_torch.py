@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from ziggurat.dataflow.adapters import from_torch, to_torch
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.sources import DataFromArrays, DataFromList
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DatapointError, UsageError
 

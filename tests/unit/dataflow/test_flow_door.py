@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ziggurat.dataflow
-from ziggurat.dataflow import fake, speed
+from ziggurat.dataflow import sources, speed
 
 HEAVY = ["cv2", "torch", "tensorflow", "h5py", "datasets", "numpy", "PIL", "lmdb", "zmq"]
 
@@ -55,7 +55,7 @@ assert set(ziggurat.dataflow.__all__) <= set(dir(ziggurat.dataflow))
 
 
 def test_sub_modules_are_still_modules():
-    assert fake.FakeData is ziggurat.dataflow.FakeData
+    assert sources.FakeData is ziggurat.dataflow.FakeData
     assert speed.PrintData is ziggurat.dataflow.PrintData
 
 

@@ -20,7 +20,7 @@ from ziggurat.callbacks import (
     SimpleMovingAverage,
     bind_folder,
 )
-from ziggurat.dataflow.batch_buffers import BatchBuffers
+from ziggurat.dataflow.stages.batching import BatchBuffers
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
 
 

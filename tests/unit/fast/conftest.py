@@ -1,18 +1,18 @@
 """Photographs, and the engines that are there."""
 
 import pytest
-from fast_photographs import encoded, smooth_picture
+from fast_photographs import encoded, smooth_image
 
 from ziggurat.dataflow.fast.engines import open_engine
 from ziggurat.errors import DataError
 
-ENGINES = ["native", "turbojpeg", "opencv"]
+ENGINES = ["native", "opencv"]
 
 
 @pytest.fixture
 def photographs():
     """Twenty JPEG files of various sizes."""
-    return [encoded(smooth_picture(60 + 7 * i, 90 + 5 * i, seed=i)) for i in range(20)]
+    return [encoded(smooth_image(60 + 7 * i, 90 + 5 * i, seed=i)) for i in range(20)]
 
 
 @pytest.fixture(params=ENGINES)

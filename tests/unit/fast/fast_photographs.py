@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 
-def smooth_picture(height, width, seed=0):
+def smooth_image(height, width, seed=0):
     """Return (height, width, 3) uint8: colored slopes and soft blobs, as photographs are made of."""
     rng = np.random.default_rng(seed)
     coarse = rng.integers(20, 235, (max(2, height // 24), max(2, width // 24), 3), dtype=np.uint8)

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import psutil
 import pytest
-from fast_photographs import encoded, smooth_picture
+from fast_photographs import encoded, smooth_image
 from PIL import Image
 
 from ziggurat.dataflow.base import ProxyDataFlow
@@ -232,13 +232,13 @@ def test_an_error_of_the_flow_comes_after_its_batches(photographs):
 
 
 def other_kinds():
-    picture = smooth_picture(80, 100)
+    picture = smooth_image(80, 100)
     image = Image.fromarray(picture)
     exif = Image.Exif()
     exif[0x0112] = 6
     return {
         "PNG": encoded(picture, "PNG"),
-        "grey": encoded(image.convert("L")),
+        "gray": encoded(image.convert("L")),
         "CMYK": encoded(image.convert("CMYK")),
         "palette": encoded(image.convert("P"), "PNG"),
         "16 bits": encoded(Image.fromarray(picture[:, :, 0].astype(np.uint16) * 256), "PNG"),
@@ -261,7 +261,7 @@ def test_other_images_come_out_as_when_decoded_whole(kind):
 def test_every_orientation_comes_out_upright(orientation, engine):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    data = encoded(smooth_picture(100, 140), exif=exif)
+    data = encoded(smooth_image(100, 140), exif=exif)
     upright = decode_image(data)
     crop = RandomResizedCrop((24, 40), area=(0.2, 0.4))
     points = [[data], [upright]] * 4
@@ -270,7 +270,7 @@ def test_every_orientation_comes_out_upright(orientation, engine):
     assert np.abs(images.astype(int) - again).mean() < 2.5
 
 
-def test_the_centre_crop_takes_no_random_numbers(photographs):
+def test_the_center_crop_takes_no_random_numbers(photographs):
     flow = JpegCropBatches(points_of(photographs), 10, CenterResizedCrop(32)).seed(1)
     assert equal(list(flow), list(flow))
 

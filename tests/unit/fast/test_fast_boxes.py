@@ -50,7 +50,7 @@ def test_a_box_depends_on_its_own_numbers_only():
     assert np.array_equal(together, alone)
 
 
-def test_where_no_attempt_fits_the_largest_centred_box_is_taken():
+def test_where_no_attempt_fits_the_largest_centerd_box_is_taken():
     boxes, _ = drawn(RandomResizedCrop(area=(1, 1), aspect=(3 / 4, 4 / 3)), 3, (1000, 100))
     assert boxes.tolist() == [[434, 0, 133, 100]] * 3
 
@@ -59,7 +59,7 @@ def test_no_flip():
     assert not drawn(RandomResizedCrop(flip=False), 50, (300, 300))[1].any()
 
 
-def test_the_centre_crop_is_resize_256_crop_224():
+def test_the_center_crop_is_resize_256_crop_224():
     boxes, flips = drawn(CenterResizedCrop(224), 2, (512, 256))
     assert boxes.tolist() == [[144, 16, 224, 224]] * 2
     assert not flips.any()

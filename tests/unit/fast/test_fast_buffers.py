@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 
-from ziggurat.dataflow.batch_buffers import BatchBuffers, is_pooled
+from ziggurat.dataflow.stages.batching import BatchBuffers, is_pooled
 
 
 def test_arrays_are_aligned():

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from fast_photographs import encoded, smooth_picture
+from fast_photographs import encoded, smooth_image
 from PIL import Image
 
 from ziggurat.dataflow.fast import JpegCropBatches, PixelFlow, PixelWriter, RandomResizedCrop, prepare_pixels
@@ -41,7 +41,7 @@ def test_records_may_be_reduced(photographs, tmp_path):
 
 
 def test_all_kinds_of_images_become_upright_jpeg_files(tmp_path):
-    picture = smooth_picture(60, 90)
+    picture = smooth_image(60, 90)
     exif = Image.Exif()
     exif[0x0112] = 6
     (tmp_path / "turned.jpg").write_bytes(encoded(np.rot90(picture), exif=exif))

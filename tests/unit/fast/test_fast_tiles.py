@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from fast_photographs import encoded, smooth_picture
+from fast_photographs import encoded, smooth_image
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -12,16 +12,15 @@ from PIL import Image
 from ziggurat.dataflow.fast import tiled_jpeg
 from ziggurat.dataflow.fast.boxes import denominators, grid_boxes
 from ziggurat.dataflow.fast.engines import open_engine
-from ziggurat.dataflow.fast.header import read_jpeg_header
-from ziggurat.dataflow.fast.tiles import cut, tile_units
+from ziggurat.dataflow.fast.tiles import cut, read_jpeg_header, tile_units
 from ziggurat.dataflow.image_codec import decode_image
 
-PICTURE = smooth_picture(230, 390)
+IMAGE = smooth_image(230, 390)
 FILES = {
-    "4:2:0": tiled_jpeg(encoded(PICTURE, subsampling="4:2:0")),
-    "4:4:4": tiled_jpeg(encoded(PICTURE, subsampling="4:4:4")),
-    "grey": tiled_jpeg(encoded(Image.fromarray(PICTURE).convert("L"))),
-    "a prime number of units in a row": tiled_jpeg(encoded(PICTURE[:, : 23 * 16 - 5], subsampling="4:2:0")),
+    "4:2:0": tiled_jpeg(encoded(IMAGE, subsampling="4:2:0")),
+    "4:4:4": tiled_jpeg(encoded(IMAGE, subsampling="4:4:4")),
+    "gray": tiled_jpeg(encoded(Image.fromarray(IMAGE).convert("L"))),
+    "a prime number of units in a row": tiled_jpeg(encoded(IMAGE[:, : 23 * 16 - 5], subsampling="4:2:0")),
 }
 
 
@@ -58,11 +57,11 @@ def test_a_cut_of_a_small_box_is_small():
 
 def test_any_program_reads_the_file():
     whole = np.asarray(Image.open(io.BytesIO(FILES["4:4:4"])))
-    assert np.abs(whole.astype(int) - PICTURE).mean() < 3
+    assert np.abs(whole.astype(int) - IMAGE).mean() < 3
 
 
 def test_tiling_keeps_the_pixels_of_a_file():
-    data = encoded(PICTURE, subsampling="4:2:0")
+    data = encoded(IMAGE, subsampling="4:2:0")
     assert np.abs(decode_image(tiled_jpeg(data)).astype(int) - decode_image(data)).mean() < 1.0
 
 

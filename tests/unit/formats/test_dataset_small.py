@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.dataset import Cifar10, Cifar100, FashionMnist, Mnist, SklearnDigits, SVHNDigit, set_data_folder
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.errors import DataError, UnknownNameError, UsageError
 
 RNG = np.random.RandomState(0)
@@ -341,7 +341,7 @@ def test_digits_are_split_by_class_without_overlap(digits):
     assert len(set(pictures)) > 1790  # two people drew the same now and then
 
 
-def test_digits_are_grey_images_from_0_to_255(digits):
+def test_digits_are_gray_images_from_0_to_255(digits):
     image, label = next(iter(digits["train"]))
     assert image.shape == (8, 8, 1)
     assert image.dtype == np.uint8

@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.formats import HDF5Data, HDF5Serializer
 from ziggurat.dataflow.sources import DataFromGenerator, DataFromList
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.errors import DataError, DatapointError, StorageError
 
 IMAGES = np.arange(10 * 4 * 5).reshape(10, 4, 5).astype(np.uint8)

@@ -12,7 +12,6 @@ import lmdb
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.formats import (
     LMDBData,
     LMDBDataDecoder,
@@ -23,6 +22,7 @@ from ziggurat.dataflow.formats import (
     TFRecordSerializer,
 )
 from ziggurat.dataflow.sources import DataFromGenerator, DataFromList
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.errors import DataError, DatapointError, StorageError
 from ziggurat.records import create_records
 

@@ -19,7 +19,7 @@ SMOOTH = cv2.resize(
     np.random.RandomState(0).randint(0, 255, (5, 7, 3), dtype=np.uint8), (56, 40), interpolation=cv2.INTER_CUBIC
 )
 """(40, 56, 3) uint8: changes slowly, so that lossy formats keep it nearly."""
-GREY = cv2.cvtColor(SMOOTH, cv2.COLOR_RGB2GRAY)
+GRAY = cv2.cvtColor(SMOOTH, cv2.COLOR_RGB2GRAY)
 
 
 def encoded(image, file_format, **options):
@@ -76,29 +76,29 @@ def test_lossy_files_give_nearly_their_pixels(kind):
 
 
 @pytest.mark.parametrize("kind", [*LOSSLESS, *LOSSY])
-def test_grey_and_alpha_on_request(kind):
+def test_gray_and_alpha_on_request(kind):
     data = {**LOSSLESS, **LOSSY}[kind]
-    assert_close(decode_image(data, channels=1), GREY[:, :, None], 24 if kind == "webp" else 8)
+    assert_close(decode_image(data, channels=1), GRAY[:, :, None], 24 if kind == "webp" else 8)
     with_alpha = decode_image(data, channels=4)
     assert (with_alpha[:, :, :3] == decode_image(data)).all()
     assert (with_alpha[:, :, 3] == 255).all()
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "BMP", "TIFF", "GIF"])
-def test_grey_files(file_format):
-    data = encoded(GREY, file_format, **({"quality": 98} if file_format == "JPEG" else {}))
-    assert_close(decode_image(data), np.dstack([GREY] * 3), 4 if file_format == "JPEG" else 0)
-    assert_close(decode_image(data, channels=1), GREY[:, :, None], 4 if file_format == "JPEG" else 0)
+def test_gray_files(file_format):
+    data = encoded(GRAY, file_format, **({"quality": 98} if file_format == "JPEG" else {}))
+    assert_close(decode_image(data), np.dstack([GRAY] * 3), 4 if file_format == "JPEG" else 0)
+    assert_close(decode_image(data, channels=1), GRAY[:, :, None], 4 if file_format == "JPEG" else 0)
 
 
 def test_two_level_and_low_depth_files():
-    bits = (GREY > 128).astype(np.uint8) * 255
+    bits = (GRAY > 128).astype(np.uint8) * 255
     for file_format in ("PNG", "BMP", "TIFF"):
         data = encoded(Image.fromarray(bits).convert("1", dither=Image.Dither.NONE), file_format)
         assert (decode_image(data, channels=1)[:, :, 0] == bits).all()
-    four_colours = Image.fromarray(SMOOTH).quantize(4)
-    data = encoded(four_colours, "PNG", bits=2)
-    assert (decode_image(data) == np.array(four_colours.convert("RGB"))).all()
+    four_colors = Image.fromarray(SMOOTH).quantize(4)
+    data = encoded(four_colors, "PNG", bits=2)
+    assert (decode_image(data) == np.array(four_colors.convert("RGB"))).all()
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "GIF", "BMP", "TIFF"])
@@ -112,13 +112,13 @@ def test_palettes(file_format):
 HALF = np.dstack([SMOOTH, np.repeat(np.linspace(0, 255, 56).astype(np.uint8)[None], 40, axis=0)])
 
 
-def laid_on(image, colour):
+def laid_on(image, color):
     alpha = image[:, :, 3:] / 255.0
-    return np.rint(image[:, :, :3] * alpha + np.array(colour) * (1 - alpha)).astype(np.uint8)
+    return np.rint(image[:, :, :3] * alpha + np.array(color) * (1 - alpha)).astype(np.uint8)
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF"])
-def test_transparency_is_laid_on_white_or_any_colour_or_dropped(file_format):
+def test_transparency_is_laid_on_white_or_any_color_or_dropped(file_format):
     data = encoded(HALF, file_format, **({"lossless": True, "exact": True} if file_format == "WEBP" else {}))
     assert_close(decode_image(data), laid_on(HALF, (255, 255, 255)), 1)
     assert_close(decode_image(data, background=(10, 20, 30)), laid_on(HALF, (10, 20, 30)), 1)
@@ -126,9 +126,9 @@ def test_transparency_is_laid_on_white_or_any_colour_or_dropped(file_format):
     assert (decode_image(data, channels=4) == HALF).all()
 
 
-def test_grey_with_transparency():
-    data = encoded(Image.fromarray(np.dstack([GREY, HALF[..., 3]]), "LA"), "PNG")
-    expected = laid_on(np.dstack([GREY, GREY, GREY, HALF[..., 3]]), (255, 255, 255))
+def test_gray_with_transparency():
+    data = encoded(Image.fromarray(np.dstack([GRAY, HALF[..., 3]]), "LA"), "PNG")
+    expected = laid_on(np.dstack([GRAY, GRAY, GRAY, HALF[..., 3]]), (255, 255, 255))
     assert_close(decode_image(data), expected, 1)
     assert_close(decode_image(data, channels=1), expected[:, :, :1], 1)
 
@@ -144,7 +144,7 @@ def test_a_transparent_palette_entry(file_format):
     assert decode_image(data, channels=4)[:, 0, 3].tolist() == [0, 255, 255, 255]
 
 
-def test_a_transparent_colour_of_a_png():
+def test_a_transparent_color_of_a_png():
     data = encoded(np.array([[[1, 2, 3], [9, 9, 9]]], np.uint8), "PNG", transparency=(1, 2, 3))
     assert decode_image(data).tolist() == [[[255, 255, 255], [9, 9, 9]]]
 
@@ -155,28 +155,28 @@ DEEP = (np.arange(40 * 56).reshape(40, 56) * 29 % 65536).astype(np.uint16)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tiff", ".pgm"])
-def test_16_bit_grey_keeps_its_upper_8_bits(suffix):
+def test_16_bit_gray_keeps_its_upper_8_bits(suffix):
     data = by_opencv(DEEP, suffix)
     assert (decode_image(data, channels=1)[:, :, 0] == DEEP >> 8).all()
     assert (decode_image(data) == (DEEP >> 8)[:, :, None]).all()
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tiff", ".ppm"])
-def test_16_bit_colour_keeps_its_upper_8_bits(suffix):
-    colour = np.dstack([DEEP, DEEP[::-1], DEEP[:, ::-1]])
+def test_16_bit_color_keeps_its_upper_8_bits(suffix):
+    color = np.dstack([DEEP, DEEP[::-1], DEEP[:, ::-1]])
     # A PPM file has a maximum of its own, and its samples are scaled by that.
-    assert_close(decode_image(by_opencv(colour[..., ::-1], suffix)), (colour >> 8).astype(np.uint8), suffix == ".ppm")
+    assert_close(decode_image(by_opencv(color[..., ::-1], suffix)), (color >> 8).astype(np.uint8), suffix == ".ppm")
 
 
-def test_16_bit_colour_with_alpha():
-    colour = np.dstack([DEEP, DEEP[::-1], DEEP[:, ::-1], np.full_like(DEEP, 65535)])
-    data = by_opencv(cv2.cvtColor(colour, cv2.COLOR_RGBA2BGRA), ".png")
-    assert (decode_image(data) == colour[..., :3] >> 8).all()
+def test_16_bit_color_with_alpha():
+    color = np.dstack([DEEP, DEEP[::-1], DEEP[:, ::-1], np.full_like(DEEP, 65535)])
+    data = by_opencv(cv2.cvtColor(color, cv2.COLOR_RGBA2BGRA), ".png")
+    assert (decode_image(data) == color[..., :3] >> 8).all()
 
 
 def test_samples_of_unknown_range_are_refused():
     data = encoded(Image.fromarray(np.zeros((4, 4), np.float32)), "TIFF")
-    with pytest.raises(DatapointError, match="32 bits, whose range nobody knows"):
+    with pytest.raises(DatapointError, match="32 bits, whose range is unknown"):
         decode_image(data)
 
 
@@ -229,7 +229,7 @@ def test_a_file_that_is_cut_off_is_refused(kind, part):
 
 
 def test_a_cut_off_jpeg_says_so_though_its_thumbnail_is_whole():
-    exif = b"Exif\x00\x00" + encoded(GREY[:8, :8], "JPEG")
+    exif = b"Exif\x00\x00" + encoded(GRAY[:8, :8], "JPEG")
     data = LOSSY["jpeg"]
     data = data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:]
     assert_close(decode_image(data), SMOOTH, 8)
@@ -330,14 +330,14 @@ def test_a_file_is_read_and_named(tmp_path):
 def test_encoding_and_decoding(file_format):
     tolerance = {"jpeg": 16, "webp": 40}.get(file_format, 0)
     assert_close(decode_image(encode_image(SMOOTH, file_format)), SMOOTH, tolerance)
-    for grey in (GREY, GREY[:, :, None]):
-        assert_close(decode_image(encode_image(grey, file_format), channels=1), GREY[:, :, None], tolerance)
+    for gray in (GRAY, GRAY[:, :, None]):
+        assert_close(decode_image(encode_image(gray, file_format), channels=1), GRAY[:, :, None], tolerance)
     assert len(encode_image(SMOOTH, "jpeg", quality=30)) < len(encode_image(SMOOTH, "jpeg", quality=95))
 
 
 def test_encoding_alpha():
     for file_format, quality in (("png", 95), ("webp", 101)):
-        opaque = np.dstack([SMOOTH, np.full(GREY.shape, 200, np.uint8)])
+        opaque = np.dstack([SMOOTH, np.full(GRAY.shape, 200, np.uint8)])
         assert (decode_image(encode_image(opaque, file_format, quality=quality), channels=4) == opaque).all()
 
 

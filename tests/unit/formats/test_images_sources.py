@@ -52,11 +52,11 @@ def test_files_are_decoded_in_order(files):
     assert numbers(flow) == list(range(10))
 
 
-def test_files_are_resized_and_made_grey(files):
+def test_files_are_resized_and_made_gray(files):
     assert [dp[0].shape for dp in ImageFromFile(files[:2], resize=(3, 5))] == [(3, 5, 3)] * 2
     assert [dp[0].shape for dp in ImageFromFile(files[:2], channel=1, resize=4)] == [(4, 4, 1)] * 2
-    (grey,) = next(iter(ImageFromFile(files[2:3], channel=1)))
-    assert (grey == cv2.cvtColor(picture(2), cv2.COLOR_RGB2GRAY)[:, :, None]).all()
+    (gray,) = next(iter(ImageFromFile(files[2:3], channel=1)))
+    assert (gray == cv2.cvtColor(picture(2), cv2.COLOR_RGB2GRAY)[:, :, None]).all()
 
 
 def test_shuffling_is_new_each_pass_and_the_same_by_seed(files):

@@ -16,7 +16,7 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 Point = namedtuple("Point", "x y")
 
 
-class Colour(enum.IntEnum):
+class Color(enum.IntEnum):
     RED = 3
 
 
@@ -70,7 +70,7 @@ def test_any_nesting_comes_back(value):
 
 
 def test_subclasses_come_back_as_their_plain_base():
-    value = [Point(1, 2), OrderedDict(a=2**70), Colour.RED, bytearray(b"ab"), memoryview(b"cd")]
+    value = [Point(1, 2), OrderedDict(a=2**70), Color.RED, bytearray(b"ab"), memoryview(b"cd")]
     assert same(unpack(pack(value)), [(1, 2), {"a": 2**70}, 3, b"ab", b"cd"])
 
 

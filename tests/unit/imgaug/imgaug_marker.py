@@ -26,7 +26,7 @@ class Marker:
         return np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
 
     @property
-    def centre(self):
+    def center(self):
         return self.polygon.mean(axis=0, keepdims=True)
 
     def picture(self, shape):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.augment import CutMix, MixUp
 from ziggurat.dataflow.base import DataFlow
-from ziggurat.dataflow.imgaug.mixing import cut_mix, mix_up, soft_labels
+from ziggurat.dataflow.imgaug.mixing import CutMix, MixUp, cut_mix, mix_up, soft_labels
 from ziggurat.errors import DatapointError, UsageError
 
 

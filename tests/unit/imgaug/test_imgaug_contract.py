@@ -52,7 +52,7 @@ PHOTOMETRIC = {
     "SaltPepperNoise": lambda: imgaug.SaltPepperNoise(),
 }
 
-COLOUR = {
+COLOR = {
     "ColorSpace": lambda: imgaug.ColorSpace(cv2.COLOR_RGB2BGR),
     "Hue": lambda: imgaug.Hue(),
     "HueSaturationValue": lambda: imgaug.HueSaturationValue(),
@@ -69,7 +69,7 @@ CHANGING = {
     "ToUint8": lambda: imgaug.ToUint8(),
 }
 
-EVERY = {**GEOMETRIC, **PHOTOMETRIC, **COLOUR, **CHANGING}
+EVERY = {**GEOMETRIC, **PHOTOMETRIC, **COLOR, **CHANGING}
 
 
 def picture(shape=(24, 30, 3), dtype="uint8", seed=0):
@@ -101,8 +101,8 @@ def test_geometric_ones_take_16_bits(name):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-@pytest.mark.parametrize("name", COLOUR)
-def test_colours_keep_type_and_shape(name, dtype):
+@pytest.mark.parametrize("name", COLOR)
+def test_colors_keep_type_and_shape(name, dtype):
     result = seeded(name).augment(picture(dtype=dtype))
     assert result.dtype == dtype
     assert result.shape == (24, 30, 3)
@@ -115,7 +115,7 @@ def test_bytes_stay_bytes_unless_the_class_says_otherwise(name):
     assert result.dtype == expected
 
 
-@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOUR])
+@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOR])
 def test_floating_images_stay_between_black_and_white(name):
     image = picture(dtype="float32")
     for seed in range(5):
@@ -150,7 +150,7 @@ def test_a_transform_is_deterministic_and_is_what_draw_applied(name):
     assert np.array_equal(seeded(name).get_transform(image).apply_image(image), result)
 
 
-@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOUR, *CHANGING])
+@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOR, *CHANGING])
 def test_photometric_ones_leave_labels_where_they_are(name):
     transform = seeded(name).get_transform(picture())
     points = np.array([[1.5, 2.0], [20.0, 4.0]])
@@ -187,7 +187,7 @@ def test_other_types_are_refused(name):
         seeded(name).augment(picture().astype("int32"))
 
 
-@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOUR])
+@pytest.mark.parametrize("name", [*PHOTOMETRIC, *COLOR])
 def test_16_bits_are_refused_where_values_are_computed(name):
     if name == "Clip":
         assert imgaug.Clip(0, 99).augment(picture(dtype="uint16")).max() == 99

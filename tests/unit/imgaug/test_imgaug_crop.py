@@ -44,16 +44,16 @@ def test_random_crop_reaches_every_place():
     assert corners == {tuple(IMAGE[y, x]) for y in range(2) for x in range(3)}
 
 
-def test_crop_of_the_whole_picture():
+def test_crop_of_the_whole_image():
     assert np.array_equal(RandomCrop((5, 7)).augment(IMAGE), IMAGE)
 
 
-def test_centre_crop():
+def test_center_crop():
     assert np.array_equal(CenterCrop((3, 3)).augment(IMAGE), IMAGE[1:4, 2:5])
 
 
 @pytest.mark.parametrize("augmentor", [RandomCrop(6), CenterCrop(6), RandomCropRandomShape(6, 6)])
-def test_too_small_pictures_are_an_error(augmentor):
+def test_too_small_images_are_an_error(augmentor):
     name = type(augmentor).__name__
     message = f"{name} needs images at least as large .* Received: 5 x 7 .* for a part of 6 x 6. Put a"
     with pytest.raises(ImageError, match=message):
@@ -125,7 +125,7 @@ def test_cutout_covers_a_rectangle_of_the_drawn_size():
     assert augmentor.augment(image).min() == 1
 
 
-def test_cutout_larger_than_the_picture_covers_all_of_it():
+def test_cutout_larger_than_the_image_covers_all_of_it():
     assert RandomCutout(50, 50, fill=3).augment(IMAGE).tolist() == np.full_like(IMAGE, 3).tolist()
 
 

@@ -37,8 +37,8 @@ def test_transpose():
 def test_quarter_turns_go_against_the_clock(turns):
     transform = Rotation90Transform(2, 3, turns)
     assert np.array_equal(transform.apply_image(IMAGE), np.rot90(IMAGE, turns))
-    centre_of_5 = transform.apply_coords(np.array([[1.5, 1.5]]))[0]
-    x, y = centre_of_5.astype(int)
+    center_of_5 = transform.apply_coords(np.array([[1.5, 1.5]]))[0]
+    x, y = center_of_5.astype(int)
     assert transform.apply_image(IMAGE)[y, x] == 5
     assert not transform.mirrors
 
@@ -77,6 +77,6 @@ def test_wrong_arguments():
         Rotation90(())
 
 
-def test_another_picture_of_another_size_is_refused():
+def test_another_image_of_another_size_is_refused():
     with pytest.raises(ValueError, match=r"Received: 3 x 3 \(height x width\) instead of 2 x 3. Give all images"):
         FlipTransform(2, 3).apply_image(np.zeros((3, 3), np.uint8))

@@ -72,7 +72,7 @@ def drawn(augmentor, shape, seed, pick):
 def test_points_move_with_the_pixels(name, shape, seed, pick):
     transform, marker = drawn({**MOVING, **SCALING}[name](), shape, seed, pick)
     found = centroid(transform.apply_image(marker.picture(shape)))
-    assert np.abs(found - transform.apply_coords(marker.centre)).max() <= 0.25 * scale_of(transform, marker)
+    assert np.abs(found - transform.apply_coords(marker.center)).max() <= 0.25 * scale_of(transform, marker)
 
 
 @pytest.mark.parametrize("name", [*MOVING, *SCALING])

@@ -9,7 +9,7 @@ import pytest
 from ziggurat.dataflow.imgaug import GaussianBlur, GaussianNoise, ImageError, JpegNoise, SaltPepperNoise
 from ziggurat.errors import UsageError
 
-GREY = np.full((60, 70, 3), 128, np.uint8)
+GRAY = np.full((60, 70, 3), 128, np.uint8)
 
 
 def rng(seed=0):
@@ -18,7 +18,7 @@ def rng(seed=0):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 def test_normal_noise_has_its_deviation(dtype):
-    noise = GaussianNoise(10).set_rng(rng()).augment(GREY.astype(dtype)).astype(float) - 128
+    noise = GaussianNoise(10).set_rng(rng()).augment(GRAY.astype(dtype)).astype(float) - 128
     assert noise.std() == pytest.approx(10, rel=0.03)
     assert abs(noise.mean()) < 0.4
 
@@ -30,9 +30,9 @@ def test_the_noise_of_a_seed_is_the_same_in_every_version():
 
 def test_noise_differs_from_draw_to_draw_and_fits_any_size():
     augmentor = GaussianNoise(10).set_rng(rng())
-    transform, first = augmentor.draw(GREY)
-    assert not np.array_equal(augmentor.augment(GREY), first)
-    assert transform.apply_image(GREY[:10, :10]).shape == (10, 10, 3)
+    transform, first = augmentor.draw(GRAY)
+    assert not np.array_equal(augmentor.augment(GRAY), first)
+    assert transform.apply_image(GRAY[:10, :10]).shape == (10, 10, 3)
 
 
 def test_bytes_do_not_wrap_around():
@@ -49,7 +49,7 @@ def test_noise_of_floats_is_clipped_where_asked():
 
 
 def test_salt_and_pepper():
-    result = SaltPepperNoise(0.1, 0.2).set_rng(rng()).augment(GREY)
+    result = SaltPepperNoise(0.1, 0.2).set_rng(rng()).augment(GRAY)
     white, black = (result == 255).all(axis=2), (result == 0).all(axis=2)
     assert white.mean() == pytest.approx(0.1, abs=0.02)
     assert black.mean() == pytest.approx(0.2, abs=0.02)
@@ -80,15 +80,15 @@ def test_jpeg_keeps_red_red():
 
 def test_jpeg_reaches_both_ends_of_its_range():
     augmentor = JpegNoise((98, 100)).set_rng(rng())
-    assert {augmentor.get_transform(GREY).params for _ in range(60)} == {98, 99, 100}
+    assert {augmentor.get_transform(GRAY).params for _ in range(60)} == {98, 99, 100}
 
 
 def test_blur_draws_odd_windows():
     augmentor = GaussianBlur((0, 3)).set_rng(rng())
-    windows = {augmentor.get_transform(GREY).params.size for _ in range(100)}
+    windows = {augmentor.get_transform(GRAY).params.size for _ in range(100)}
     assert windows == {(1, 1), (3, 3), (5, 5)}
     apart = GaussianBlur((0, 3), (1, 2), symmetric=False).set_rng(rng())
-    drawn = [apart.get_transform(GREY).params for _ in range(100)]
+    drawn = [apart.get_transform(GRAY).params for _ in range(100)]
     assert {window.size for window in drawn} == {(a, b) for a in (1, 3, 5) for b in (1, 3, 5)}
     assert all(1 <= sigma <= 2 for window in drawn for sigma in window.sigma)
 
@@ -106,9 +106,9 @@ def test_the_old_name_of_the_window():
 
 def test_errors():
     with pytest.raises(ImageError, match=r"JpegNoise takes images of type uint8. Received: float32"):
-        JpegNoise().augment(GREY.astype(np.float32))
+        JpegNoise().augment(GRAY.astype(np.float32))
     with pytest.raises(ImageError, match=r"JPEG has one or three channels. Received: 2 channels"):
-        JpegNoise().augment(GREY[:, :, :2])
+        JpegNoise().augment(GRAY[:, :, :2])
     with pytest.raises(UsageError, match=r"JPEG's quality is from 0 to 100"):
         JpegNoise((50, 120))
     with pytest.raises(UsageError, match=r"add up to at most 1. Received: 0.7 and 0.6"):

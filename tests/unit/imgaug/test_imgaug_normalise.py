@@ -32,7 +32,7 @@ def test_whitening_each_channel():
     assert result.std(axis=(0, 1)) == pytest.approx([1, 1, 1], abs=1e-5)
 
 
-def test_whitening_one_colour_gives_zero():
+def test_whitening_one_color_gives_zero():
     assert not MeanVarianceNormalize().augment(CONSTANT).any()
     assert not MeanVarianceNormalize(all_channel=False).augment(CONSTANT).any()
 
@@ -46,7 +46,7 @@ def test_stretching():
     assert apart.max(axis=(0, 1)) == pytest.approx([255, 255, 255], abs=1e-3)
 
 
-def test_stretching_one_colour_gives_the_least_value():
+def test_stretching_one_color_gives_the_least_value():
     assert np.array_equal(MinMaxNormalize(3, 9).augment(CONSTANT), np.full((4, 5, 3), 3, np.float32))
 
 

@@ -18,7 +18,7 @@ from ziggurat.errors import UsageError
 IMAGE = np.full((2, 3, 3), 9, np.uint8)
 
 
-def test_centre_paste():
+def test_center_paste():
     augmentor = CenterPaste((6, 7), ConstantBackgroundFiller([1, 2, 3]))
     transform, result = augmentor.draw(IMAGE)
     assert result.shape == (6, 7, 3)

@@ -25,7 +25,7 @@ POLICY = imgaug.AugmentorList(
 )
 
 
-class Pictures(DataFlow):
+class Images(DataFlow):
     """Images with a box, its center, its mask and a number; the one numbered ``broken`` is too small."""
 
     def __init__(self, count=8, broken=-1):
@@ -49,22 +49,22 @@ def images(flow, index=0):
 
 
 def test_one_component():
-    flow = AugmentImageComponent(Pictures(), POLICY).seed(1)
+    flow = AugmentImageComponent(Images(), POLICY).seed(1)
     assert len(flow) == 8
     result = list(flow)
     assert [dp[4] for dp in result] == list(range(8))
     assert {dp[0].shape for dp in result} == {(16, 20, 3)}
-    assert images(AugmentImageComponent(Pictures(), POLICY).seed(1)) == [dp[0].tobytes() for dp in result]
-    assert images(AugmentImageComponent(Pictures(), POLICY).seed(2)) != [dp[0].tobytes() for dp in result]
+    assert images(AugmentImageComponent(Images(), POLICY).seed(1)) == [dp[0].tobytes() for dp in result]
+    assert images(AugmentImageComponent(Images(), POLICY).seed(2)) != [dp[0].tobytes() for dp in result]
 
 
 def test_passes_differ():
-    flow = AugmentImageComponent(Pictures(), POLICY).seed(1)
+    flow = AugmentImageComponent(Images(), POLICY).seed(1)
     assert images(flow) != images(flow)
 
 
 def test_all_labels_move_together():
-    flow = AugmentImageComponents(Pictures(), POLICY, (0,), (2,), boxes_index=1, mask_index=(3,)).seed(1)
+    flow = AugmentImageComponents(Images(), POLICY, (0,), (2,), boxes_index=1, mask_index=(3,)).seed(1)
     for image, boxes, points, mask, _number in flow:
         assert mask.shape == image.shape[:2]
         (kept,), _places = imgaug.keep_boxes(boxes, image.shape)
@@ -75,14 +75,14 @@ def test_all_labels_move_together():
 
 def test_coordinates():
     flip = [imgaug.Flip(horiz=True, prob=1)]
-    points = [dp[2].tolist() for dp in AugmentImageCoordinates(Pictures(1), flip, 0, 2)]
+    points = [dp[2].tolist() for dp in AugmentImageCoordinates(Images(1), flip, 0, 2)]
     assert points == [[[14.0, 11.0]]]
     function = augment_components(flip, (0,), coords_index=1)
     assert function([np.zeros((4, 10, 3), np.uint8), np.array([[1, 2]])])[1].tolist() == [[9, 2]]
 
 
 def test_several_images_get_the_same_transform():
-    flow = MapData(Pictures(), lambda dp: [dp[0], dp[0]])
+    flow = MapData(Images(), lambda dp: [dp[0], dp[0]])
     for one, other in AugmentImageComponents(flow, POLICY).seed(0):
         assert np.array_equal(one, other)
 
@@ -117,19 +117,19 @@ def test_mask_fill():
 @pytest.mark.parametrize("stage", [MultiThreadMapData, MultiProcessMapData])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_parallel_maps_give_what_the_stage_gives(stage, workers):
-    serial = AugmentImageComponents(Pictures(), POLICY, (0,), boxes_index=1).seed(9)
+    serial = AugmentImageComponents(Images(), POLICY, (0,), boxes_index=1).seed(9)
     expected = [(dp[0].tobytes(), dp[1].tolist()) for _ in range(2) for dp in serial]
-    with stage(Pictures(), workers, augment_components(POLICY, (0,), boxes_index=1)).seed(9) as parallel:
+    with stage(Images(), workers, augment_components(POLICY, (0,), boxes_index=1)).seed(9) as parallel:
         assert [(dp[0].tobytes(), dp[1].tolist()) for _ in range(2) for dp in parallel] == expected
 
 
 def test_resume_in_mid_pass():
-    flow = AugmentImageComponent(Pictures(), POLICY).seed(4)
+    flow = AugmentImageComponent(Images(), POLICY).seed(4)
     whole = images(flow)
-    other = AugmentImageComponent(Pictures(), POLICY).seed(4)
+    other = AugmentImageComponent(Images(), POLICY).seed(4)
     iterator = iter(other)
     start = [next(iterator)[0].tobytes() for _ in range(3)]
-    resumed = AugmentImageComponent(Pictures(), POLICY)
+    resumed = AugmentImageComponent(Images(), POLICY)
     resumed.load_state(other.state())
     assert start + images(resumed) == whole
 
@@ -156,47 +156,47 @@ def test_a_users_function_may_write_into_its_image():
 
 
 def test_an_error_names_the_datapoint():
-    flow = AugmentImageComponent(Pictures(broken=3), POLICY)
+    flow = AugmentImageComponent(Images(broken=3), POLICY)
     with pytest.raises(DatapointError, match=r"Datapoint 3 cannot be used: ImageError: RandomCrop needs images"):
         list(flow)
 
 
 def test_errors_may_be_skipped_and_are_counted(caplog):
     with caplog.at_level(logging.WARNING):
-        flow = AugmentImageComponent(Pictures(broken=3), POLICY, catch_exceptions=True)
+        flow = AugmentImageComponent(Images(broken=3), POLICY, catch_exceptions=True)
         assert [dp[4] for dp in flow] == [0, 1, 2, 4, 5, 6, 7]
     assert "Datapoint 3 was skipped: ImageError" in caplog.text
-    quiet = AugmentImageCoordinates(Pictures(broken=3), POLICY, 0, 2, on_error="skip")
+    quiet = AugmentImageCoordinates(Images(broken=3), POLICY, 0, 2, on_error="skip")
     assert len(list(quiet)) == 7
     assert quiet.error_counts()[0].counts.by_kind == {"ImageError": 1}
 
 
 def test_a_dropped_datapoint_changes_no_other():
-    good = images(AugmentImageComponent(Pictures(), POLICY).seed(2))
-    rest = images(AugmentImageComponent(Pictures(broken=3), POLICY, on_error="skip").seed(2))
+    good = images(AugmentImageComponent(Images(), POLICY).seed(2))
+    rest = images(AugmentImageComponent(Images(broken=3), POLICY, on_error="skip").seed(2))
     assert rest == good[:3] + good[4:]
 
 
 def test_a_transform_that_cannot_move_a_label_is_never_skipped():
-    flow = AugmentImageComponents(Pictures(), [imgaug.MapImage(np.copy)], 0, boxes_index=1, on_error="skip")
+    flow = AugmentImageComponents(Images(), [imgaug.MapImage(np.copy)], 0, boxes_index=1, on_error="skip")
     with pytest.raises(NotImplementedError, match=r"`apply_coords` needs a transform that defines it; MapImage"):
         list(flow)
 
 
 def test_a_component_that_is_not_there_is_never_skipped():
     with pytest.raises(UsageError, match=r"There is no component 9 in the datapoints. Received: a list with 5"):
-        list(AugmentImageComponent(Pictures(), POLICY, 9, on_error="skip"))
+        list(AugmentImageComponent(Images(), POLICY, 9, on_error="skip"))
     with pytest.raises(UsageError, match=r"There is no component 'boxes'"):
-        list(AugmentImageComponents(Pictures(), POLICY, 0, boxes_index="boxes"))
+        list(AugmentImageComponents(Images(), POLICY, 0, boxes_index="boxes"))
 
 
 def test_wrong_arguments():
     with pytest.raises(UnknownNameError, match=r"`box_index` is not a known kind of label. Did you mean `boxes_index`"):
-        AugmentImageComponents(Pictures(), POLICY, 0, box_index=1)
+        AugmentImageComponents(Images(), POLICY, 0, box_index=1)
     with pytest.raises(UsageError, match=r"At least one component is an image. Received: no index"):
         augment_components(POLICY, ())
     with pytest.raises(UsageError, match=r"Each augmentor is an `ImageAugmentor`"):
-        AugmentImageComponent(Pictures(), [np.copy])
+        AugmentImageComponent(Images(), [np.copy])
     assert augment_component(POLICY)([np.zeros((24, 28, 3), np.uint8)])[0].shape == (16, 20, 3)
 
 
@@ -209,7 +209,7 @@ def test_users_augmentors_are_reset_once_in_a_process():
             self.resets += 1
 
     augmentor = Counting()
-    flow = AugmentImageComponent(Pictures(2), [augmentor])
+    flow = AugmentImageComponent(Images(2), [augmentor])
     list(flow)
     list(flow)
     assert augmentor.resets == 1

@@ -9,7 +9,7 @@ from ziggurat.dataflow.imgaug import Brightness, BrightnessScale, Contrast, Gamm
 from ziggurat.errors import UsageError
 
 RAMP = np.arange(0, 250, 10, dtype=np.uint8).reshape(5, 5)
-COLOURS = np.random.RandomState(0).randint(40, 200, (6, 7, 3)).astype(np.uint8)
+COLORS = np.random.RandomState(0).randint(40, 200, (6, 7, 3)).astype(np.uint8)
 
 
 def drawn(augmentor, image, seed=0):
@@ -31,23 +31,23 @@ def test_brightness_adds_and_clips(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_brightness_scale_multiplies_and_clips(seed):
-    factor, result = drawn(BrightnessScale((0.5, 2)), COLOURS, seed)
+    factor, result = drawn(BrightnessScale((0.5, 2)), COLORS, seed)
     assert 0.5 <= factor <= 2
-    assert np.abs(result.astype(int) - rounded(COLOURS * factor)).max() <= 1
+    assert np.abs(result.astype(int) - rounded(COLORS * factor)).max() <= 1
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_contrast_keeps_the_mean_of_each_channel(seed):
-    factor, result = drawn(Contrast((0.3, 1.2)), COLOURS, seed)
-    mean = COLOURS.mean(axis=(0, 1))
-    assert np.array_equal(result, rounded((COLOURS - mean) * factor + mean))
+    factor, result = drawn(Contrast((0.3, 1.2)), COLORS, seed)
+    mean = COLORS.mean(axis=(0, 1))
+    assert np.array_equal(result, rounded((COLORS - mean) * factor + mean))
 
 
-def test_contrast_about_the_grey_mean():
-    factor, result = drawn(Contrast((0.5, 0.5), rgb=True), COLOURS.astype(np.float32))
-    grey = (COLOURS @ np.array([0.299, 0.587, 0.114])).mean()
+def test_contrast_about_the_gray_mean():
+    factor, result = drawn(Contrast((0.5, 0.5), rgb=True), COLORS.astype(np.float32))
+    gray = (COLORS @ np.array([0.299, 0.587, 0.114])).mean()
     assert factor == 0.5
-    assert np.allclose(result, (COLOURS - grey) * 0.5 + grey, atol=1e-2)
+    assert np.allclose(result, (COLORS - gray) * 0.5 + gray, atol=1e-2)
 
 
 def test_gamma_of_bytes_and_of_floats_is_the_same_curve():
@@ -59,10 +59,10 @@ def test_gamma_of_bytes_and_of_floats_is_the_same_curve():
     assert np.allclose(unit, (RAMP / 255) ** (1 / 1.5), atol=1e-5)
 
 
-def test_lighting_adds_one_colour():
+def test_lighting_adds_one_color():
     augmentor = Lighting(0.1, [10.0, 5.0, 1.0], np.eye(3))
-    offset, result = drawn(augmentor, COLOURS)
-    assert np.array_equal(result, rounded(COLOURS + offset))
+    offset, result = drawn(augmentor, COLORS)
+    assert np.array_equal(result, rounded(COLORS + offset))
     normal = np.random.RandomState(0).standard_normal(3)
     assert np.allclose(offset, 0.1 * normal * [10, 5, 1])
 
@@ -84,7 +84,7 @@ def test_a_list_of_floats_is_kept_in_its_type():
             Contrast((1, 2), rgb=False),
             Gamma(),
         ):
-            assert augmentor.augment(COLOURS.astype(dtype)).dtype == dtype
+            assert augmentor.augment(COLORS.astype(dtype)).dtype == dtype
 
 
 def test_wrong_arguments():

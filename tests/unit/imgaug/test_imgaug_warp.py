@@ -40,7 +40,7 @@ def test_shift_by_whole_pixels_mixes_none():
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3])
-def test_a_quarter_turn_about_the_centre_is_exact(quarters):
+def test_a_quarter_turn_about_the_center_is_exact(quarters):
     augmentor = Rotation(360, center_range=(0.5, 0.5), step_deg=90).set_rng(rng())
     found = set()
     for _ in range(40):
@@ -86,7 +86,7 @@ def test_valid_part_of_a_square_turned_by_45_degrees():
     assert sizes == {(100, 100), (70, 70)}
 
 
-def test_affine_zooms_about_the_centre():
+def test_affine_zooms_about_the_center():
     transform = Affine(scale=(2, 2)).get_transform(IMAGE)
     assert transform.apply_coords(np.array([[4.0, 4.0], [5.0, 3.0]])).tolist() == [[4, 4], [6, 2]]
 

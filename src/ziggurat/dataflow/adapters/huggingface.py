@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ziggurat.dataflow.adapters.values import as_component
 from ziggurat.dataflow.base import DataFlow, Datapoint
 from ziggurat.dataflow.indexed import IndexedFlow
-from ziggurat.dataflow.sources import DataFromIterable
+from ziggurat.dataflow.sources import DataFromIterable, as_component
 from ziggurat.errors import DatapointError, MissingDependencyError, UsageError
 
 __all__ = ["from_huggingface", "to_huggingface"]

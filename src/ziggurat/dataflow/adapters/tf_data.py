@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.dataflow.adapters.values import as_datapoint
 from ziggurat.dataflow.base import DataFlow, Datapoint, UnknownLengthError
-from ziggurat.dataflow.sources import DataFromIterable
+from ziggurat.dataflow.sources import DataFromIterable, as_datapoint
 from ziggurat.errors import DataError, MissingDependencyError, UsageError
 
 __all__ = ["dataflow_to_dataset", "from_tf_dataset", "to_tf_dataset"]

@@ -14,11 +14,10 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from ziggurat.dataflow.adapters.values import as_datapoint
 from ziggurat.dataflow.base import DataFlow, Datapoint
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.random import fresh_seed
-from ziggurat.dataflow.sources import DataFromIterable
+from ziggurat.dataflow.sources import DataFromIterable, as_datapoint
 from ziggurat.errors import DatapointError, MissingDependencyError, UsageError, ZigguratError
 
 __all__ = ["WorkerDatapointError", "from_torch", "to_torch"]

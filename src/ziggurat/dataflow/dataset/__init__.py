@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ziggurat.dataflow.dataset.cifar import Cifar10, Cifar100
-    from ziggurat.dataflow.dataset.digits import SklearnDigits
+    from ziggurat.dataflow.dataset.digits import SklearnDigits, SVHNDigit
     from ziggurat.dataflow.dataset.files import set_data_folder
-    from ziggurat.dataflow.dataset.ilsvrc import ILSVRC12, ILSVRC12Files
-    from ziggurat.dataflow.dataset.ilsvrc_meta import ILSVRCMeta
+    from ziggurat.dataflow.dataset.ilsvrc import ILSVRC12, ILSVRC12Files, ILSVRCMeta
     from ziggurat.dataflow.dataset.mnist import FashionMnist, Mnist
-    from ziggurat.dataflow.dataset.svhn import SVHNDigit
 
 __all__ = [
     "ILSVRC12",
@@ -36,9 +34,9 @@ _MODULE_OF = {
     "FashionMnist": "mnist",
     "ILSVRC12": "ilsvrc",
     "ILSVRC12Files": "ilsvrc",
-    "ILSVRCMeta": "ilsvrc_meta",
+    "ILSVRCMeta": "ilsvrc",
     "Mnist": "mnist",
-    "SVHNDigit": "svhn",
+    "SVHNDigit": "digits",
     "SklearnDigits": "digits",
     "set_data_folder": "files",
 }

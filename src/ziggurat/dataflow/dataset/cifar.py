@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ziggurat.dataflow.dataset.array_set import ArraySet
 from ziggurat.dataflow.dataset.files import Download, find_files, require_split, set_folder
+from ziggurat.dataflow.indexed import ArraySet
 from ziggurat.errors import DataError
 from ziggurat.records.plain_pickle import ARRAY_NAMES, load_plain_pickle
 
@@ -56,7 +56,9 @@ class CifarBase(ArraySet):
         reader = type(self).__name__
         require_split(reader, train_or_test, ("train", "test"))
         self.split = train_or_test
-        self._folder = _unpacked(set_folder(reader, dir, *self.names), self.names)
+        folder = set_folder(reader, dir, *self.names)
+        # The archive unpacks into a folder of its own.
+        self._folder = next((folder / name for name in self.names if (folder / name).is_dir()), folder)
         self._files = self._find(self.parts[train_or_test], download=download)
         super().__init__(shuffle=train_or_test == "train" if shuffle is None else shuffle)
 
@@ -173,11 +175,6 @@ class Cifar100(CifarBase):
     label_bytes = 2
     label_key = b"fine_labels"
     meta = ("fine_label_names.txt", "meta", b"fine_label_names")
-
-
-def _unpacked(folder: Path, names: Sequence[str]) -> Path:
-    """Return the folder in ``folder`` into which the archive was unpacked, or ``folder`` itself."""
-    return next((folder / name for name in names if (folder / name).is_dir()), folder)
 
 
 def _variants(folder: Path, part: str) -> list[Path]:

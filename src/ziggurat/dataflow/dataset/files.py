@@ -94,7 +94,7 @@ def find_files(
     Raises:
         DataError: where files are missing, or fetched ones are not what they should be.
     """
-    found = [_first(folder, names) for names in wanted]
+    found = [next((folder / name for name in names if (folder / name).is_file()), None) for names in wanted]
     missing = [names[0] for names, path in zip(wanted, found, strict=True) if path is None]
     offered = [item for item in downloads if item.name in missing]
     if missing and download and offered:
@@ -170,7 +170,3 @@ def _not_fetched(item: Download, error: OSError) -> DataError:
         received=str(error) or type(error).__name__,
         advice="Try again later, or bring the file there by other means and pass its folder.",
     )
-
-
-def _first(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)

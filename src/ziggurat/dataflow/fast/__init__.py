@@ -2,10 +2,8 @@
 
 from ziggurat.dataflow.fast.batches import JpegCropBatches
 from ziggurat.dataflow.fast.boxes import CenterResizedCrop, CropPolicy, RandomResizedCrop, ScaledRandomCrop
-from ziggurat.dataflow.fast.engine import EngineReport
-from ziggurat.dataflow.fast.engines import EngineName, engine
-from ziggurat.dataflow.fast.pixels import PixelFlow, PixelWriter
-from ziggurat.dataflow.fast.prepare import prepare_pixels, prepare_records, tiled_jpeg
+from ziggurat.dataflow.fast.engines import EngineName, EngineReport, engine
+from ziggurat.dataflow.fast.prepare import PixelFlow, PixelWriter, prepare_pixels, prepare_records, tiled_jpeg
 
 __all__ = [
     "CenterResizedCrop",

@@ -1,4 +1,4 @@
-"""Cropping of a few images of a batch: from files, bytes or pixels, each crop into its slot."""
+"""Cropping of a few images of a batch: from files, bytes or pixels, each crop upright into its slot."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ import cv2
 import numpy as np
 
 from ziggurat.dataflow.fast.boxes import CropPolicy, denominators, grid_boxes
-from ziggurat.dataflow.fast.engine import Engine
-from ziggurat.dataflow.fast.header import JpegHeader, read_jpeg_header
-from ziggurat.dataflow.fast.opencv import resize_into
-from ziggurat.dataflow.fast.orientation import is_turned, stored_box, turn_into
-from ziggurat.dataflow.fast.tiles import cut
+from ziggurat.dataflow.fast.engines import Engine, resize_into
+from ziggurat.dataflow.fast.tiles import JpegHeader, cut, read_jpeg_header
 from ziggurat.dataflow.image_codec import MAX_PIXELS, decode_image, read_file
 from ziggurat.dataflow.policy import Failure
 from ziggurat.errors import DatapointError
 
 __all__ = ["CropFailure", "Cropper"]
+
+# Orientation → (axes exchanged, rows reversed, columns reversed): what leads from an upright place to the stored one.
+_TURNS = {
+    1: (False, False, False),
+    2: (False, False, True),
+    3: (False, True, True),
+    4: (False, True, False),
+    5: (True, False, False),
+    6: (True, True, False),
+    7: (True, True, True),
+    8: (True, False, True),
+}
 
 
 class CropFailure(NamedTuple):
@@ -114,6 +123,7 @@ class Cropper:
         for row, source in enumerate(sources):
             if source.header is not None and source.header.tiles_end:
                 files[row], left, top = cut(source.data, source.header, tuple(plans[row, 1:5].tolist()))
+                # `plans` is a copy, so `_crop_one` still finds the box of the whole file.
                 plans[row, 1:3] -= (left, top)
         return self.engine.decode(files, plans, out) if files else []
 
@@ -125,6 +135,7 @@ class Cropper:
             if source.header and source.header.orientation > 1 and self._decode_turned(source, plan, target):
                 return
             pixels = decode_image(source.data, key=source.key)
+            # The box was computed from the size in the header.
             if pixels.shape[1::-1] != source.size:
                 raise DatapointError(source.key, f"its header says {source.size}, its pixels {pixels.shape[1::-1]}.")
         _slot, x, y, width, height, reduction, flip = plan
@@ -141,6 +152,7 @@ class Cropper:
         _slot, *box, reduction, flip = plan
         size = (header.width, header.height)
         box = np.array([stored_box(box, header.orientation, size)], np.int32)
+        # The turned box may lie off the grid of the reduction.
         box = grid_boxes(box, np.array([size], np.int32), np.array([reduction]))
         shape = target.shape[1::-1] if is_turned(header.orientation) else target.shape[:2]
         stored = np.empty((1, *shape, 3), np.uint8)
@@ -154,9 +166,10 @@ class Cropper:
 def _load(image: Any, slot: int, key: Any) -> _Source:
     """Read a file, and its header; decode what the engines do not read."""
     if isinstance(image, np.ndarray) and image.ndim > 1:
-        return _Source(slot, key, b"", None, _as_colour(image, key))
+        return _Source(slot, key, b"", None, _as_color(image, key))
     data = _content(image, key)
     header = read_jpeg_header(data)
+    # A larger image goes to `decode_image`, which refuses it with a reason.
     if header is not None and header.width * header.height <= MAX_PIXELS:
         return _Source(slot, key, data, header, None)
     return _Source(slot, key, b"", None, decode_image(data, key=key))
@@ -175,10 +188,52 @@ def _content(image: Any, key: Any) -> bytes:
         ) from None
 
 
-def _as_colour(image: np.ndarray, key: Any) -> np.ndarray:
+def _as_color(image: np.ndarray, key: Any) -> np.ndarray:
     if image.dtype == np.uint8 and image.size:
         if image.ndim == 2 or image.shape[2:] == (1,):
             return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
         if image.shape[2:] == (3,):
             return image
     raise DatapointError(key, f"pixels are (H, W, 3) uint8, these are {image.shape} {image.dtype}.")
+
+
+def is_turned(orientation: int) -> bool:
+    """Tell whether width and height are exchanged between the stored and the upright image."""
+    return _TURNS[orientation][0]
+
+
+def stored_box(box: list[int], orientation: int, size: tuple[int, int]) -> list[int]:
+    """Return where a box of the upright image lies in the stored one.
+
+    Args:
+        box: x, y, width, height in the upright image.
+        orientation: from 1 to 8, as in EXIF.
+        size: width and height of the stored image.
+    """
+    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
+    x, y, width, height = (box[1], box[0], box[3], box[2]) if exchanged else box
+    if columns_reversed:
+        x = size[0] - x - width
+    if rows_reversed:
+        y = size[1] - y - height
+    return [x, y, width, height]
+
+
+def turn_into(stored: np.ndarray, target: np.ndarray, orientation: int, *, flip: bool) -> None:
+    """Turn a stored image upright, and write it.
+
+    Args:
+        stored: (H, W, 3) uint8.
+        target: (H, W, 3) uint8, or (W, H, 3) where the axes are exchanged.
+        orientation: from 1 to 8, as in EXIF.
+        flip: mirror the upright image left and right.
+    """
+    exchanged, rows_reversed, columns_reversed = _TURNS[orientation]
+    image: Any = stored
+    if rows_reversed and columns_reversed:
+        image = cv2.flip(image, -1)
+    elif rows_reversed or columns_reversed:
+        image = cv2.flip(image, 0 if rows_reversed else 1)
+    if exchanged:
+        image = cv2.transpose(image)
+    np.copyto(target, cv2.flip(image, 1) if flip else image)

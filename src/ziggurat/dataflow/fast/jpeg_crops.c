@@ -19,10 +19,10 @@
 #define ZIGGURAT_ABI 1
 #define MESSAGE_BYTES JMSG_LENGTH_MAX
 #define CHANNELS 3
-#define HALF 64  /* half a grey level, in 1/128 */
+#define HALF 64  /* half a gray level, in 1/128 */
 #define SHIFT 21 /* 1/128 times 1/16384 */
 #define MISALIGNED 9
-#define CONTEXT 2 /* pixels beside the box that the smooth upsampling of colour looks at */
+#define CONTEXT 2 /* pixels beside the box that the smooth upsampling of color looks at */
 
 typedef struct {
     int32_t slot;           /* place in the batch */
@@ -71,7 +71,7 @@ static void be_silent(j_common_ptr cinfo) { (void)cinfo; }
 #define FOR_EACH_CPU
 #endif
 
-/* One row between two rows, in 1/128 of a grey level plus HALF: mixed = upper * (1 - share) + lower * share.
+/* One row between two rows, in 1/128 of a gray level plus HALF: mixed = upper * (1 - share) + lower * share.
  * `share` is in 1/32768. HALF is what rounds the result of mix_columns. */
 FOR_EACH_CPU static void mix_rows(const uint8_t *upper, const uint8_t *lower, int16_t share, int16_t *mixed, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -107,7 +107,7 @@ static void mix_columns(const int16_t *mixed, const Column *columns, uint8_t *ou
     }
 }
 
-/* Where output `index` of `outputs` lies among `inputs`: half-pixel centres, clamped to the box. */
+/* Where output `index` of `outputs` lies among `inputs`: half-pixel centers, clamped to the box. */
 static int neighbour(int index, int outputs, int inputs, double *share) {
     double place = (index + 0.5) * inputs / outputs - 0.5;
     if (place < 0) place = 0;

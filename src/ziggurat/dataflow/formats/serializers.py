@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import zipfile
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.formats.decoding import PickledDataError, decode_value
-from ziggurat.dataflow.formats.records_flow import RecordsFlow
+from ziggurat.dataflow.formats.records import PickledDataError, RecordsFlow, decode_value
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.base import RecordReader, RecordWriter
@@ -144,12 +142,8 @@ def _is_of_tensorpack(path: _Path) -> bool:
 def _save(df: DataFlow, writer: RecordWriter) -> int:
     with writer:
         for number, point in enumerate(df):
-            writer.append(None, _packed(point, number))
+            try:
+                writer.append(None, pack(point))
+            except EncodingError as error:
+                raise DatapointError(number, f"it cannot be saved. {error}") from error
     return len(writer)
-
-
-def _packed(point: Any, number: int) -> bytes:
-    try:
-        return pack(point)
-    except EncodingError as error:
-        raise DatapointError(number, f"it cannot be saved. {error}") from error

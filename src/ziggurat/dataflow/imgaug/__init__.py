@@ -11,15 +11,61 @@ applies equally to images, points, boxes, polygons, keypoints and masks::
 images; ``base.py`` describes the source of random numbers.
 """
 
-from ziggurat.dataflow.imgaug.affine import Affine, Rescale, Shear, Shift
-from ziggurat.dataflow.imgaug.base import Augmentor, ImageAugmentor, PhotometricAugmentor, PhotometricTransform
-from ziggurat.dataflow.imgaug.batch import CutMix, MixUp
-from ziggurat.dataflow.imgaug.blur import GaussianBlur
-from ziggurat.dataflow.imgaug.choose import RandomApply, RandomApplyAug, RandomChooseAug
-from ziggurat.dataflow.imgaug.colour import Hue, HueSaturationValue, Saturation
-from ziggurat.dataflow.imgaug.colour_space import ColorSpace, Grayscale
-from ziggurat.dataflow.imgaug.compose import AugmentorList, Identity, MapImage, RandomOrderAug
-from ziggurat.dataflow.imgaug.crop import CenterCrop, CropTransform, CutoutTransform, RandomCrop, RandomCutout
+from ziggurat.dataflow.imgaug.affine import (
+    Affine,
+    Rescale,
+    Rotation,
+    RotationAndCropValid,
+    Shear,
+    Shift,
+    WarpAffineTransform,
+)
+from ziggurat.dataflow.imgaug.base import (
+    Augmentor,
+    ImageAugmentor,
+    PhotometricAugmentor,
+    PhotometricTransform,
+    drawing_from,
+)
+from ziggurat.dataflow.imgaug.color import (
+    Brightness,
+    BrightnessScale,
+    Clip,
+    ColorSpace,
+    Contrast,
+    Gamma,
+    Grayscale,
+    Hue,
+    HueSaturationValue,
+    Lighting,
+    MeanVarianceNormalize,
+    MinMaxNormalize,
+    Saturation,
+    ToFloat32,
+    ToUint8,
+)
+from ziggurat.dataflow.imgaug.compose import (
+    AugmentorList,
+    Identity,
+    MapImage,
+    RandomApply,
+    RandomApplyAug,
+    RandomChooseAug,
+    RandomOrderAug,
+)
+from ziggurat.dataflow.imgaug.crop import (
+    BackgroundFiller,
+    CenterCrop,
+    CenterPaste,
+    ConstantBackgroundFiller,
+    CropTransform,
+    CutoutTransform,
+    NoiseBackgroundFiller,
+    PasteTransform,
+    RandomCrop,
+    RandomCutout,
+    RandomPaste,
+)
 from ziggurat.dataflow.imgaug.flip import (
     Flip,
     FlipTransform,
@@ -38,34 +84,25 @@ from ziggurat.dataflow.imgaug.labels import (
     keep_boxes,
     polygon_area,
 )
-from ziggurat.dataflow.imgaug.noise import GaussianNoise, JpegNoise, SaltPepperNoise
-from ziggurat.dataflow.imgaug.normalise import Clip, MeanVarianceNormalize, MinMaxNormalize, ToFloat32, ToUint8
-from ziggurat.dataflow.imgaug.paste import (
-    BackgroundFiller,
-    CenterPaste,
-    ConstantBackgroundFiller,
-    NoiseBackgroundFiller,
-    PasteTransform,
-    RandomPaste,
-)
-from ziggurat.dataflow.imgaug.random_crop import (
+from ziggurat.dataflow.imgaug.mixing import CutMix, MixUp
+from ziggurat.dataflow.imgaug.noise import GaussianBlur, GaussianNoise, JpegNoise, SaltPepperNoise
+from ziggurat.dataflow.imgaug.resize import (
     GoogleNetRandomCropAndResize,
     RandomCropRandomShape,
+    RandomResize,
     RandomResizedCrop,
+    Resize,
+    ResizeShortestEdge,
+    ResizeTransform,
 )
-from ziggurat.dataflow.imgaug.random_resize import RandomResize
-from ziggurat.dataflow.imgaug.randomness import drawing_from
-from ziggurat.dataflow.imgaug.resize import Resize, ResizeShortestEdge, ResizeTransform
-from ziggurat.dataflow.imgaug.rotate import Rotation, RotationAndCropValid
-from ziggurat.dataflow.imgaug.tone import Brightness, BrightnessScale, Contrast, Gamma, Lighting
 from ziggurat.dataflow.imgaug.transform import (
     NoOpTransform,
     PixelTransform,
     Transform,
+    TransformFactory,
+    TransformList,
     UnsupportedLabelError,
 )
-from ziggurat.dataflow.imgaug.transform_list import TransformFactory, TransformList
-from ziggurat.dataflow.imgaug.warp import WarpAffineTransform
 
 __all__ = [
     "Affine",

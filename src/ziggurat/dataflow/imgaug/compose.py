@@ -1,22 +1,25 @@
-"""Composite augmentors: in sequence, in random order, and from plain functions."""
+"""Composite augmentors: in sequence, in random order, with a probability, one of several, and from plain functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ziggurat.dataflow.imgaug.base import ImageAugmentor
+import numpy as np
+
+from ziggurat.dataflow.imgaug.base import ImageAugmentor, fraction
 from ziggurat.dataflow.imgaug.images import Array, check_image
-from ziggurat.dataflow.imgaug.transform import NoOpTransform, Transform
-from ziggurat.dataflow.imgaug.transform_list import TransformFactory, TransformList
+from ziggurat.dataflow.imgaug.transform import NoOpTransform, Transform, TransformFactory, TransformList
 from ziggurat.errors import UsageError
 
 __all__ = [
     "AugmentorList",
     "Identity",
     "MapImage",
+    "RandomApply",
+    "RandomApplyAug",
+    "RandomChooseAug",
     "RandomOrderAug",
-    "checked_augmentors",
 ]
 
 
@@ -38,7 +41,7 @@ class AugmentorList(ImageAugmentor):
             return NoOpTransform()
         *first, last = self.augmentors
         transform, img = _in_turn(first, img, by=self)
-        return TransformList([transform, last.get_transform(img)])  # nobody asked for the last one's image
+        return TransformList([transform, last.get_transform(img)])  # the last one's image is not needed
 
     def draw(self, img: Array) -> tuple[Transform, Array]:
         return _in_turn(self.augmentors, img, by=self)
@@ -127,3 +130,63 @@ def _in_turn(augmentors: Sequence[ImageAugmentor], img: Array, *, by: object) ->
         transform, img = augmentor.draw(img)
         transforms.append(transform)
     return TransformList(transforms), img
+
+
+class RandomApplyAug(ImageAugmentor):
+    """Applies an augmentor with a probability, and else nothing.
+
+    Args:
+        aug: the augmentor, or a list of them.
+        prob: from 0 to 1.
+    """
+
+    def __init__(self, aug: ImageAugmentor | Sequence[ImageAugmentor], prob: float) -> None:
+        self.aug = aug if isinstance(aug, ImageAugmentor) else AugmentorList(aug)
+        self.prob = fraction(prob, "prob")
+
+    def members(self) -> Sequence[ImageAugmentor]:
+        return (self.aug,)
+
+    def get_transform(self, img: Array) -> Transform:
+        return self.aug.get_transform(img) if self.rng.random_sample() < self.prob else NoOpTransform()
+
+    def draw(self, img: Array) -> tuple[Transform, Array]:
+        check_image(img, by=type(self).__name__)
+        return self.aug.draw(img) if self.rng.random_sample() < self.prob else (NoOpTransform(), img)
+
+
+RandomApply = RandomApplyAug
+
+
+class RandomChooseAug(ImageAugmentor):
+    """Applies one of several augmentors.
+
+    Args:
+        aug_lists: the augmentors, all equally likely; or pairs of an augmentor and its weight (any positive numbers).
+    """
+
+    def __init__(self, aug_lists: Sequence[ImageAugmentor] | Sequence[tuple[ImageAugmentor, float]]) -> None:
+        pairs = [each if isinstance(each, tuple) else (each, 1.0) for each in aug_lists]
+        self.augmentors = checked_augmentors([augmentor for augmentor, _weight in pairs])
+        weights = np.array([weight for _augmentor, weight in pairs], dtype=np.float64)
+        if not pairs or not np.all(weights >= 0) or not 0 < weights.sum() < np.inf:
+            raise UsageError(
+                "`RandomChooseAug` needs at least one augmentor, and weights of which none is negative.",
+                received=weights.tolist(),
+                advice="Give a list of augmentors, or of pairs (augmentor, weight).",
+            )
+        self.probabilities: list[float] = (weights / weights.sum()).tolist()
+
+    def members(self) -> Sequence[ImageAugmentor]:
+        return self.augmentors
+
+    def get_transform(self, img: Array) -> Transform:
+        return self._chosen().get_transform(img)
+
+    def draw(self, img: Array) -> tuple[Transform, Array]:
+        return self._chosen().draw(img)
+
+    def _chosen(self) -> ImageAugmentor:
+        bounds = np.cumsum(self.probabilities)
+        at = int(np.searchsorted(bounds, self.rng.random_sample(), side="right"))
+        return self.augmentors[min(at, len(self.augmentors) - 1)]

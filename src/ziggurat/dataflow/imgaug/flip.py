@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from ziggurat.dataflow.imgaug.arguments import fraction
-from ziggurat.dataflow.imgaug.base import ImageAugmentor
+from ziggurat.dataflow.imgaug.base import ImageAugmentor, fraction
 from ziggurat.dataflow.imgaug.images import Array, check_size, move
 from ziggurat.dataflow.imgaug.labels import as_points
 from ziggurat.dataflow.imgaug.transform import NoOpTransform, Transform

@@ -28,7 +28,7 @@ __all__ = [
     "channels_of",
     "check_image",
     "check_size",
-    "colour_of",
+    "color_of",
     "fill_level",
     "in_fours",
     "like",
@@ -113,7 +113,7 @@ def fill_level(image: Array, white_level: float) -> float:
     return 255.0 if image.dtype == np.uint8 else float(white_level)
 
 
-def colour_of(value: float | Sequence[float], channels: int) -> tuple[float, ...]:
+def color_of(value: float | Sequence[float], channels: int) -> tuple[float, ...]:
     """Return one value a channel; a single number means all channels.
 
     Raises:

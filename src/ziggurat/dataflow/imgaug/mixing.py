@@ -1,4 +1,8 @@
-"""Deterministic functions that mix the samples of a batch."""
+"""Mixing of the samples of a batch: the stages ``MixUp`` and ``CutMix``, for use after ``BatchData``.
+
+A batch has images (N, H, W, C) of any supported image type, and labels: class numbers (N,), or probabilities (N, K).
+The labels of the result are probabilities, (N, K) ``float32``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,100 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ziggurat.dataflow.base import DataFlow, Datapoint
+from ziggurat.dataflow.imgaug.base import fraction, positive
 from ziggurat.dataflow.imgaug.images import IMAGE_TYPES, Array, ImageError
 from ziggurat.dataflow.imgaug.labels import LabelError
+from ziggurat.dataflow.stages.mapping import MapData
 
-__all__ = ["check_batch", "cut_mix", "mix_up", "soft_labels"]
+__all__ = ["CutMix", "MixUp", "cut_mix", "mix_up", "soft_labels"]
+
+
+class MixUp(MapData):
+    """Mixes each image of a batch with another one, and their labels alike.
+
+    Zhang, Cissé, Dauphin and Lopez-Paz, "mixup: beyond empirical risk minimization" (ICLR 2018).
+
+    Args:
+        ds: batches.
+        alpha: the share of an image is drawn from Beta(alpha, alpha), once for a batch.
+        num_classes: number of classes, where labels are class numbers.
+        image_index: where the images are in a datapoint.
+        label_index: where the labels are.
+        prob: probability that a batch is mixed; in the others only the labels change their form.
+    """
+
+    def __init__(
+        self,
+        ds: DataFlow,
+        alpha: float = 0.2,
+        *,
+        num_classes: int | None = None,
+        image_index: Any = 0,
+        label_index: Any = 1,
+        prob: float = 1.0,
+    ) -> None:
+        super().__init__(ds, self.mix)
+        self.alpha = positive(alpha, "alpha", zero=False)
+        self.num_classes = num_classes
+        self.image_index = image_index
+        self.label_index = label_index
+        self.prob = fraction(prob, "prob")
+
+    def mix(self, batch: Datapoint, rng: np.random.RandomState) -> Datapoint:
+        """Return a batch mixed: a dict for a dict, else a list."""
+        mixed: Any = dict(batch) if isinstance(batch, dict) else list(batch)
+        images = check_batch(mixed[self.image_index])
+        labels = soft_labels(mixed[self.label_index], len(images), self.num_classes)
+        if rng.random_sample() < self.prob:
+            images, labels = self._mixed(images, labels, rng)
+        mixed[self.image_index], mixed[self.label_index] = images, labels
+        return mixed
+
+    def _mixed(self, images: Array, labels: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
+        share = float(rng.beta(self.alpha, self.alpha))
+        return mix_up(images, labels, share, rng.permutation(len(images)))
+
+
+class CutMix(MixUp):
+    """Replaces a rectangle of each image of a batch by that of another one, and mixes labels by the areas.
+
+    Yun et al., "CutMix: regularization strategy to train strong classifiers with localizable features" (ICCV 2019).
+
+    Args:
+        ds: batches.
+        alpha: the share of the area that stays is drawn from Beta(alpha, alpha), once for a batch; 1 is uniform.
+        num_classes: number of classes, where labels are class numbers.
+        image_index: where the images are in a datapoint.
+        label_index: where the labels are.
+        prob: probability that a batch is mixed; in the others only the labels change their form.
+    """
+
+    def __init__(
+        self,
+        ds: DataFlow,
+        alpha: float = 1.0,
+        *,
+        num_classes: int | None = None,
+        image_index: Any = 0,
+        label_index: Any = 1,
+        prob: float = 1.0,
+    ) -> None:
+        super().__init__(
+            ds, alpha, num_classes=num_classes, image_index=image_index, label_index=label_index, prob=prob
+        )
+
+    def _mixed(self, images: Array, labels: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
+        height, width = images.shape[1:3]
+        side = np.sqrt(1.0 - rng.beta(self.alpha, self.alpha))
+        center_y, center_x = rng.uniform(0, height), rng.uniform(0, width)
+        y0, y1 = _limits(center_y, side * height, height)
+        x0, x1 = _limits(center_x, side * width, width)
+        return cut_mix(images, labels, (y0, x0, y1, x1), rng.permutation(len(images)))
+
+
+def _limits(center: float, length: float, most: int) -> tuple[int, int]:
+    return max(0, round(center - length / 2)), min(most, round(center + length / 2))
 
 
 def mix_up(images: Array, labels: Array, share: float, order: Array) -> tuple[Array, Array]:

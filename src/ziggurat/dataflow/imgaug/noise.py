@@ -1,23 +1,31 @@
-"""Noise augmentors: Gaussian, salt and pepper, and JPEG compression.
+"""Noise and blur: Gaussian noise, salt and pepper, JPEG compression, and Gaussian blur.
 
 A transform stores the seed of its noise, not the noise, so that it fits an image of any size.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import cv2
 import numpy as np
 
-from ziggurat.dataflow.imgaug.arguments import fraction, positive, span
-from ziggurat.dataflow.imgaug.base import PhotometricAugmentor
+from ziggurat.dataflow.imgaug.base import (
+    PhotometricAugmentor,
+    draw_seed,
+    fraction,
+    noise_bits,
+    normal_noise,
+    positive,
+    ranged,
+    span,
+)
 from ziggurat.dataflow.imgaug.images import Array, ImageError, channels_of, fill_level, like
-from ziggurat.dataflow.imgaug.randomness import draw_seed, noise_bits, normal_noise
 from ziggurat.errors import UsageError
 
-__all__ = ["GaussianNoise", "JpegNoise", "SaltPepperNoise"]
+__all__ = ["GaussianBlur", "GaussianNoise", "JpegNoise", "SaltPepperNoise"]
 
 
 class GaussianNoise(PhotometricAugmentor):
@@ -42,6 +50,7 @@ class GaussianNoise(PhotometricAugmentor):
         noise *= np.float32(self.sigma)
         if img.dtype == np.uint8:
             return like(cv2.add(img, noise, dtype=cv2.CV_8U), img)
+        # `noise` is new memory, so the sum of `float32` images needs no other.
         result = np.add(img, noise, out=noise if img.dtype == np.float32 else None)
         return np.clip(result, 0, self.white_level, out=result) if self.clip else result
 
@@ -108,3 +117,59 @@ class JpegNoise(PhotometricAugmentor):
         decoded = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE if channels == 1 else cv2.IMREAD_COLOR)
         assert decoded is not None, "OpenCV decodes what it encoded"
         return like(decoded, img) if channels == 1 else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB, dst=decoded)
+
+
+class BlurWindow(NamedTuple):
+    """What ``GaussianBlur`` draws.
+
+    Args:
+        size: (width, height) of the window in pixels, both odd.
+        sigma: (horizontal, vertical) standard deviation in pixels; 0 lets OpenCV choose by the size.
+    """
+
+    size: tuple[int, int]
+    sigma: tuple[float, float]
+
+
+class GaussianBlur(PhotometricAugmentor):
+    """Blurs with a normal window of a random size; a window of 1 changes nothing.
+
+    Args:
+        size_range: the window has ``2 * k + 1`` pixels, with k drawn from [low, high); or one number, ``(0, number)``.
+        sigma_range: (least, most) standard deviation in pixels; 0 lets OpenCV choose by the window.
+        symmetric: the same window and deviation in both directions.
+        max_size: deprecated: ``size_range=(0, max_size)``.
+    """
+
+    def __init__(
+        self,
+        size_range: int | Sequence[int] = (0, 3),
+        sigma_range: Sequence[float] = (0, 0),
+        symmetric: bool = True,
+        max_size: int | None = None,
+    ) -> None:
+        if max_size is not None:
+            warnings.warn("`max_size` is deprecated. Use `size_range=(0, max_size)`.", DeprecationWarning, stacklevel=2)
+            size_range = max_size
+        low, high = ranged((0, size_range) if isinstance(size_range, int) else size_range, "size_range", least=0)
+        if not high > low:
+            raise UsageError(
+                "`size_range` is [low, high): high itself is never drawn.",
+                received=(low, high),
+                advice="Give (k, k + 1) for a window of always the same size.",
+            )
+        self.size_range = (int(low), int(high))
+        self.sigma_range = ranged(sigma_range, "sigma_range", least=0)
+        self.symmetric = symmetric
+
+    def _get_augment_params(self, img: Array) -> BlurWindow:
+        width, height = (2 * int(half) + 1 for half in self.rng.randint(*self.size_range, 2))
+        across, down = (float(sigma) for sigma in self._rand_range(*self.sigma_range, 2))
+        if self.symmetric:
+            return BlurWindow((width, width), (across, across))
+        return BlurWindow((width, height), (across, down))
+
+    def _augment(self, img: Array, params: BlurWindow) -> Array:
+        if params.size == (1, 1):
+            return img
+        return like(cv2.GaussianBlur(img, params.size, params.sigma[0], sigmaY=params.sigma[1]), img)

@@ -1,7 +1,12 @@
 """Stages that use several threads or processes."""
 
-from ziggurat.dataflow.parallel.map_and_batch import MultiProcessMapAndBatchData, MultiProcessMapAndBatchDataZMQ
-from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiProcessMapDataZMQ, MultiThreadMapData
+from ziggurat.dataflow.parallel.maps import (
+    MultiProcessMapAndBatchData,
+    MultiProcessMapAndBatchDataZMQ,
+    MultiProcessMapData,
+    MultiProcessMapDataZMQ,
+    MultiThreadMapData,
+)
 from ziggurat.dataflow.parallel.runners import (
     MultiProcessPrefetchData,
     MultiProcessRunner,

@@ -1,22 +1,256 @@
-"""One pass of a parallel map: splits inputs into chunks, keeps the workers supplied, and orders results."""
+"""One pass of a parallel map: the workers' program, the inputs with the position to resume from, and the chunks.
+
+The stage reads inputs ahead of what it has delivered. To be resumable, it records the child's state at intervals: a
+*mark*. A position consists of the newest mark that is not ahead of the oldest unfinished input, and the number of
+inputs to skip from there, unmapped.
+"""
 
 from __future__ import annotations
 
+import copy
+import time
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from ziggurat.dataflow.parallel.column_pickle import Points
-from ziggurat.dataflow.parallel.input_window import Input, InputWindow
-from ziggurat.dataflow.parallel.map_program import MapResult, MapTask
-from ziggurat.dataflow.parallel.program import Fault
+from ziggurat.dataflow.base import DataFlow, Datapoint
+from ziggurat.dataflow.parallel.pickling import Points
+from ziggurat.dataflow.parallel.worker import Fault, Program
 from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, raised
 from ziggurat.dataflow.random import RandomStream
+from ziggurat.dataflow.stages.batching import stack_datapoints
+from ziggurat.dataflow.stages.mapping import shallow_copy, takes_rng
 
-__all__ = ["Chunk", "MapRun", "Pace"]
+__all__ = ["CheckpointInterval", "Chunk", "InputWindow", "MapProgram", "MapRun", "Pace"]
+
+MARK_EVERY_AT_MOST = 4096
+"""No more datapoints than these lie between two marks, so no more are read again on resuming."""
+
+_EVERY_AT_LEAST = 32
+_EVERY_S = 0.01
 
 _CHUNK_S = 0.002
 _CHUNK_AT_MOST = 64
 _CHUNK_BYTES = 1 << 20
+
+
+class CheckpointInterval:
+    """Tells when the next mark is due.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._at = 0
+        self._at_s = clock()
+
+    def is_due(self, count: int) -> bool:
+        """Tell whether to take a mark after ``count`` datapoints; if so, it counts as taken."""
+        since = count - self._at
+        if since < _EVERY_AT_LEAST:
+            return False
+        if since < MARK_EVERY_AT_MOST and self._clock() - self._at_s < _EVERY_S:
+            return False
+        self.taken(count)
+        return True
+
+    def taken(self, count: int) -> None:
+        """Say that a mark was taken."""
+        self._at = count
+        self._at_s = self._clock()
+
+
+@dataclass(frozen=True)
+class MapTask:
+    """Datapoints to map.
+
+    Args:
+        points: the datapoints.
+        indices: their numbers in the pass.
+        pass_index: number of the pass.
+        seed: of the stage's random numbers.
+        path: the place of the stage in the pipeline.
+    """
+
+    points: Sequence[Any]
+    indices: Sequence[int]
+    pass_index: int
+    seed: int
+    path: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """Results of the datapoints of a task.
+
+    Args:
+        values: one for each datapoint; None: dropped, or failed.
+        faults: errors, by place in ``values``.
+        batch: instead of the values, all of them stacked.
+    """
+
+    values: Sequence[Any]
+    faults: dict[int, Fault] = field(default_factory=dict)
+    batch: Any = None
+
+
+class MapProgram(Program):
+    """Maps datapoints.
+
+    Args:
+        func: the user's function, as ``MapData`` takes it.
+        copies: give it a shallow copy, because this process uses the datapoint elsewhere.
+        stacks: stack the results, where none is missing.
+        portable: results go to another process.
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], *, copies: bool = True, stacks: bool = False, portable: bool = False
+    ) -> None:
+        self._func = func
+        self._copies = copies
+        self._stacks = stacks
+        self._portable = portable
+        self._takes_rng = takes_rng(func)
+        self._stream: RandomStream | None = None
+
+    def for_worker(self, worker: int) -> MapProgram:
+        """Return one with a random generator of its own."""
+        own = copy.copy(self)
+        own._stream = None
+        return own
+
+    def run(self, task: MapTask) -> MapResult:
+        """Map the datapoints."""
+        values: list[Any] = Points()
+        faults: dict[int, Fault] = {}
+        for index, point in zip(task.indices, task.points, strict=True):
+            self.index = index
+            try:
+                value = self._apply(shallow_copy(point) if self._copies else point, task)
+            except Exception as error:
+                fault = Fault.of(error, index=index)
+                faults[len(values)] = fault.portable() if self._portable else fault
+                value = None
+            values.append(value)
+        if self._stacks and all(value is not None for value in values):
+            return MapResult([None] * len(values), batch=stack_datapoints(values, numbers=task.indices))
+        return MapResult(values, faults)
+
+    def unsendable(self, error: Exception, result: MapResult) -> Fault:
+        """Name the datapoint whose result cannot leave the worker."""
+        return Fault.of(
+            TypeError(f"the result of the map function cannot be sent to another process: {error}"), index=self.index
+        )
+
+    def _apply(self, point: Any, task: MapTask) -> Any:
+        if not self._takes_rng:
+            return self._func(point)
+        stream = self._stream
+        if stream is None or (stream.seed, stream.path) != (task.seed, task.path):
+            stream = self._stream = RandomStream(task.seed, task.path)
+        return self._func(point, rng=stream.seek(task.pass_index, self.index))
+
+
+class Input(NamedTuple):
+    """One datapoint to map.
+
+    Args:
+        number: counted from the start of the line.
+        place: its number in the child's pass.
+        point: the datapoint.
+    """
+
+    number: int
+    place: int
+    point: Datapoint
+
+
+class Position(NamedTuple):
+    """Where a pass stands.
+
+    Args:
+        child: state of the child.
+        skip: how many of its next inputs are finished.
+        done: numbers, counted from the child's state, of inputs beyond these that are finished too.
+    """
+
+    child: Any
+    skip: int
+    done: list[int]
+
+
+class InputWindow:
+    """Reads one pass of ``ds``, or goes on in it.
+
+    Args:
+        ds: the child.
+        skip: how many inputs to pass over.
+        done: numbers of further ones to pass over.
+    """
+
+    def __init__(self, ds: DataFlow, skip: int = 0, done: Collection[int] = ()) -> None:
+        self._ds = ds
+        self._items: Iterator[Datapoint] = iter(ds)
+        self._marks: deque[tuple[int, Any]] = deque([(0, ds._ziggurat_state())])
+        self._due = CheckpointInterval()
+        self._read = 0
+        self._finished = skip
+        self._ahead = set(done)
+        self._to_pass_over = set(done)
+        self._skip = skip
+        self.ended = False
+        self.error: Exception | None = None
+        """What the child raised; it is for the consumer after all inputs before it."""
+
+    def pull(self, count: int) -> list[Input]:
+        """Return the next inputs, at most ``count``; fewer only at the end of the pass."""
+        inputs: list[Input] = []
+        ds = self._ds
+        while len(inputs) < count and not self.ended:
+            if self._due.is_due(self._read):
+                self._marks.append((self._read, ds._ziggurat_state()))
+            try:
+                point = next(self._items)
+            except StopIteration:
+                self.ended = True
+                break
+            except Exception as error:
+                self.ended, self.error = True, error
+                break
+            number = self._read
+            self._read += 1
+            if number >= self._skip and number not in self._to_pass_over:
+                inputs.append(Input(number, ds._ziggurat_delivered - 1, point))
+        return inputs
+
+    def finish(self, number: int) -> None:
+        """Record that the result of input ``number`` reached the consumer."""
+        if number != self._finished:
+            self._ahead.add(number)
+            return
+        self._finished += 1
+        while self._ahead and self._finished in self._ahead:
+            self._ahead.discard(self._finished)
+            self._finished += 1
+        while len(self._marks) > 1 and self._marks[1][0] <= self._finished:
+            self._marks.popleft()
+
+    def position(self) -> Position:
+        """Return where the pass stands."""
+        number, state = self._marks[0]
+        return Position(state, self._finished - number, sorted(each - number for each in self._ahead))
+
+    def close(self) -> None:
+        """Stop reading."""
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            close()
+
+
 _NOTHING = MapResult(())
 
 
@@ -31,6 +265,7 @@ class Pace:
 
     def learn(self, items: int, busy_s: float) -> None:
         """Take note of how long some datapoints took."""
+        # Older measurements lose half their weight each time, so that the pace follows changes.
         self._items = self._items / 2 + items
         self._busy_s = self._busy_s / 2 + busy_s
 
@@ -70,10 +305,10 @@ class Chunk:
 
 
 class MapRun:
-    """Drives a team through one pass.
+    """Drives a pool through one pass.
 
     Args:
-        team: the workers.
+        pool: the workers.
         line: the inputs.
         stream: the stage's random numbers.
         pace: chooses the size of the chunks.
@@ -82,14 +317,14 @@ class MapRun:
 
     def __init__(
         self,
-        team: WorkerPool,
+        pool: WorkerPool,
         line: InputWindow,
         stream: RandomStream,
         pace: Pace,
         *,
         ordered: bool,
     ) -> None:
-        self._team = team
+        self._pool = pool
         self._line = line
         self._stream = stream
         self._pace = pace
@@ -97,12 +332,12 @@ class MapRun:
         self._out: dict[int, Chunk] = {}
         self._order: deque[Chunk] = deque()
         self._buffered = 0
-        self._busy_s = team.busy_s
+        self._busy_s = pool.busy_s
 
     def fill(self, pass_index: int, buffer_size: int) -> None:
-        """Hand out inputs while there is room for them, and at least one chunk, which the team does in any case."""
-        while not self._line.ended and (self._team.room() or not self._buffered):
-            size = self._pace.chunk(self._team.item_bytes)
+        """Hand out inputs while there is room for them, and at least one chunk, which the pool does in any case."""
+        while not self._line.ended and (self._pool.room() or not self._buffered):
+            size = self._pace.chunk(self._pool.item_bytes)
             if self._buffered and self._buffered + size > buffer_size:
                 return
             inputs = self._line.pull(size)
@@ -119,14 +354,14 @@ class MapRun:
         while not (order and order[0].report is not None):
             if not order and not self._out:
                 return None
-            self._take(self._team.collect(wait=True))
+            self._take(self._pool.collect(wait=True))
         chunk = order.popleft()
-        self._take(self._team.collect(wait=False))  # also notices a dead worker before its result is missed
+        self._take(self._pool.collect(wait=False))  # also notices a dead worker before its result is missed
         self._buffered -= len(chunk.inputs)
         assert chunk.report is not None
         result = chunk.report.value()
         if isinstance(result, Fault):
-            raise raised(self._team.name, chunk.worker, result) from result.exception()
+            raise raised(self._pool.name, chunk.worker, result) from result.exception()
         chunk.result = result
         return chunk
 
@@ -137,7 +372,7 @@ class MapRun:
         task = MapTask(Points(each.point for each in inputs), indices, pass_index, self._stream.seed, self._stream.path)
         label = f"datapoint {first}" if first == last else f"datapoints {first} to {last}"
         chunk = Chunk(inputs)
-        self._out[self._team.submit(task, items=len(inputs), label=label)] = chunk
+        self._out[self._pool.submit(task, items=len(inputs), label=label)] = chunk
         if self._ordered:
             self._order.append(chunk)
 
@@ -150,5 +385,5 @@ class MapRun:
             if not self._ordered:
                 self._order.append(chunk)
         if items:
-            self._pace.learn(items, self._team.busy_s - self._busy_s)
-            self._busy_s = self._team.busy_s
+            self._pace.learn(items, self._pool.busy_s - self._busy_s)
+            self._busy_s = self._pool.busy_s

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.dataflow.base import DataFlow, Datapoint
-from ziggurat.dataflow.batching import length_or_none
+from ziggurat.dataflow.stages.batching import length_or_none
 from ziggurat.errors import DataError, UsageError
 
 __all__ = ["ConcatData", "JoinData", "RandomChooseData", "RandomMixData"]
@@ -63,7 +63,7 @@ class ConcatData(_ManyFlows):
             self._place += 1
 
     def take_share(self, share: Any) -> bool:
-        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
         offered = [share.offer(flow) for flow in self.df_lists]
         return any(offered)
 

@@ -1,21 +1,106 @@
-"""Maps of a user's function over datapoints, with its own random numbers and an error policy."""
+"""Stages that select components, map a user's function over datapoints, or run one before the data."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow
+from ziggurat.dataflow.base import Bulk, DataFlow, Datapoint, ProxyDataFlow, Reader
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.random import RandomStream
-from ziggurat.dataflow.reading import Bulk, Reader
-from ziggurat.dataflow.stages.components import component_of, shallow_copy, with_component
+from ziggurat.errors import UsageError
 
-__all__ = ["MapData", "MapDataComponent", "takes_rng"]
+__all__ = ["MapData", "MapDataComponent", "ProcessOnce", "SelectComponent", "component_of", "shallow_copy", "takes_rng"]
+
+
+class SelectComponent(ProxyDataFlow):
+    """Only some components of each datapoint, as a list, in the order given.
+
+    Args:
+        ds: a flow of lists, tuples or dicts.
+        idxs: numbers, or keys of dicts.
+    """
+
+    def __init__(self, ds: DataFlow, idxs: Sequence[int | str]) -> None:
+        super().__init__(ds)
+        self.idxs = list(idxs)
+        self._share: Any = None
+
+    def iterate(self) -> Iterator[list[Any]]:
+        """Yield the chosen components."""
+        share = self._share
+        for point in self.ds:
+            yield self.select(point) if share is None or share.mine else share.NOT_MINE
+
+    def bulk(self) -> Bulk | None:
+        """Read many at a time."""
+        return _SelectBulk(self, self.ds._ziggurat_read()) if self._share is None else None
+
+    def take_share(self, share: Any) -> bool:
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
+        self._share = share
+        return share.offer(self.ds)
+
+    def select(self, point: Datapoint) -> list[Any]:
+        """Return the chosen components of one datapoint or batch."""
+        return [component_of(point, index) for index in self.idxs]
+
+
+class _SelectBulk(Bulk):
+    def __init__(self, flow: SelectComponent, reader: Reader) -> None:
+        self._flow = flow
+        self._reader = reader
+        # Two components of a batch never share memory, as they would if one were chosen twice.
+        self.stacks = reader.stacks and len(set(flow.idxs)) == len(flow.idxs)
+        self.fresh = True
+
+    def points(self, count: int) -> list[Any]:
+        return [self._flow.select(point) for point in self._reader.take(count)]
+
+    def batch(self, count: int) -> tuple[int, list[Any]]:
+        taken, batch = self._reader.take_batch(count)
+        return taken, self._flow.select(batch)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def component_of(point: Datapoint, index: int | str) -> Any:
+    """Return one component.
+
+    Raises:
+        UsageError: where there is none with that number or key.
+    """
+    try:
+        return point[index]
+    except (LookupError, TypeError) as error:
+        count = f"{len(point)} components" if hasattr(point, "__len__") else "no components"
+        has = f"the keys {', '.join(map(repr, point))}" if isinstance(point, dict) else count
+        raise UsageError(
+            f"There is no component {index!r} in the datapoints.",
+            received=f"a {type(point).__name__} with {has}",
+            advice="Components have numbers from 0, or the keys of a dict.",
+        ) from error
+
+
+def with_component(point: Datapoint, index: Any, value: Any) -> Datapoint:
+    """Return a copy of the datapoint (a list, or a dict) with another component at ``index``."""
+    changed: Any = dict(point) if isinstance(point, dict) else list(point)
+    changed[index] = value
+    return changed
+
+
+def shallow_copy(point: Datapoint) -> Datapoint:
+    """Return a datapoint whose components can be replaced without changing ``point``."""
+    kind = type(point)
+    if kind is list or kind is dict:
+        return point.copy()
+    return point if kind is tuple else copy.copy(point)
 
 
 class MapData(ProxyDataFlow):
@@ -74,7 +159,7 @@ class MapData(ProxyDataFlow):
         return _MapBulk(self, self.ds._ziggurat_read()) if self._share is None else None
 
     def take_share(self, share: Any) -> None:
-        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
         self._share = share
         share.offer(self.ds)
 
@@ -155,7 +240,7 @@ class _MapBulk(Bulk):
 
 
 def takes_rng(func: Callable[..., Any]) -> bool:
-    """Tell whether a map function has an argument named ``rng`` that nobody has bound yet."""
+    """Tell whether a map function has an unbound argument named ``rng``."""
     if isinstance(func, functools.partial) and "rng" in func.keywords:
         return False
     try:
@@ -163,3 +248,33 @@ def takes_rng(func: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # some built-in functions have no signature
         return False
     return parameter is not None and parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+
+
+class ProcessOnce(ProxyDataFlow):
+    """Calls a function before the first datapoint, in the process that reads the flow; passes the data on.
+
+    For settings that belong to a process, such as the number of threads of OpenCV in each worker::
+
+        ds = ProcessOnce(ds, functools.partial(cv2.setNumThreads, 1))
+
+    Args:
+        ds: a flow.
+        func: called without arguments.
+        every_pass: call it at the start of every pass (a resumed one too) instead of once in each process.
+    """
+
+    def __init__(self, ds: DataFlow, func: Callable[[], object], *, every_pass: bool = False) -> None:
+        super().__init__(ds)
+        self.func = func
+        self.every_pass = every_pass
+
+    def prepare(self) -> None:
+        """Call the function in a new process."""
+        if not self.every_pass:
+            self.func()
+
+    def iterate(self) -> Iterator[Datapoint]:
+        """Yield what the flow yields."""
+        if self.every_pass:
+            self.func()
+        yield from self.ds

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ziggurat.dataflow.base import DataFlow, Datapoint, ProxyDataFlow, UnknownLengthError
-from ziggurat.dataflow.reading import Bulk, Reader
-from ziggurat.dataflow.stages.holding import HoldingFlow
+from ziggurat.dataflow.base import Bulk, DataFlow, Datapoint, ProxyDataFlow, Reader, UnknownLengthError
+from ziggurat.dataflow.stages.buffering import HoldingFlow
 from ziggurat.errors import DataError, UsageError
 
 __all__ = ["FixedSizeData", "RepeatedData", "RepeatedDataPoint"]
@@ -46,7 +45,7 @@ class RepeatedData(ProxyDataFlow):
         return _RepeatedBulk(self) if self._share is None else None
 
     def take_share(self, share: Any) -> bool:
-        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
         self._share = share
         return share.offer(self.ds)
 
@@ -141,7 +140,7 @@ class FixedSizeData(ProxyDataFlow):
         self._items = None
 
     def take_share(self, share: Any) -> bool:
-        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.share``."""
+        """Compute only what ``share`` says is mine, see ``ziggurat.dataflow.parallel.flow_program``."""
         return share.offer(self.ds)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
-from ziggurat.dataflow.imgaug.paste import ConstantBackgroundFiller
+from ziggurat.dataflow.imgaug.crop import ConstantBackgroundFiller
 from ziggurat.dataflow.imgaug.resize import Resize
 from ziggurat.dataflow.imgaug.transform import Transform
 from ziggurat.dataflow.record_data import decode_mask

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.dataflow.batch_buffers import is_pooled
+from ziggurat.dataflow.stages.batching import is_pooled
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.array_files import write_arrays
 from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array

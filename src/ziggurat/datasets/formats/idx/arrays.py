@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ziggurat.dataflow.dataset.idx import read_idx
+from ziggurat.dataflow.dataset.mnist import read_idx
 from ziggurat.errors import DataError
 
 __all__ = ["IndexedHeader", "open_values", "read_header_of"]

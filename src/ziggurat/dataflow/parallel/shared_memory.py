@@ -1,9 +1,12 @@
-"""Shared memory between a process and its workers: one anonymous file, divided into reusable slots.
+"""Shared memory between a process and its workers: slots of one anonymous file, and the layout of values in them.
 
 The file has no name, so nothing can be left behind in ``/dev/shm``: the kernel frees it with the last process that
 maps it. Only the parent allocates and frees slots; a worker reads and writes at the offsets it receives. The system
 provides memory as slots are first written, lowest addresses first, and never more than the requested size, unless a
 single message does not fit (see ``allocate``).
+
+Layout of a message in a slot: the number of buffers and the length of the pickled part (8 bytes each), the lengths of
+the buffers (8 bytes each), the pickled part, and each buffer at the next multiple of 64.
 """
 
 from __future__ import annotations
@@ -11,20 +14,31 @@ from __future__ import annotations
 import bisect
 import mmap
 import os
+import pickle
+import struct
 import tempfile
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["HEADER_BYTES", "Arena", "Lease", "Slot", "Window", "anonymous_file"]
+from ziggurat.dataflow.parallel.pickling import dump
+
+__all__ = ["ALIGNMENT_BYTES", "HEADER_BYTES", "Arena", "Packed", "Slot", "Window", "anonymous_file", "pack", "unpack"]
 
 HEADER_BYTES = 4096
 """Start of the file, where each worker notes what it is doing; no slot lies there."""
 
-_GRAIN_BYTES = 256
+_GRAIN_BYTES = 256  # a multiple of the alignment, large enough that free slots do not splinter
+
+ALIGNMENT_BYTES = 64
+SMALL_BYTES = 4096
+"""An array below this size is copied into the pickled part: a buffer of its own would cost more than the copy."""
+
+_PAIR = struct.Struct("<QQ")
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,7 @@ class Arena:
         """
         self._take_back()
         size = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
+        # First fit: low addresses are used first, and the system never provides the memory above them.
         for place, (offset, free) in enumerate(self._free):
             if free >= size:
                 if free == size:
@@ -125,6 +140,7 @@ class Arena:
         """Return the slot's memory; the slot is free again when the last array in it is gone."""
         lease = self.window.lease(slot.offset, slot.size_bytes)
         self.leased_bytes += slot.size_bytes
+        # Local names: a callback that held the arena itself would keep it alive.
         leases, returned = self._leases, self._returned
 
         def ended(_reference: weakref.ref[Lease]) -> None:
@@ -155,3 +171,72 @@ def anonymous_file(size_bytes: int) -> int:
             file = os.dup(unnamed.fileno())
     os.ftruncate(file, size_bytes)
     return file
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A value ready to be written.
+
+    Args:
+        head: everything but the large arrays.
+        buffers: the large arrays' memory, as flat bytes.
+        size_bytes: what the whole takes in a slot.
+    """
+
+    head: bytes
+    buffers: Sequence[memoryview]
+    size_bytes: int
+
+    def write(self, target: memoryview) -> None:
+        """Write the value to the start of ``target``, which has at least ``size_bytes``."""
+        position = len(self.head)
+        target[:position] = self.head
+        for buffer in self.buffers:
+            position = _aligned(position)
+            end = position + buffer.nbytes
+            # NumPy lets other threads run while it copies; a memoryview's assignment does not.
+            np.copyto(np.frombuffer(target[position:end], np.uint8), np.frombuffer(buffer, np.uint8))
+            position = end
+
+
+def pack(value: Any, *, upwards: bool = False) -> Packed:
+    """Return ``value`` ready to be written; its arrays are not copied yet, so it must not change before ``write()``.
+
+    Args:
+        value: anything that ``dump`` takes.
+        upwards: the reader is the process that started this one.
+    """
+    buffers: list[memoryview] = []
+
+    def take(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes < SMALL_BYTES:
+            return True
+        buffers.append(raw)
+        return False
+
+    body = dump(value, take, upwards=upwards)
+    lengths = struct.pack(f"<{len(buffers)}Q", *(buffer.nbytes for buffer in buffers))
+    head = _PAIR.pack(len(buffers), len(body)) + lengths + body
+    size = len(head)
+    for buffer in buffers:
+        size = _aligned(size) + buffer.nbytes
+    return Packed(head, buffers, size)
+
+
+def unpack(source: memoryview) -> Any:
+    """Return the value that lies at the start of ``source``; its large arrays are views of that memory."""
+    number, body_bytes = _PAIR.unpack_from(source)
+    start = _PAIR.size + 8 * number
+    lengths = struct.unpack_from(f"<{number}Q", source, _PAIR.size)
+    position = start + body_bytes
+    buffers = []
+    for length in lengths:
+        position = _aligned(position)
+        buffers.append(source[position : position + length])
+        position += length
+    return pickle.loads(source[start : start + body_bytes], buffers=buffers)
+
+
+def _aligned(position: int) -> int:
+    return -(-position // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -1,4 +1,4 @@
-"""Pickling of functions and classes for worker processes: by name where a module has them, otherwise by value.
+"""Pickling for worker processes: functions and classes, and lists of datapoints column by column.
 
 Lambdas, nested functions, and everything that a script or a notebook defines (module ``__main__``) have no name that
 another process could import. They are pickled by value: code, closure, and the globals that they mention. So a worker
@@ -9,6 +9,9 @@ Classes are pickled by cloudpickle. Functions are not: cloudpickle copies the mo
 mentions, and gives functions that share a variable of their closure a copy each (docs/explanation/decisions).
 
 The bytes pass only through private file descriptors between a process and its own workers.
+
+Lists of datapoints are pickled column by column where they are alike: pickling sixty small arrays costs sixty times as
+much as one; stacked, they cost little more than one.
 """
 
 from __future__ import annotations
@@ -23,15 +26,18 @@ import secrets
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import cloudpickle
 import numpy as np
 
-__all__ = ["dump", "fill_cell", "fill_class", "fill_function", "make_class", "make_function", "same_class"]
+__all__ = ["Points", "dump"]
 
 _Reduced = Any
+
+_STACKED_AT_MOST_BYTES = 4096
+_WORTH_IT = 4
 
 
 def dump(
@@ -60,6 +66,7 @@ class _Pickler(cloudpickle.Pickler):
         if kind is np.ndarray:
             if obj.flags.forc or obj.dtype.hasobject:
                 return NotImplemented
+            # Only contiguous memory can travel as a buffer of its own.
             return np.ascontiguousarray(obj).__reduce_ex__(5)
         if kind is types.FunctionType:
             return NotImplemented if _has_address(obj) else _function(obj)
@@ -104,6 +111,7 @@ def _function(function: types.FunctionType) -> _Reduced:
         "__doc__": function.__doc__,
         "__dict__": function.__dict__,
     }
+    # A function comes before its globals, which may refer to it again.
     arguments = (marshal.dumps(code), home, function.__name__, function.__closure__)
     return make_function, arguments, state, None, None, fill_function
 
@@ -213,3 +221,32 @@ def fill_class(cls: type, filling: tuple[Callable[[type, Any], Any], Any]) -> No
         _filled.add(cls)
         fill, state = filling
         fill(cls, state)
+
+
+class Points(list[Any]):
+    """A list of datapoints; pickled, it becomes a plain list again, whose small arrays are rows of larger ones."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind = type(self[0]) if len(self) >= _WORTH_IT else None
+        if kind not in (list, tuple) or any(type(point) is not kind or len(point) != len(self[0]) for point in self):
+            return list, (list(self),)
+        return restore, (kind is tuple, [_stacked(column) for column in zip(*self, strict=True)], len(self))
+
+
+def restore(are_tuples: bool, columns: Sequence[Any], count: int) -> list[Any]:
+    """Return the datapoints of the columns."""
+    rows = zip(*columns, strict=True) if columns else (() for _ in range(count))
+    return list(rows) if are_tuples else [list(row) for row in rows]
+
+
+def _stacked(column: Sequence[Any]) -> Any:
+    """Return one array in place of many that are alike, or a list of the values."""
+    first = column[0]
+    if type(first) is not np.ndarray or first.dtype.hasobject or not 0 < first.nbytes <= _STACKED_AT_MOST_BYTES:
+        return list(column)
+    if not first.ndim:  # a row of its stack would be a scalar
+        return list(column)
+    dtype, shape = first.dtype, first.shape
+    if any(type(each) is not np.ndarray or each.dtype != dtype or each.shape != shape for each in column):
+        return list(column)
+    return np.concatenate(column).reshape(len(column), *shape)
