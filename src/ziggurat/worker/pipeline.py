@@ -1,8 +1,12 @@
-"""Pipeline of a job's images: source, decode, vary, batch, finish, as training, evaluation and previews read it."""
+"""Pipeline of a job's images: source, decode, vary, batch, finish, as training, evaluation and previews read it.
+
+Every random number of a pipeline depends on the seed, the stage, the epoch and the place in it only. So the stages that
+a training runs can be asked for one place, without reading the ones before: ``TrainingRows``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -20,9 +24,11 @@ from ziggurat.dataflow.parallel.options import default_workers
 from ziggurat.dataflow.preprocessing import Mean, Preprocessing, mean_of
 from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.mapping import MapData
-from ziggurat.worker.image_source import ImageSource
+from ziggurat.errors import DataError
+from ziggurat.worker.source import ImageSource
 
-__all__ = ["DataOptions", "FinishAtRandom", "Pipeline", "TrainingStages"]
+__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingRows", "prepare_data"]
+
 
 _MOST_WORKERS: Final = 16
 """By default: more of them wait for the step of most networks, and each costs memory."""
@@ -381,3 +387,130 @@ class FinishAtRandom:
         """Return the batch as the network gets it."""
         offsets = self.offsets(len(batch[0]), rng)
         return [self._preprocessing.finish(batch[0], offsets), batch[1].astype(np.int64)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobData:
+    """The batches of a job: ``[x, y]`` with ``x: (N, H, W, C) float32`` as the network gets it, ``y: (N) int64``.
+
+    Args:
+        train: shuffled, without a smaller last batch.
+        evaluation: ``val`` and ``test``, where there are any, in order, with the remainder.
+        preprocessing: what was done.
+        class_names: by class number.
+        sizes: split → number of samples.
+    """
+
+    train: DataFlow
+    evaluation: Mapping[str, DataFlow]
+    preprocessing: Preprocessing
+    class_names: Sequence[str]
+    sizes: Mapping[str, int]
+
+
+def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> JobData:
+    """Return the batches of a job.
+
+    Args:
+        source: its splits.
+        options: what it asks for.
+        preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
+
+    Raises:
+        DataError: where a batch is larger than the training split, or quarter turns meet images that are no squares.
+    """
+    train = source.splits["train"]
+    if len(train) < options.batch_size:
+        raise DataError(
+            "A batch is not larger than the training split.",
+            received=f"`batch_size` {options.batch_size} for {len(train)} samples",
+            advice="Make `batch_size` smaller.",
+        )
+    options.augmentation.check_size(preprocessing.size if preprocessing else options.size or source.size)
+    pipeline = Pipeline(source, options, preprocessing)
+    return JobData(
+        train=pipeline.training().finish,
+        evaluation={split: pipeline.evaluation(split) for split in source.splits if split != "train"},
+        preprocessing=pipeline.preprocessing,
+        class_names=source.class_names,
+        sizes={split: len(flow) for split, flow in source.splits.items()},
+    )
+
+
+class TrainingRows:
+    """The images of a training split as the network gets them, before a mean is taken off and before whitening.
+
+    Where a sample of the split cannot be read, a training goes on with the next one, and the places behind it move by
+    one; a dataset that Ziggurat made has no such sample.
+
+    Args:
+        source: its splits.
+        options: what the job asks of its data; its seed decides everything.
+
+    Attributes:
+        preprocessing: what is done to every image, without a mean.
+        crops: whether images are cropped at random places.
+    """
+
+    def __init__(self, source: ImageSource, options: DataOptions) -> None:
+        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
+        whole = replace(options, decode="picture") if options.mean == "image" else options
+        pipeline = Pipeline(source, replace(whole, mean="none"))
+        self.preprocessing = pipeline.preprocessing
+        self.crops = pipeline.crops
+        self._augmentation = options.augmentation
+        self._stages = pipeline.training(by_row=True)
+        self._orders: dict[int, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self._stages.rows)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """Return the rows in the order of an epoch, counted from 0."""
+        if epoch not in self._orders:
+            state = {**self._stages.rows.state(), "pass": epoch, "ended": False}
+            self._stages.rows.load_state(state)
+            self._orders[epoch] = self._stages.rows.order()
+        return self._orders[epoch]
+
+    def seen(self, row: int, epoch: int) -> np.ndarray | None:
+        """Return an image as the network gets it, (H, W, C) uint8.
+
+        Args:
+            row: in the training split.
+            epoch: from 0.
+
+        Returns:
+            None where the row is among the last of the epoch, which fill no batch and are left out.
+
+        Raises:
+            DatapointError: where it cannot be read.
+            DataError: where it does not fit to the others of its batch.
+        """
+        stages = self._stages
+        place = int(np.flatnonzero(self.order(epoch) == row)[0])
+        batch, inside = divmod(place, stages.batches.batch_size)
+        if (batch + 1) * stages.batches.batch_size > len(self):
+            return None
+        point: Any = stages.rows.datapoint(row)
+        if isinstance(stages.batches, JpegCropBatches):
+            return stages.batches.crop_of(point, epoch, place)
+        if stages.vary is not None:
+            vary: Any = stages.vary.func
+            point = vary(point, rng=stages.vary.stream("map").seek(epoch, place))
+        if point[0].shape[:2] != self.preprocessing.size:
+            self._augmentation.check_size(self.preprocessing.size)
+        return self._cropped(point[0], batch, inside, epoch)
+
+    def _cropped(self, picture: np.ndarray, batch: int, inside: int, epoch: int) -> np.ndarray:
+        finish = self._stages.finish.func
+        if not isinstance(finish, FinishAtRandom):
+            return picture
+        numbers = self._stages.finish.stream("map").seek(epoch, batch)
+        top, left = finish.offsets(self._stages.batches.batch_size, numbers)[inside]
+        height, width, _ = self.preprocessing.output_shape
+        return picture[top : top + height, left : left + width]
+
+    def close(self) -> None:
+        """Close the split."""
+        self._stages.finish.close()

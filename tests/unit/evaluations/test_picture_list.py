@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ziggurat.errors import DataError
-from ziggurat.worker.picture_list import list_pictures
+from ziggurat.worker.commands.prediction import list_pictures
 
 NAMES = ["cat", "golden retriever", "10"]
 

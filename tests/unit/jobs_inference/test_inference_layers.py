@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ziggurat.worker.inference.drawing import draw_activation, draw_weights
-from ziggurat.worker.inference.layers import figures, weights_of
+from ziggurat.worker.inference.views import draw_activation, draw_weights, figures, weights_of
 
 
 def pixels(png: bytes | None) -> np.ndarray:

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from ziggurat.errors import UnknownNameError
-from ziggurat.worker.inference.grad_cam import class_number_of
-from ziggurat.worker.inference.heat import HEAT_COLOURS, coloured, draw_heat, draw_overlay, heat_of, resized
+from ziggurat.worker.inference.views import (
+    HEAT_COLOURS,
+    class_number_of,
+    coloured,
+    draw_heat,
+    draw_overlay,
+    heat_of,
+    resized,
+)
 
 
 def decoded(png: bytes) -> np.ndarray:

@@ -4,7 +4,7 @@ import pytest
 
 from ziggurat.errors import DataError
 from ziggurat.records.offered_folders import only_offered
-from ziggurat.worker.picture_list import list_pictures
+from ziggurat.worker.commands.prediction import list_pictures
 
 
 def test_picture_list_names_no_files_outside(tmp_path):

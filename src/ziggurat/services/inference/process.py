@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.errors import DataError, JobError, ZigguratError, error_of_family
-from ziggurat.records.codec import pack
-from ziggurat.records.frames import LENGTH, read_frame
+from ziggurat.records.codec import LENGTH, pack, read_frame
 from ziggurat.services.inference.errors import STUCK, ended, too_long
 from ziggurat.services.inference.group import ProcessGroup
 

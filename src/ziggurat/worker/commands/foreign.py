@@ -17,7 +17,7 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import ForeignNetwork, SupportsForeign, TensorDescription
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
-from ziggurat.worker.commands.capabilities import provider_of
+from ziggurat.worker.commands.trained import provider_of
 
 __all__ = ["inspect_model", "picture_for", "predict_with_model"]
 

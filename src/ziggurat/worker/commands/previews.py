@@ -16,9 +16,8 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.worker.build import data_options
-from ziggurat.worker.image_source import ImageSource
-from ziggurat.worker.sources import open_source
-from ziggurat.worker.training_rows import TrainingRows
+from ziggurat.worker.pipeline import TrainingRows
+from ziggurat.worker.source import ImageSource, open_source
 
 __all__ = ["augmented", "loading"]
 
