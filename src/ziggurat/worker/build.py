@@ -108,7 +108,7 @@ def build_job(
     store = CheckpointStore(folder.checkpoints)
     # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
     goes_on = bool(store.list())
-    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None)
+    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None, folder)
     if not goes_on:
         with storage_errors(folder.path):
             data.preprocessing.save(folder.path)
@@ -125,14 +125,15 @@ def build_job(
     return BuiltJob(trainer, store, data)
 
 
-def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobData:
+def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None, folder: JobFolder | None = None) -> JobData:
     """Return the batches that a spec asks for.
 
     Args:
         spec: what was asked.
         preprocessing: that of the job where it has begun; None to make one, with the mean of the training split.
+        folder: of the job, which keeps the splits of a bare folder; None where there is no job yet.
     """
-    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    source = open_source(spec.data.source, spec.data.options, spec.seed, folder)
     data = prepare_data(source, data_options(spec), preprocessing)
     for flow in data.evaluation.values():
         flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it

@@ -17,6 +17,7 @@ from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.batch_buffers import BatchBuffers
 from ziggurat.dataflow.batching import BatchData
 from ziggurat.dataflow.fast import JpegCropBatches, ScaledRandomCrop
+from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.imgaug.components import ComponentAugmentation
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapData
@@ -25,7 +26,7 @@ from ziggurat.dataflow.preprocessing import Mean, Preprocessing, mean_of
 from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
-from ziggurat.worker.source import ImageSource
+from ziggurat.worker.source import ImageSource, ImportedSplit
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingRows", "prepare_data"]
 
@@ -264,7 +265,10 @@ def _holds_jpeg_files(flow: Any) -> bool:
 
 
 class _Keyed(IndexedFlow):
-    """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file."""
+    """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file.
+
+    Where the split knows the paths of its files, they stand in the place of the bytes: whoever decodes reads, too.
+    """
 
     def __init__(self, flow: DataFlow, *, shuffle: bool = False) -> None:
         super().__init__(shuffle=shuffle)
@@ -280,7 +284,8 @@ class _Keyed(IndexedFlow):
 
     def datapoint(self, index: int) -> list[Any]:
         """Return one file with its key."""
-        return [*self._flow.datapoint(index), self.key(index)]
+        point = self._flow.unread(index) if isinstance(self._flow, ImportedSplit) else self._flow.datapoint(index)
+        return [*point, self.key(index)]
 
     def close(self) -> None:
         """Close the split."""
@@ -344,6 +349,8 @@ class _Decode:
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
         data, label, key, *row = point
+        if isinstance(data, str):
+            data = read_file(data)
         fitted = [self._preprocessing.decode(data, key), label, *row]
         return fitted if self._vary is None else self._vary(fitted, rng)
 

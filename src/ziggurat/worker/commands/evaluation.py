@@ -89,7 +89,7 @@ class Evaluation:
         self._job = job
         self._split = split
         self._batch_size = batch_size
-        self._source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
+        self._source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed, JobFolder(job.folder))
         if split not in self._source.splits:
             raise UnknownNameError("split of this data", split, self._source.splits)
         self._source.policy.remember = named_files

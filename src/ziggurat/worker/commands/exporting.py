@@ -16,6 +16,7 @@ from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.engine.capabilities import ExportOrder, ExportResult, SupportsExport
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, StorageError
+from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
 from ziggurat.worker.source import open_source
@@ -121,7 +122,7 @@ def first_samples(job: TrainedJob, count: int) -> tuple[str, np.ndarray, np.ndar
     Returns:
         The split, images (N, height, width, C) uint8, fitted, and labels (N) int64. They are spread over the split.
     """
-    source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
+    source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed, JobFolder(job.folder))
     split = next(name for name in _FOR_PROOF if name in source.splits and len(source.splits[name]))
     fit = _Fit(job, source.in_memory)
     points = []
