@@ -45,9 +45,9 @@ MAY_DIFFER_WITH_THREADS = {
 
 
 def make_data(folder: Path) -> Path:
-    """Make a set of 50 images (8, 8) of 3 classes to train on and 20 to test, as idx files."""
+    """Make a set of 50 images (8, 8) of 3 classes to train on, 20 to validate and 20 to test, as idx files."""
     random = np.random.default_rng(5)
-    for split, count in (("train", 50), ("t10k", 20)):
+    for split, count in (("train", 50), ("val", 20), ("t10k", 20)):
         labels = np.arange(count, dtype=np.uint8) % 3
         pictures = random.integers(0, 90, (count, 8, 8)).astype(np.uint8)
         for number, label in enumerate(labels):
