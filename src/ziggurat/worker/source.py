@@ -271,8 +271,10 @@ class ImportedSplit(IndexedFlow):
         super().__init__()
         self.policy = policy
         self._reader = reader
-        self._keys = [entry.key for entry in entries]
         self._addresses: list[Any] = [entry.parts[0] for entry in entries]
+        files = [reader.file(address) for address in self._addresses]
+        self._files = [None if file is None else os.fspath(file) for file in files]  # a path in every epoch takes time
+        self._keys = [file or entry.key for file, entry in zip(self._files, entries, strict=True)]
         self._labels: list[Any] = [entry.label for entry in entries]
 
     def __len__(self) -> int:
@@ -280,8 +282,7 @@ class ImportedSplit(IndexedFlow):
 
     def key(self, index: int) -> str:
         """Return the path of the file; the key of the sample where it is in a file with others."""
-        file = self._reader.file(self._addresses[index])
-        return self._keys[index] if file is None else os.fspath(file)
+        return self._keys[index]
 
     def datapoint(self, index: int) -> list[Any]:
         """Return one sample."""
@@ -293,14 +294,14 @@ class ImportedSplit(IndexedFlow):
         Raises:
             DatapointError: where it may not be read.
         """
-        file = self._reader.file(self._addresses[index])
+        file = self._files[index]
         if file is None:
             return self.datapoint(index)
         try:
             check_file(file)
         except PermissionError as error:
-            raise DatapointError(str(file), f"it cannot be read ({error.strerror}).") from None
-        return [os.fspath(file), self._labels[index]]
+            raise DatapointError(file, f"it cannot be read ({error.strerror}).") from None
+        return [file, self._labels[index]]
 
     def close(self) -> None:
         """Let files go."""
