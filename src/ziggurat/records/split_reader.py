@@ -16,7 +16,7 @@ from ziggurat.records.base import DataFile, RecordIndexError, RecordReader
 from ziggurat.records.codec import FileReference, Part, Record, unpack_record
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import check_file
-from ziggurat.records.stores import open_records
+from ziggurat.records.stores import open_records, present_store
 
 __all__ = ["SplitReader"]
 
@@ -131,7 +131,7 @@ class SplitReader:
                 received=f"`{path}`, which is not there",
                 advice="Bring it back, or make the dataset again.",
             )
-        return open_records(path)
+        return open_records(present_store(path))
 
     def _content(self, part: Part, key: str) -> bytes | str | np.ndarray:
         if not isinstance(part, FileReference):

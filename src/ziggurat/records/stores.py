@@ -1,26 +1,44 @@
-"""Record stores by name for writing and by their first bytes for reading, with the sharded ones: HDF5 and npz."""
+"""Record stores by name for writing and by their first bytes for reading, with the sharded ones: HDF5 and npz.
+
+Datasets are stored as LMDB or TFRecord files. Those of release 0.1 may be HDF5: a training converts such a store once,
+into an LMDB file beside it that holds the same records, and reads that from then on.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import zipfile
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.atomic import storage_errors
 from ziggurat.errors import UnknownNameError
 from ziggurat.records.base import DataFile, Index, RecordReader, RecordWriter, not_a_store
 from ziggurat.records.hdf5_file import HDF5File, NewHDF5File
 from ziggurat.records.lmdb_store import LMDBReader, LMDBWriter
 from ziggurat.records.tfrecord import TFRecordReader, TFRecordWriter
 
-__all__ = ["RECORD_FORMATS", "HDF5Reader", "HDF5Writer", "NpzReader", "NpzWriter", "create_records", "open_records"]
+__all__ = [
+    "OLD_FORMATS",
+    "RECORD_FORMATS",
+    "HDF5Reader",
+    "HDF5Writer",
+    "NpzReader",
+    "NpzWriter",
+    "convert_old_store",
+    "create_records",
+    "open_records",
+    "present_store",
+]
 
 
 INDEX_NAME = "index"
@@ -242,6 +260,9 @@ RECORD_FORMATS: Mapping[str, tuple[type[RecordWriter], type[RecordReader]]] = {
 }
 """Writer and reader of each format."""
 
+OLD_FORMATS: Final = ("hdf5", "npz")
+"""Formats that no new dataset is stored in."""
+
 
 def create_records(path: str | os.PathLike[str], record_format: str = "lmdb") -> RecordWriter:
     """Return the writer of a new store.
@@ -266,6 +287,48 @@ def open_records(path: str | os.PathLike[str]) -> RecordReader:
         DataError: where there is none, or it is damaged.
     """
     return RECORD_FORMATS[_format_of(Path(path))][1](path)
+
+
+def present_store(path: Path) -> Path:
+    """Return the file that holds the records of a store now: what it was converted into, else itself."""
+    converted = _converted_path(path)
+    return converted if converted.exists() else path
+
+
+def convert_old_store(path: Path) -> Path:
+    """Write the records of a store into an LMDB file beside it, whole or not at all; return that file.
+
+    Several processes may ask at once: one converts, and the others wait for it. The old store stays as it is.
+
+    Raises:
+        StorageError: where the folder cannot be written to.
+        DataError: where the store or a record is damaged.
+    """
+    target = _converted_path(path)
+    with _locked(path.parent):
+        if not target.exists():
+            for leftover in path.parent.glob(f".{target.name}.*.partial"):  # of a process that was killed
+                leftover.unlink()
+            with open_records(path) as reader, LMDBWriter(target) as writer:
+                for number in range(len(reader)):
+                    writer.append(*reader.item(number))
+    return target
+
+
+def _converted_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lmdb")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process holds a folder, which needs no right to write and ends with the process."""
+    with storage_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
 
 def _format_of(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import socket
 import sys
@@ -34,10 +35,13 @@ from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
+from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["main"]
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class FolderLock(ProcessLock):
@@ -222,12 +226,15 @@ class _Attempt:
         seed_global_random(spec.seed)
         network = spec.network.path if isinstance(spec.network, FileNetwork) else f"{spec.network.name}.py"
         limit = BuildLimit(settings.build_limit_s, network, self._end_at_once)
+        notices = convert_old_stores(spec.data.source)
+        for notice in notices:
+            _LOG.info("%s", notice)
         built = build_job(spec, self._folder, clock, settings, limit)
         with closing(built.trainer.program):
             if self._request.reason is not None:
                 return
             self.trainer = trainer = built.trainer
-            self._go_on(built, spec)
+            self._go_on(built, spec, notices)
             self._request.listen(trainer.request_stop, trainer.break_off_waiting)
             trainer.train(spec.epochs)
 
@@ -240,7 +247,7 @@ class _Attempt:
         sys.stderr.flush()
         os._exit(code)
 
-    def _go_on(self, built: BuiltJob, spec: TrainSpec) -> None:
+    def _go_on(self, built: BuiltJob, spec: TrainSpec, notices: Sequence[str]) -> None:
         """Restore the newest whole checkpoint, and say where the attempt starts."""
         trainer, store = built.trainer, built.store
         trainer.max_epoch = spec.epochs
@@ -265,7 +272,8 @@ class _Attempt:
         )
         texts = [f"{problem} It goes on from {name}." for problem in problems]
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
-        self._events.write(started, *said)
+        told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
+        self._events.write(started, *told, *said)
 
     def _end(self) -> int:
         """Say that the attempt ended in order; return the exit code."""

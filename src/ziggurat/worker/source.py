@@ -32,13 +32,14 @@ from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import SPLITS
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.datasets.splitting.rule import SplitRule
-from ziggurat.errors import DataError, DatapointError, UnknownNameError
+from ziggurat.errors import DataError, DatapointError, StorageError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.offered_folders import check_file
+from ziggurat.records.stores import OLD_FORMATS, convert_old_store, present_store
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
-__all__ = ["ImageSource", "ImportedSplit", "is_dataset", "open_source"]
+__all__ = ["ImageSource", "ImportedSplit", "convert_old_stores", "is_dataset", "open_source"]
 
 _IN_MEMORY_BYTES: Final = 512 << 20
 """Images of one size that take no more than this are decoded once, not in every epoch."""
@@ -161,6 +162,29 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> ImageSource:
         in_memory=in_memory,
         policy=policy,
     )
+
+
+def convert_old_stores(source: str) -> list[str]:
+    """Convert the stores of a dataset that only release 0.1 made, once; return what is to be said of it.
+
+    Where they cannot be converted, such as in a folder that may not be written to, they are read as they are.
+    """
+    folder = Path(source)
+    if not is_dataset(folder):
+        return []
+    said = []
+    for note in Manifest.load(folder).splits.values():
+        for store in note.stores:
+            path = folder / store.path
+            if store.record_format not in OLD_FORMATS or not path.exists() or present_store(path) != path:
+                continue
+            try:
+                target = convert_old_store(path)
+            except (StorageError, DataError, DatapointError) as error:
+                said.append(f"{path} is read as it is, a store of release 0.1 that cannot be converted: {error}")
+            else:
+                said.append(f"The records of {path}, a store of release 0.1, are read from {target} from now on.")
+    return said
 
 
 def _form(folder: Path, manifest: Manifest) -> tuple[tuple[int, int], Any]:
