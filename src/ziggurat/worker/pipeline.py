@@ -1,8 +1,4 @@
-"""Pipeline of a job's images: source, decode, vary, batch, finish, as training, evaluation and previews read it.
-
-Every random number of a pipeline depends on the seed, the stage, the epoch and the place in it only. So the stages that
-a training runs can be asked for one place, without reading the ones before: ``TrainingRows``.
-"""
+"""Pipeline of a job's images: source, decode, vary, batch, finish, as training, evaluation and previews read it."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.worker.source import ImageSource, ImportedSplit
 
-__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingRows", "prepare_data"]
+__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
 
 
 _MOST_WORKERS: Final = 16
@@ -80,21 +76,75 @@ class DataOptions:
         return self.workers or min(default_workers(None, "workers"), _MOST_WORKERS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingStages:
-    """The stages of a training split, each of which reads the one before.
+    """The stages of a training split, each of which reads the one before; a single image can be asked for, too.
 
     Args:
+        preprocessing: what is done to every image.
+        augmentation: how images are varied.
         rows: the samples, in the order of an epoch.
         vary: decodes and varies single images; None where nothing is varied, or the batch does all of it.
         batches: ``[pictures, labels]``, uint8.
         finish: ``[x, y]`` as the network gets them.
     """
 
+    preprocessing: Preprocessing
+    augmentation: Augmentation
     rows: IndexedFlow
     vary: MapData | MultiThreadMapData | MultiProcessMapData | None
     batches: BatchData | JpegCropBatches
     finish: MapData
+    _orders: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """Return the rows in the order of an epoch, counted from 0."""
+        if epoch not in self._orders:
+            self.rows.load_state({**self.rows.state(), "pass": epoch, "ended": False})
+            self._orders[epoch] = self.rows.order()
+        return self._orders[epoch]
+
+    def seen(self, row: int, epoch: int) -> np.ndarray | None:
+        """Return an image as the network gets it, (H, W, C) uint8, before a mean is taken off and before whitening.
+
+        Every random number depends on the seed, the stage, the epoch and the place in it only. So one place is asked
+        for without reading the ones before. Where a sample cannot be read, a training may go on with the next one, and
+        the places behind it move by one; a dataset that Ziggurat made has no such sample.
+
+        Args:
+            row: in the training split.
+            epoch: from 0.
+
+        Returns:
+            None where the row is among the last of the epoch, which fill no batch and are left out.
+
+        Raises:
+            DatapointError: where it cannot be read.
+            DataError: where it does not fit to the others of its batch.
+        """
+        place = int(np.flatnonzero(self.order(epoch) == row)[0])
+        batch, inside = divmod(place, self.batches.batch_size)
+        if (batch + 1) * self.batches.batch_size > len(self.rows):
+            return None
+        point: Any = self.rows.datapoint(row)
+        if isinstance(self.batches, JpegCropBatches):
+            return self.batches.crop_of(point, epoch, place)
+        if self.vary is not None:
+            vary: Any = self.vary.func
+            point = vary(point, rng=self.vary.stream("map").seek(epoch, place))
+        if point[0].shape[:2] != self.preprocessing.size:
+            self.augmentation.check_size(self.preprocessing.size)
+        finish = self.finish.func
+        if not isinstance(finish, FinishAtRandom):
+            return point[0]
+        offsets = finish.offsets(self.batches.batch_size, self.finish.stream("map").seek(epoch, batch))
+        top, left = offsets[inside]
+        height, width, _ = self.preprocessing.output_shape
+        return point[0][top : top + height, left : left + width]
+
+    def close(self) -> None:
+        """Close the split."""
+        self.finish.close()
 
 
 class Pipeline:
@@ -113,6 +163,13 @@ class Pipeline:
         self.source = source
         self.options = options
         self.preprocessing = preprocessing or self._new_preprocessing()
+
+    @classmethod
+    def without_mean(cls, source: ImageSource, options: DataOptions) -> Pipeline:
+        """Return the pipeline that a new job would have, but for the mean: computing it reads the whole split."""
+        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
+        whole = replace(options, decode="picture") if options.mean == "image" else options
+        return cls(source, replace(whole, mean="none"))
 
     # ---- training
 
@@ -172,7 +229,7 @@ class Pipeline:
             key_index=2,
             replace_failed=True,
         )
-        return TrainingStages(rows, None, batches, MapData(batches, _Finish(before)))
+        return self._stages(rows, None, batches, _Finish(before))
 
     def _pictures_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
@@ -195,7 +252,17 @@ class Pipeline:
     def _batched(self, rows: IndexedFlow, vary: Any) -> TrainingStages:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
         finish = FinishAtRandom(self.preprocessing) if self.crops else _Finish(self.preprocessing)
-        return TrainingStages(rows, vary, batches, MapData(batches, finish))
+        return self._stages(rows, vary, batches, finish)
+
+    def _stages(self, rows: IndexedFlow, vary: Any, batches: Any, finish: Callable[..., Any]) -> TrainingStages:
+        return TrainingStages(
+            preprocessing=self.preprocessing,
+            augmentation=self.options.augmentation,
+            rows=rows,
+            vary=vary,
+            batches=batches,
+            finish=MapData(batches, finish),
+        )
 
     # ---- evaluation
 
@@ -442,82 +509,3 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
         class_names=source.class_names,
         sizes={split: len(flow) for split, flow in source.splits.items()},
     )
-
-
-class TrainingRows:
-    """The images of a training split as the network gets them, before a mean is taken off and before whitening.
-
-    Where a sample of the split cannot be read, a training goes on with the next one, and the places behind it move by
-    one; a dataset that Ziggurat made has no such sample.
-
-    Args:
-        source: its splits.
-        options: what the job asks of its data; its seed decides everything.
-
-    Attributes:
-        preprocessing: what is done to every image, without a mean.
-        crops: whether images are cropped at random places.
-    """
-
-    def __init__(self, source: ImageSource, options: DataOptions) -> None:
-        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
-        whole = replace(options, decode="picture") if options.mean == "image" else options
-        pipeline = Pipeline(source, replace(whole, mean="none"))
-        self.preprocessing = pipeline.preprocessing
-        self.crops = pipeline.crops
-        self._augmentation = options.augmentation
-        self._stages = pipeline.training(by_row=True)
-        self._orders: dict[int, np.ndarray] = {}
-
-    def __len__(self) -> int:
-        return len(self._stages.rows)
-
-    def order(self, epoch: int) -> np.ndarray:
-        """Return the rows in the order of an epoch, counted from 0."""
-        if epoch not in self._orders:
-            state = {**self._stages.rows.state(), "pass": epoch, "ended": False}
-            self._stages.rows.load_state(state)
-            self._orders[epoch] = self._stages.rows.order()
-        return self._orders[epoch]
-
-    def seen(self, row: int, epoch: int) -> np.ndarray | None:
-        """Return an image as the network gets it, (H, W, C) uint8.
-
-        Args:
-            row: in the training split.
-            epoch: from 0.
-
-        Returns:
-            None where the row is among the last of the epoch, which fill no batch and are left out.
-
-        Raises:
-            DatapointError: where it cannot be read.
-            DataError: where it does not fit to the others of its batch.
-        """
-        stages = self._stages
-        place = int(np.flatnonzero(self.order(epoch) == row)[0])
-        batch, inside = divmod(place, stages.batches.batch_size)
-        if (batch + 1) * stages.batches.batch_size > len(self):
-            return None
-        point: Any = stages.rows.datapoint(row)
-        if isinstance(stages.batches, JpegCropBatches):
-            return stages.batches.crop_of(point, epoch, place)
-        if stages.vary is not None:
-            vary: Any = stages.vary.func
-            point = vary(point, rng=stages.vary.stream("map").seek(epoch, place))
-        if point[0].shape[:2] != self.preprocessing.size:
-            self._augmentation.check_size(self.preprocessing.size)
-        return self._cropped(point[0], batch, inside, epoch)
-
-    def _cropped(self, picture: np.ndarray, batch: int, inside: int, epoch: int) -> np.ndarray:
-        finish = self._stages.finish.func
-        if not isinstance(finish, FinishAtRandom):
-            return picture
-        numbers = self._stages.finish.stream("map").seek(epoch, batch)
-        top, left = finish.offsets(self._stages.batches.batch_size, numbers)[inside]
-        height, width, _ = self.preprocessing.output_shape
-        return picture[top : top + height, left : left + width]
-
-    def close(self) -> None:
-        """Close the split."""
-        self._stages.finish.close()

@@ -16,7 +16,7 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.worker.build import data_options
-from ziggurat.worker.pipeline import TrainingRows
+from ziggurat.worker.pipeline import Pipeline, TrainingStages
 from ziggurat.worker.source import ImageSource, open_source
 
 __all__ = ["augmented", "loading"]
@@ -57,14 +57,15 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     options = data_options(spec)
     # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
     options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
-    rows = TrainingRows(source, options)
+    pipeline = Pipeline.without_mean(source, options)
+    rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
         epochs = (1 if split != "train" else count if row is not None else _VARIANTS) if chosen else 0
         pictures = [_picture(source, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    varied = split == "train" and (rows.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": pictures}
 
 
@@ -83,7 +84,8 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
     source = open_source(spec.data.source, spec.data.options, spec.seed)
     options = data_options(spec)
     count = len(source.splits["train"])
-    rows = TrainingRows(source, replace(options, batch_size=1))  # so that no row is left out for a batch
+    one_each = replace(options, batch_size=1)  # so that no row is left out for a batch
+    rows = Pipeline.without_mean(source, one_each).training(by_row=True)
     try:
         measured, took_s = _read(rows, min(count, _MEASURED))
     finally:
@@ -106,13 +108,13 @@ def _train_spec(request: Mapping[str, Any]) -> TrainSpec:
     return spec if seed is None else spec.model_copy(update={"seed": seed})
 
 
-def _first_rows(rows: TrainingRows, split: str, length: int, count: int) -> list[int]:
+def _first_rows(rows: TrainingStages, split: str, length: int, count: int) -> list[int]:
     """Return the rows that come first: in the first epoch of training, or in the split."""
     order: Sequence[int] = rows.order(0).tolist() if split == "train" else range(length)
     return [int(row) for row in order[:count]]
 
 
-def _picture(source: ImageSource, rows: TrainingRows, split: str, row: int, epochs: int) -> dict[str, Any]:
+def _picture(source: ImageSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
     flow: Any = source.splits[split]
     stored, label = flow.datapoint(row)[:2]
     key = flow.key(row)
@@ -129,7 +131,7 @@ def _picture(source: ImageSource, rows: TrainingRows, split: str, row: int, epoc
     }
 
 
-def _variants(rows: TrainingRows, row: int, count: int) -> list[np.ndarray]:
+def _variants(rows: TrainingStages, row: int, count: int) -> list[np.ndarray]:
     """Return what the network gets of a row in the first epochs that it is in."""
     found: list[np.ndarray] = []
     for epoch in range(count + _EPOCHS_BESIDE):
@@ -166,7 +168,7 @@ def _base64(picture: np.ndarray) -> str:
     return base64.b64encode(encode_image(np.ascontiguousarray(picture), "png")).decode()
 
 
-def _read(rows: TrainingRows, count: int) -> tuple[int, float]:
+def _read(rows: TrainingStages, count: int) -> tuple[int, float]:
     """Make the first rows of an epoch ready; return how many, and the seconds that it took."""
     order = rows.order(0)[:count].tolist()
     began = time.perf_counter()
