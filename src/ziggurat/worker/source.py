@@ -241,9 +241,7 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
     if "train" not in splits:
         raise DataError("Training needs a training split.", received=f"splits {', '.join(splits)} in `{folder}`")
     in_memory = scan.format == _ARRAYS
-    first = _first_images(splits["train"])
-    if not first:
-        raise DataError("At least one image of the training split can be read.", received=str(folder))
+    first = _first_images(splits["train"], folder)
     return ImageSource(
         splits=splits,
         class_names=scan.schema.class_names,
@@ -333,17 +331,20 @@ class ImportedSplit(IndexedFlow):
         super().close()
 
 
-def _first_images(split: IndexedFlow) -> list[np.ndarray]:
-    """Return the first images of a split that can be read."""
+def _first_images(split: IndexedFlow, folder: Path) -> list[np.ndarray]:
+    """Return the first images of a split that can be read; one at least, or nothing can be learned."""
     found: list[np.ndarray] = []
+    reason = ""
     for index in range(len(split)):
         try:
             image = split.datapoint(index)[0]
             found.append(image if isinstance(image, np.ndarray) else decode_image(image, key=split.key(index)))
-        except DatapointError:
-            continue
+        except DatapointError as error:
+            reason = reason or str(error)
         if len(found) == _LOOKED_AT:
             break
+    if not found:
+        raise DataError("At least one image of the training split can be read.", received=f"none in {folder}: {reason}")
     return found
 
 
