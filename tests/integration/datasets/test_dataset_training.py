@@ -32,7 +32,7 @@ def test_45_every_encoding_and_store_is_made_and_trained_on(ziggurat, pets, tmp_
 
 
 @pytest.mark.parametrize("store", ["hdf5", "npz"])
-def test_a_store_of_release_0_1_is_converted_by_its_first_training(ziggurat, pets, tmp_path, store):
+def test_a_store_of_0_1_is_converted_by_its_first_training(ziggurat, pets, tmp_path, store):
     ziggurat.create(pets, tmp_path / "set", "--size", "8")
     store_as_0_1_did(tmp_path / "set", store)
     notices = []
