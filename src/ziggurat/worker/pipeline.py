@@ -183,7 +183,7 @@ class Pipeline:
         if self.decodes_crops:
             stages = self._crops()
         elif self.source.in_memory:
-            stages = self._pictures_in_memory(by_row=by_row)
+            stages = self._images_in_memory(by_row=by_row)
         else:
             stages = self._files()
         stages.finish.seed(self.options.seed)
@@ -231,14 +231,14 @@ class Pipeline:
         )
         return self._stages(rows, None, batches, _Finish(before))
 
-    def _pictures_in_memory(self, *, by_row: bool) -> TrainingStages:
+    def _images_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
         if by_row:
             rows: IndexedFlow = _Fitted(split, self.preprocessing, shuffle=shuffle)
         else:
             points = list(self.fitted("train"))
-            pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
-            rows = DataFromArrays(pictures, labels, shuffle=shuffle)
+            images, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
+            rows = DataFromArrays(images, labels, shuffle=shuffle)
         augmentors = self.options.augmentation.augmentors(self.preprocessing.channels)
         vary = MapData(rows, ComponentAugmentation(augmentors, 0)) if augmentors else None
         return self._batched(rows, vary)
@@ -323,10 +323,10 @@ def _holds_jpeg_files(flow: Any) -> bool:
     found = 0
     for row in range(looked_at):
         try:
-            picture = flow.datapoint(row)[0]
+            image = flow.datapoint(row)[0]
         except Exception:  # what cannot be read is told of when its turn comes
             continue
-        found += isinstance(picture, bytes | memoryview) and bytes(picture[: len(_JPEG_START)]) == _JPEG_START
+        found += isinstance(image, bytes | memoryview) and bytes(image[: len(_JPEG_START)]) == _JPEG_START
     flow.close()
     return 2 * found > looked_at
 
@@ -373,8 +373,8 @@ class _Fitted(IndexedFlow):
 
     def datapoint(self, index: int) -> list[Any]:
         """Return one image with its label."""
-        picture, label = self._flow.datapoint(index)
-        return [self._preprocessing.fit(picture), label]
+        image, label = self._flow.datapoint(index)
+        return [self._preprocessing.fit(image), label]
 
     def close(self) -> None:
         """Close the split."""
@@ -430,8 +430,8 @@ class _Finish:
         self._buffers: dict[int, BatchBuffers] = {}
 
     def __call__(self, batch: Any) -> Any:
-        pictures, labels, *rows = batch
-        finished = self._preprocessing.finish(pictures, out=self._memory(len(pictures)))
+        images, labels, *rows = batch
+        finished = self._preprocessing.finish(images, out=self._memory(len(images)))
         return [finished, labels.astype(np.int64), *rows]
 
     def _memory(self, count: int) -> np.ndarray:

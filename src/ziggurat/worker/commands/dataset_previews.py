@@ -117,7 +117,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "is_random": is_random,
             "classes": _classes(seen.schema, catalogue),
-            "colours": [list(colour) for colour in seen.schema.colours],
+            "colours": [list(color) for color in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
             "samples": samples,
             "problems": [
@@ -265,7 +265,7 @@ def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:
     ]
 
 
-_PICTURES: Final = ("image", "image2", "target")
+_IMAGES: Final = ("image", "image2", "target")
 
 
 _SIDE_PX: Final = 160
@@ -329,7 +329,7 @@ class SamplePreviews:
         part = address if isinstance(address, bytes) else reader.read(address)
         shown: dict[str, Any] = dict.fromkeys(("png", "text", "width_px", "height_px", "objects", "mask_png"))
         shown["more_objects"] = 0
-        if role in _PICTURES:
+        if role in _IMAGES:
             fitting = Fitting(form=replace(self.form, encoding="raw"))
             fitted = fit_picture(part, fitting, entry.key)
             pixels: Any = fitted.pixels

@@ -110,8 +110,8 @@ class Evaluation:
         pipeline = Pipeline(self._source, DataOptions(batch_size=self._batch_size), self._job.preprocessing)
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
-            for pictures, labels, rows in flow:
-                values = network.evaluate(pictures, labels)
+            for images, labels, rows in flow:
+                values = network.evaluate(images, labels)
                 self._means.add(values, len(labels))
                 yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
 

@@ -43,7 +43,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigurationError("`preprocessing` must be inside or beside.", received=place, advice="Choose one.")
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     provider = provider_of(job.spec.backend, SupportsExport, "export models")
-    split, pictures, labels = first_samples(job, _PROOF_SAMPLES)
+    split, images, labels = first_samples(job, _PROOF_SAMPLES)
     out = Path(request["out"]).resolve()
     with _new_folder(out) as folder:
         order = ExportOrder(
@@ -52,7 +52,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
             preprocess=job.preprocessing.finish,
             inside=place == "inside",
             preprocessing=job.preprocessing,
-            pictures=pictures,
+            pictures=images,
             labels=labels,
         )
         result = provider.export(job.request, job.state.arrays, order)

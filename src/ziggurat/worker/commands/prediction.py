@@ -21,7 +21,7 @@ from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trai
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import SampleResults
 
-__all__ = ["described", "list_pictures", "predict", "predict_many"]
+__all__ = ["described", "list_images", "predict", "predict_many"]
 
 
 _AT_ONCE: Final = 32
@@ -68,7 +68,7 @@ def predict_files(
     fitted, failures = _read(job, files)
     if not fitted:
         return [], {}, failures
-    outputs = network.predict(job.preprocessing.finish(np.stack([picture for _, picture in fitted])))
+    outputs = network.predict(job.preprocessing.finish(np.stack([image for _, image in fitted])))
     return [place for place, _ in fitted], {name: np.asarray(each) for name, each in outputs.items()}, failures
 
 
@@ -115,7 +115,7 @@ _ARCHIVES: Final = (".zip", ".tar", ".gz", ".bz2", ".tgz", ".xz")
 
 
 @dataclass(frozen=True)
-class PictureList:
+class ListedImages:
     """Images in their order.
 
     Args:
@@ -129,7 +129,7 @@ class PictureList:
     labels: Sequence[int]
 
 
-def list_pictures(source: str, image_folder: str, class_names: Sequence[str], limit: int) -> PictureList:
+def list_images(source: str, image_folder: str, class_names: Sequence[str], limit: int) -> ListedImages:
     """Return the images of a source.
 
     Args:
@@ -159,7 +159,7 @@ def list_pictures(source: str, image_folder: str, class_names: Sequence[str], li
     found = found[:limit] if limit else found
     if not found:
         raise DataError("There is at least one image to predict for.", received=f"none in {source}")
-    return PictureList(*(list(part) for part in zip(*found, strict=True)))
+    return ListedImages(*(list(part) for part in zip(*found, strict=True)))
 
 
 def _listed(file: Path, source: Path) -> str:
@@ -248,40 +248,40 @@ def _root(spec: InferSpec) -> Path:
 def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
-    pictures = list_pictures(spec.source, spec.image_folder, job.class_names, spec.limit)
-    results = SampleResults(len(pictures.files), len(job.class_names), spec.top)
+    images = list_images(spec.source, spec.image_folder, job.class_names, spec.limit)
+    results = SampleResults(len(images.files), len(job.class_names), spec.top)
     failures: list[dict[str, Any]] = []
     if watch.stop_requested():
         return None
     with open_network(job) as network:
-        for start in range(0, len(pictures.files), spec.batch_size):
+        for start in range(0, len(images.files), spec.batch_size):
             part = slice(start, start + spec.batch_size)
-            places, outputs, bad = predict_files(job, network, pictures.files[part])
+            places, outputs, bad = predict_files(job, network, images.files[part])
             failures += bad
             if places:
-                _take(results, pictures, [start + place for place in places], outputs)
-            watch.progress("predict", min(part.stop, len(pictures.files)), len(pictures.files))
+                _take(results, images, [start + place for place in places], outputs)
+            watch.progress("predict", min(part.stop, len(images.files)), len(images.files))
             if watch.stop_requested():
                 return None
-    results.write(folder.results, _summary(spec, job, pictures, failures, results.count))
+    results.write(folder.results, _summary(spec, job, images, failures, results.count))
     return f"{results.count} images" + (f"; {len(failures)} could not be read" if failures else "")
 
 
-def _take(results: SampleResults, pictures: PictureList, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
+def _take(results: SampleResults, images: ListedImages, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
     if "probabilities" not in outputs:
         raise DataError(
             "Predicting for many images needs a network that classifies.",
             received=f"outputs {', '.join(outputs)}",
             advice="Ask it for single images: ziggurat predict.",
         )
-    labels = np.array([pictures.labels[row] for row in rows], np.int64)
-    results.add(rows, [pictures.keys[row] for row in rows], labels, outputs["probabilities"])
+    labels = np.array([images.labels[row] for row in rows], np.int64)
+    results.add(rows, [images.keys[row] for row in rows], labels, outputs["probabilities"])
 
 
 def _summary(
-    spec: InferSpec, job: TrainedJob, pictures: PictureList, failures: list[dict[str, Any]], count: int
+    spec: InferSpec, job: TrainedJob, images: ListedImages, failures: list[dict[str, Any]], count: int
 ) -> dict[str, Any]:
-    keys = dict(zip(pictures.files, pictures.keys, strict=True))
+    keys = dict(zip(images.files, images.keys, strict=True))
     named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:_NAMED_FILES]]
     return {
         "kind": spec.kind,

@@ -62,11 +62,11 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
         epochs = (1 if split != "train" else count if row is not None else _VARIANTS) if chosen else 0
-        pictures = [_picture(source, rows, split, number, epochs) for number in chosen]
+        images = [_shown_image(source, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
     varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
-    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": pictures}
+    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _first_rows(rows: TrainingStages, split: str, length: int, count: int) -> li
     return [int(row) for row in order[:count]]
 
 
-def _picture(source: ImageSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
+def _shown_image(source: ImageSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
     flow: Any = source.splits[split]
     stored, label = flow.datapoint(row)[:2]
     key = flow.key(row)
@@ -127,7 +127,7 @@ def _picture(source: ImageSource, rows: TrainingStages, split: str, row: int, ep
         "label": int(label),
         "label_name": source.class_names[int(label)],
         "original_png": _base64(_at_most(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
-        "augmented_png": [_base64(picture) for picture in shown],
+        "augmented_png": [_base64(image) for image in shown],
     }
 
 
@@ -143,9 +143,9 @@ def _variants(rows: TrainingStages, row: int, count: int) -> list[np.ndarray]:
     return found
 
 
-def _in_the_middle(preprocessing: Preprocessing, picture: np.ndarray) -> np.ndarray:
+def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
     plain = replace(preprocessing, whitening=False)
-    return plain.finish(picture[None])[0].astype(np.uint8)
+    return plain.finish(image[None])[0].astype(np.uint8)
 
 
 def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarray:
@@ -155,17 +155,17 @@ def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarra
     return preprocessing.decode(stored, key) if decoded is None else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
 
 
-def _at_most(picture: np.ndarray, side_px: int) -> np.ndarray:
-    height, width = picture.shape[:2]
+def _at_most(image: np.ndarray, side_px: int) -> np.ndarray:
+    height, width = image.shape[:2]
     factor = side_px / max(height, width)
     if factor >= 1:
-        return picture
+        return image
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
-def _base64(picture: np.ndarray) -> str:
-    return base64.b64encode(encode_image(np.ascontiguousarray(picture), "png")).decode()
+def _base64(image: np.ndarray) -> str:
+    return base64.b64encode(encode_image(np.ascontiguousarray(image), "png")).decode()
 
 
 def _read(rows: TrainingStages, count: int) -> tuple[int, float]:

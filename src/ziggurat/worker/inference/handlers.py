@@ -32,9 +32,9 @@ __all__ = [
     "PredictRequest",
     "Requests",
     "WarmModel",
-    "decoded_picture",
+    "decoded_image",
     "evaluate",
-    "fitted_picture",
+    "fitted_image",
     "predict",
     "top_of",
 ]
@@ -149,7 +149,7 @@ def _time_ns(path: Path) -> int:
 _TOP: Final = 5
 
 
-_Picture = tuple[str, bytes]
+_Image = tuple[str, bytes]
 
 
 @dataclass
@@ -157,12 +157,12 @@ class PredictRequest:
     """A request for predictions, and its answer as it grows.
 
     Args:
-        pictures: name and content of image files.
+        images: name and content of image files.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
     """
 
-    pictures: list[_Picture]
+    images: list[_Image]
     top: int = _TOP
     raw: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
@@ -175,7 +175,7 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        return cls(pictures_of(request), top_of(request), bool(request.get("raw")))
+        return cls(images_of(request), top_of(request), bool(request.get("raw")))
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
@@ -189,7 +189,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         model: the open network.
         requests: what was asked.
     """
-    waiting = [(request, name, content) for request in requests for name, content in request.pictures]
+    waiting = [(request, name, content) for request in requests for name, content in request.images]
     for start in range(0, len(waiting), AT_ONCE):
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
@@ -198,7 +198,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            batch = model.job.preprocessing.finish(np.stack([picture for _, _, picture in fitted]))
+            batch = model.job.preprocessing.finish(np.stack([image for _, _, image in fitted]))
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, _) in enumerate(fitted):
                 request.predictions.append(_prediction(name, _row(outputs, row), request, model.job.class_names))
@@ -215,12 +215,12 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         ``samples``, ``scalars`` (means over the samples), ``failures``, ``classifier``, and of a classifier what the
         task ``evaluate`` gives: ``accuracy``, ``confusion``, ``classes``, and ``top_5`` with more than five classes.
     """
-    pictures = pictures_of(request)
-    labels = _labels(request.get("labels"), len(pictures), len(model.job.class_names))
+    images = images_of(request)
+    labels = _labels(request.get("labels"), len(images), len(model.job.class_names))
     failures: list[dict[str, Any]] = []
     sums: dict[str, float] = {}
     samples, confusion = 0, Confusion(model.job.class_names)
-    for batch, numbers in _labelled_batches(model, pictures, labels, failures):
+    for batch, numbers in _labelled_batches(model, images, labels, failures):
         values = model.network.evaluate(model.job.preprocessing.finish(batch), numbers)
         samples += len(numbers)
         for name, value in values.items():
@@ -238,7 +238,7 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class DecodedPicture:
+class DecodedImage:
     """One image of a request.
 
     Args:
@@ -252,47 +252,47 @@ class DecodedPicture:
     x: np.ndarray
 
 
-def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPicture:
+def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
     """Return a request's one image.
 
     Raises:
         UsageError: where there is not just one.
         DatapointError: where it cannot be read.
     """
-    pictures, preprocessing = pictures_of(request), model.job.preprocessing
-    if len(pictures) != 1:
-        raise UsageError("This is asked of one image.", received=f"{len(pictures)} images")
-    ((name, content),) = pictures
+    images, preprocessing = images_of(request), model.job.preprocessing
+    if len(images) != 1:
+        raise UsageError("This is asked of one image.", received=f"{len(images)} images")
+    ((name, content),) = images
     fitted = preprocessing.decode(content, name)
     height, width, _ = preprocessing.output_shape
     top, left = (fitted.shape[0] - height) // 2, (fitted.shape[1] - width) // 2
-    return DecodedPicture(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
+    return DecodedImage(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
 
 
-def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
+def fitted_image(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
     """Return the name of a request's one image, and it as the network gets it: (1, H, W, C) float32.
 
     Raises:
-        UsageError, DatapointError: as ``decoded_picture``.
+        UsageError, DatapointError: as ``decoded_image``.
     """
-    picture = decoded_picture(model, request)
-    return picture.name, picture.x
+    image = decoded_image(model, request)
+    return image.name, image.x
 
 
-def pictures_of(request: Mapping[str, Any]) -> list[_Picture]:
+def images_of(request: Mapping[str, Any]) -> list[_Image]:
     """Return the images of a request: name and content of image files.
 
     Raises:
         UsageError: where they are something else.
     """
-    pictures = request.get("pictures")
-    if not isinstance(pictures, list) or not all(_is_picture(each) for each in pictures):
+    images = request.get("pictures")
+    if not isinstance(images, list) or not all(_is_image(each) for each in images):
         raise UsageError(
             "`pictures` is a list of name (text) and content (bytes).",
-            received=type(pictures).__name__ if not isinstance(pictures, list) else "a list of something else",
+            received=type(images).__name__ if not isinstance(images, list) else "a list of something else",
             advice="Send the bytes of image files as they are.",
         )
-    return [(each[0], each[1]) for each in pictures]
+    return [(each[0], each[1]) for each in images]
 
 
 def top_of(request: Mapping[str, Any]) -> int:
@@ -307,29 +307,29 @@ def top_of(request: Mapping[str, Any]) -> int:
     return top
 
 
-def _is_picture(value: Any) -> bool:
+def _is_image(value: Any) -> bool:
     is_pair = isinstance(value, list | tuple) and len(value) == 2
     return is_pair and isinstance(value[0], str) and isinstance(value[1], bytes)
 
 
-def _labels(labels: Any, pictures: int, classes: int) -> np.ndarray:
+def _labels(labels: Any, images: int, classes: int) -> np.ndarray:
     numbers = np.asarray([] if labels is None else labels)
-    is_right = numbers.shape == (pictures,) and (not pictures or numbers.dtype.kind in "iu")
-    if not is_right or (pictures and not (numbers.min() >= 0 and numbers.max() < classes)):
+    is_right = numbers.shape == (images,) and (not images or numbers.dtype.kind in "iu")
+    if not is_right or (images and not (numbers.min() >= 0 and numbers.max() < classes)):
         raise UsageError(
             f"`labels` has a class number for each image, from 0 to {classes - 1}.",
-            received=f"{numbers.tolist()!r:.200} for {pictures} images",
+            received=f"{numbers.tolist()!r:.200} for {images} images",
         )
     return numbers.astype(np.int64)
 
 
 def _labelled_batches(
-    model: WarmModel, pictures: Sequence[_Picture], labels: np.ndarray, failures: list[dict[str, Any]]
+    model: WarmModel, images: Sequence[_Image], labels: np.ndarray, failures: list[dict[str, Any]]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield fitted images (N, height, width, C) uint8 with their labels; add those that are none to the failures."""
-    for start in range(0, len(pictures), AT_ONCE):
+    for start in range(0, len(images), AT_ONCE):
         fitted, kept = [], []
-        for number, (name, content) in enumerate(pictures[start : start + AT_ONCE], start=start):
+        for number, (name, content) in enumerate(images[start : start + AT_ONCE], start=start):
             try:
                 fitted.append(model.job.preprocessing.decode(content, name))
                 kept.append(number)
@@ -394,11 +394,11 @@ class Requests:
         if not first:
             return []
         group, last = [first], self._clock() + (_WAIT_S if self._was_group else 0)
-        while first.get("do") == "predict" and _pictures(group) < AT_ONCE:
+        while first.get("do") == "predict" and _images(group) < AT_ONCE:
             following = self._next(max(0.0, last - self._clock()))
             if following is None:
                 break
-            if following.get("do") != "predict" or _pictures([*group, following]) > AT_ONCE:
+            if following.get("do") != "predict" or _images([*group, following]) > AT_ONCE:
                 self._kept.append(following)
                 break
             group.append(following)
@@ -422,6 +422,6 @@ class Requests:
         self.end()
 
 
-def _pictures(group: list[Mapping[str, Any]]) -> int:
+def _images(group: list[Mapping[str, Any]]) -> int:
     counts = (len(request["pictures"]) for request in group if isinstance(request.get("pictures"), list))
     return sum(counts)

@@ -14,14 +14,14 @@ from ziggurat.engine.capabilities import SupportsGradients, TrainedNetwork
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.errors import NonFiniteError, UnknownNameError, UsageError
 from ziggurat.worker.commands.prediction import described
-from ziggurat.worker.inference.handlers import WarmModel, decoded_picture, fitted_picture, top_of
+from ziggurat.worker.inference.handlers import WarmModel, decoded_image, fitted_image, top_of
 
 __all__ = [
-    "HEAT_COLOURS",
+    "HEAT_COLORS",
     "ShowsLayers",
     "activations",
     "class_number_of",
-    "coloured",
+    "colored",
     "draw_activation",
     "draw_heat",
     "draw_overlay",
@@ -54,22 +54,22 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         UnknownNameError: where it has no such class, or no such layer with maps.
         NonFiniteError: where it computes with NaN or infinities.
     """
-    network, picture = model.network, decoded_picture(model, request)
+    network, image = model.network, decoded_image(model, request)
     if not isinstance(network, SupportsGradients):
         titles = [info.title for info in backend_infos().values() if SupportsGradients.__name__ in info.capabilities]
         raise UsageError(
             f"Grad-CAM needs a network that gives gradients: one of the {' or '.join(titles)} backend.",
             received=f"a network of the backend {model.job.spec.backend}",
         )
-    outputs = {key: np.asarray(value)[0] for key, value in network.predict(picture.x).items()}
+    outputs = {key: np.asarray(value)[0] for key, value in network.predict(image.x).items()}
     layer = _layer(network, outputs, str(request.get("layer") or ""))
     number = class_number_of(request.get("class"), model.job.class_names, outputs["probabilities"])
-    maps, gradients = (np.asarray(each)[0] for each in network.maps_and_gradients(picture.x, layer, number))
+    maps, gradients = (np.asarray(each)[0] for each in network.maps_and_gradients(image.x, layer, number))
     if not (np.isfinite(maps).all() and np.isfinite(gradients).all()):
         raise NonFiniteError(f"Grad-CAM needs finite numbers at the layer `{layer}`.", received="NaN or infinities")
     heat, largest = heat_of(maps, gradients)
     return {
-        "file": picture.name,
+        "file": image.name,
         **described(outputs, model.job.class_names, top_of(request)),
         "class": model.job.class_names[number],
         "number": number,
@@ -78,9 +78,9 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         "layers": list(network.map_layers()[0]),
         "heat": np.round(heat, 4).tolist(),
         "largest": largest,
-        "png": draw_overlay(picture.seen, heat),
-        "heat_png": draw_heat(heat, picture.seen.shape[:2]),
-        "colours": [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in HEAT_COLOURS],
+        "png": draw_overlay(image.seen, heat),
+        "heat_png": draw_heat(heat, image.seen.shape[:2]),
+        "colours": [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in HEAT_COLORS],
     }
 
 
@@ -152,14 +152,14 @@ def activations(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         ``file`` and what is predicted; ``input``, ``activations`` and ``weights``, each with the ``figures`` of its
         arrays and ``png``, a small image (None where there is nothing to draw); ``parameters`` in all weights.
     """
-    name, x = fitted_picture(model, request)
+    name, x = fitted_image(model, request)
     outputs = {key: np.asarray(value)[0] for key, value in model.network.predict(x).items()}
     shown = {key: np.asarray(value)[0] for key, value in _layer_outputs(model.network, x).items()}
     weights = weights_of(model.job.state.arrays)
     return {
         "file": name,
         **described(outputs, model.job.class_names, top_of(request)),
-        "input": {"name": "input", **figures(x[0]), "png": draw_activation(x[0], as_colour=True)},
+        "input": {"name": "input", **figures(x[0]), "png": draw_activation(x[0], as_color=True)},
         "activations": [{"name": key, **figures(value), "png": draw_activation(value)} for key, value in shown.items()],
         "weights": [
             {"name": key, "parameters": value.size, **figures(value), "png": draw_weights(value)}
@@ -217,7 +217,7 @@ def _layer_outputs(network: TrainedNetwork, x: np.ndarray) -> Mapping[str, np.nd
     return network.layer_outputs(x) if isinstance(network, ShowsLayers) else network.predict(x)
 
 
-HEAT_COLOURS: Final = (
+HEAT_COLORS: Final = (
     (18, 8, 54),
     (70, 16, 104),
     (122, 30, 108),
@@ -269,24 +269,24 @@ def resized(heat: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return np.clip(cv2.resize(heat, (width, height), interpolation=cv2.INTER_LINEAR), 0.0, 1.0)
 
 
-def coloured(heat: np.ndarray) -> np.ndarray:
+def colored(heat: np.ndarray) -> np.ndarray:
     """Return heat from 0 to 1 as RGB, (…, 3) uint8."""
-    places = np.linspace(0, 1, len(HEAT_COLOURS))
-    parts = [np.interp(heat, places, [colour[part] for colour in HEAT_COLOURS]) for part in range(3)]
+    places = np.linspace(0, 1, len(HEAT_COLORS))
+    parts = [np.interp(heat, places, [color[part] for color in HEAT_COLORS]) for part in range(3)]
     return np.rint(np.stack(parts, axis=-1)).astype(np.uint8)
 
 
-def draw_overlay(picture: np.ndarray, heat: np.ndarray) -> bytes:
+def draw_overlay(image: np.ndarray, heat: np.ndarray) -> bytes:
     """Return a PNG: an image in gray, and over it the heat in color, the more opaque the hotter.
 
     Args:
-        picture: (H, W, 1 or 3) uint8.
+        image: (H, W, 1 or 3) uint8.
         heat: of a layer, (h, w) from 0 to 1.
     """
-    grey = _shown(picture.mean(axis=2, dtype=np.float32))
+    grey = _shown(image.mean(axis=2, dtype=np.float32))
     shares = resized(heat, (grey.shape[0], grey.shape[1]))
     opacity = _OPACITY * np.sqrt(shares)[:, :, None]
-    mixed = grey[:, :, None] * (1 - opacity) + coloured(shares) * opacity
+    mixed = grey[:, :, None] * (1 - opacity) + colored(shares) * opacity
     return encode_image(np.rint(mixed).astype(np.uint8), "png")
 
 
@@ -298,18 +298,18 @@ def draw_heat(heat: np.ndarray, size: tuple[int, int]) -> bytes:
         size: (height, width) of the image that it belongs to.
     """
     height, width = _shown(np.zeros(size, np.float32)).shape
-    return encode_image(cv2.resize(coloured(heat), (width, height), interpolation=cv2.INTER_NEAREST), "png")
+    return encode_image(cv2.resize(colored(heat), (width, height), interpolation=cv2.INTER_NEAREST), "png")
 
 
-def _shown(picture: np.ndarray) -> np.ndarray:
+def _shown(image: np.ndarray) -> np.ndarray:
     """Return (H, W) numbers as large as they are looked at: whole pixels larger, or smaller by their means."""
-    longest = max(picture.shape)
+    longest = max(image.shape)
     factor = math.ceil(_LEAST_PX / longest)
     if factor > 1:
-        return picture.repeat(factor, axis=0).repeat(factor, axis=1)
+        return image.repeat(factor, axis=0).repeat(factor, axis=1)
     share = min(1.0, _MOST_PX / longest)
-    size = (max(1, round(picture.shape[1] * share)), max(1, round(picture.shape[0] * share)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA) if share < 1 else picture
+    size = (max(1, round(image.shape[1] * share)), max(1, round(image.shape[0] * share)))
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA) if share < 1 else image
 
 
 _TILES: Final = 64
@@ -331,7 +331,7 @@ _FRAME: Final = 32
 """Gray level between tiles."""
 
 
-def draw_activation(values: np.ndarray, *, as_colour: bool = False) -> bytes | None:
+def draw_activation(values: np.ndarray, *, as_color: bool = False) -> bytes | None:
     """Return a PNG image of one sample's output of a layer; None where there is nothing to draw.
 
     Args:
@@ -341,7 +341,7 @@ def draw_activation(values: np.ndarray, *, as_colour: bool = False) -> bytes | N
     """
     if not values.size or not np.isfinite(values).any():
         return None
-    if values.ndim == 3 and as_colour and values.shape[2] == 3:
+    if values.ndim == 3 and as_color and values.shape[2] == 3:
         return encode_image(_shrunken(_levels(values)), "png")
     if values.ndim == 3:
         return _tiled(np.moveaxis(values[:, :, :_TILES], 2, 0))
@@ -393,13 +393,13 @@ def _levels(values: np.ndarray) -> np.ndarray:
     return np.rint(np.nan_to_num(shares) * 255).astype(np.uint8)
 
 
-def _shrunken(picture: np.ndarray, side_px: int = _SIDE_PX) -> np.ndarray:
-    height, width = picture.shape[:2]
+def _shrunken(image: np.ndarray, side_px: int = _SIDE_PX) -> np.ndarray:
+    height, width = image.shape[:2]
     share = min(1.0, max(1, side_px) / max(height, width))
     if share == 1.0:
-        return picture
+        return image
     size = (max(1, round(width * share)), max(1, round(height * share)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
 def _enlarged(tile: np.ndarray, side_px: int) -> np.ndarray:
