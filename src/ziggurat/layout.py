@@ -12,6 +12,7 @@ A job folder::
                          process that starts a worker removes an old one, and a worker that ends removes it
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
+      data/              of a job that trains on a bare folder: which files it found there, and the split of each
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
@@ -139,6 +140,11 @@ class JobFolder:
     def class_names(self) -> Path:
         """Names of the classes, by number (JSON)."""
         return self.path / "classes.json"
+
+    @property
+    def data(self) -> Path:
+        """Folder of what a bare folder of images held when the job began: its samples and their splits."""
+        return self.path / "data"
 
     @property
     def hyperparameters(self) -> Path:

@@ -53,8 +53,8 @@ BROKEN = {
         "ziggurat.backends.null -> ziggurat.settings (l.1)",
     ),
     "the records use pydantic": (
-        {"records/index.py": "import pydantic\n"},
-        "ziggurat.records.index -> pydantic (l.1)",
+        {"records/base.py": "import pydantic\n"},
+        "ziggurat.records.base -> pydantic (l.1)",
     ),
     "one backend borrows from another": (
         {"backends/torch/program.py": "import ziggurat.backends.null\n", "backends/null.py": ""},

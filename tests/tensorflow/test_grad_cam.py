@@ -26,9 +26,8 @@ from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.capabilities import SupportsGradients
 from ziggurat.errors import ConfigurationError, NonFiniteError, UsageError
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
-from ziggurat.worker.inference.grad_cam import grad_cam
-from ziggurat.worker.inference.heat import heat_of, resized
-from ziggurat.worker.inference.model import WarmModel
+from ziggurat.worker.inference.handlers import WarmModel
+from ziggurat.worker.inference.views import grad_cam, heat_of, resized
 
 _CLASS_3: dict[str, Any] = {"class": "3"}  # a word of the language, so it cannot stand before an `=`
 _NOSE: dict[str, Any] = {"class": "nose"}

@@ -20,11 +20,11 @@ from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.testing import BackendConformance
+from ziggurat.worker.build import read_pretrained
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.trained import open_network, open_trained_job
-from ziggurat.worker.pretrained import read_pretrained
 
 DECAY = 0.4
 """Below (1 + t) / (10 + t) from the sixth step on, so that both parts of the rule are met."""

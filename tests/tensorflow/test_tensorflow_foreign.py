@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.foreign import open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
-from ziggurat.worker.commands.foreign import inspect_model, picture_for, predict_with_model
+from ziggurat.worker.commands.foreign import image_for, inspect_model, predict_with_model
 
 ARTEFACTS = SHARED / "data" / "tf1-artefacts"
 MNIST = SHARED / "data" / "mnist"
@@ -260,7 +260,7 @@ def picture(tmp_path: Path) -> bytes:
     ],
 )
 def test_a_picture_in_the_shape_of_an_input(picture: bytes, shape: tuple, found: tuple) -> None:
-    made = picture_for(picture, shape, "picture.png")
+    made = image_for(picture, shape, "picture.png")
     assert (made.shape, made.dtype) == (found, np.float32)
     assert made.max() > 1
 
@@ -268,7 +268,7 @@ def test_a_picture_in_the_shape_of_an_input(picture: bytes, shape: tuple, found:
 @pytest.mark.parametrize("shape", [None, (None, 7), (None, 5, 5, 5), (None,)])
 def test_an_input_that_takes_no_picture(picture: bytes, shape: tuple | None) -> None:
     with pytest.raises(ConfigurationError, match=r"whose shape is an image's.*give the \.npy file"):
-        picture_for(picture, shape, "picture.png")
+        image_for(picture, shape, "picture.png")
 
 
 @with_artefacts

@@ -9,7 +9,7 @@ from tensorflow_jobs import digit_pictures, lenet_job, save_pictures
 
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.worker.commands.trained import open_network, open_trained_job
-from ziggurat.worker.inference.layers import ShowsLayers
+from ziggurat.worker.inference.views import ShowsLayers
 
 
 def test_each_layer_gives_what_the_network_computes() -> None:

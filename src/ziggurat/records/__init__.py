@@ -2,10 +2,16 @@
 
 from ziggurat.records.base import RecordIndexError, RecordReader, RecordWriter
 from ziggurat.records.codec import DecodingError, EncodingError, pack, pack_parts, unpack
-from ziggurat.records.hdf5_store import HDF5Reader, HDF5Writer
 from ziggurat.records.lmdb_store import LMDBReader, LMDBWriter
-from ziggurat.records.npz_store import NpzReader, NpzWriter
-from ziggurat.records.stores import RECORD_FORMATS, create_records, open_records
+from ziggurat.records.stores import (
+    RECORD_FORMATS,
+    HDF5Reader,
+    HDF5Writer,
+    NpzReader,
+    NpzWriter,
+    create_records,
+    open_records,
+)
 from ziggurat.records.tfrecord import TFRecordReader, TFRecordWriter
 
 __all__ = [

@@ -27,7 +27,6 @@ __all__ = [
     "check_source_file",
     "is_below",
     "offer_folders",
-    "offered_folders",
     "only_offered",
     "watch",
     "watched",

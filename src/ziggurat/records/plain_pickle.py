@@ -16,7 +16,7 @@ import numpy as np
 
 from ziggurat.errors import DataError
 
-__all__ = ["ARRAY_NAMES", "PickleRefusedError", "load_plain_pickle"]
+__all__ = ["ARRAY_NAMES", "load_plain_pickle"]
 
 
 class PickleRefusedError(DataError):

@@ -12,15 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = [
-    "LARGEST_MASK_PX",
-    "mask_area",
-    "mask_outlines",
-    "mask_part",
-    "mask_pixels",
-    "read_run_lengths",
-    "run_lengths",
-]
+__all__ = ["mask_area", "mask_outlines", "mask_part", "mask_pixels", "read_run_lengths", "run_lengths"]
 
 LARGEST_MASK_PX: Final = 1 << 28
 """No mask in run lengths is larger."""

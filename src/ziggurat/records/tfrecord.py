@@ -2,7 +2,7 @@
 
 A record is framed as its length (uint64, little-endian), the masked CRC-32C of these 8 bytes, the content, and the
 masked CRC-32C of the content. The mask is ``rotate_right(crc, 15) + 0xa282ead8`` modulo 2**32. TensorFlow reads the
-files written here, and its files are readable here. The side file is ``NAME.index`` (see ``ziggurat.records.index``);
+files written here, and its files are readable here. The side file is ``NAME.index`` (see ``ziggurat.records.base``);
 a file without one is scanned once when it is opened.
 """
 
@@ -18,9 +18,7 @@ import google_crc32c
 
 from ziggurat.atomic import AtomicFile
 from ziggurat.errors import DatapointError
-from ziggurat.records.base import RecordReader, RecordWriter, not_a_store
-from ziggurat.records.files import DataFile
-from ziggurat.records.index import Index, default_key
+from ziggurat.records.base import DataFile, Index, RecordReader, RecordWriter, default_key, not_a_store
 
 __all__ = ["TFRecordReader", "TFRecordWriter", "index_path"]
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from ziggurat.entities.processes import ProcessGroup, last_line
 from ziggurat.errors import DataError, JobError, ZigguratError, error_of_family
-from ziggurat.records.codec import pack
-from ziggurat.records.frames import LENGTH, read_frame
+from ziggurat.records.codec import LENGTH, pack, read_frame
 
 __all__ = [
     "ProcessEndedError",

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
+from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
 from ziggurat.specs.parts import image_size
 
 __all__ = ["DatasetSpec", "Split"]
 
 _SOURCE, _SPLITS, _IMAGES, _STORING = "Source", "Splits", "Images", "Storing"
+
+
+def _present_store(value: Any, info: ValidationInfo) -> Any:
+    """Return ``lmdb`` in the place of a store that only release 0.1 made, and refuse that one in a new request."""
+    if value not in ("hdf5", "npz"):
+        return value
+    if is_stored(info):
+        return "lmdb"
+    raise PydanticCustomError(
+        "wrong",
+        "must be `lmdb` or `tfrecord`; for files in HDF5, export the dataset when it is made, "
+        "with: ziggurat dataset export --format digits_hdf5",
+    )
 
 
 class Split(SpecModel):
@@ -153,7 +166,7 @@ class DatasetSpec(SpecModel):
         group=_IMAGES,
     )
 
-    store: Literal["lmdb", "hdf5", "tfrecord"] = spec_field(
+    store: Annotated[Literal["lmdb", "tfrecord"], BeforeValidator(_present_store)] = spec_field(
         "lmdb", title="Store", help="Kind of file that holds the records; `lmdb` is the fastest.", group=_STORING
     )
     mean: bool = spec_field(

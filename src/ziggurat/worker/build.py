@@ -1,19 +1,26 @@
-"""The only place that builds a trainer from a spec: data, program, callbacks and monitors, in their order."""
+"""Trainer of a job from its spec, built here alone: data, program, callbacks, monitors, pretrained weights."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import linecache
 import os
-from collections.abc import Sequence
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.preprocessing import Augmentation, Preprocessing
+from ziggurat.engine.averages import with_averages
 from ziggurat.engine.backend import Backend, ProgramRequest, class_arrays
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.best import KeepBest
@@ -29,27 +36,36 @@ from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import InferenceRunner
-from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries
+from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
-from ziggurat.entities.backend_info import backend_info, open_backend
-from ziggurat.errors import ConfigurationError, MissingDependencyError
-from ziggurat.layout import JobFolder
+from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
+from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
+from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
-from ziggurat.worker.data import JobData, prepare_data
-from ziggurat.worker.pipeline import DataOptions
-from ziggurat.worker.pretrained import read_pretrained
-from ziggurat.worker.sources import open_source
-from ziggurat.worker.visible_devices import visible_devices
+from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
+from ziggurat.worker.source import open_source
 from ziggurat.zoo.backends import with_backend
 
-__all__ = ["BuiltJob", "build_job", "data_of", "data_options", "load_backend", "program_request"]
+__all__ = [
+    "BuildLimit",
+    "BuiltJob",
+    "build_job",
+    "data_of",
+    "data_options",
+    "load_backend",
+    "program_request",
+    "read_pretrained",
+    "visible_devices",
+]
+
 
 _SHOWN: Final = ("cost", "accuracy", "error")
 
@@ -91,7 +107,7 @@ def build_job(
     store = CheckpointStore(folder.checkpoints)
     # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
     goes_on = bool(store.list())
-    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None)
+    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None, folder)
     if not goes_on:
         with storage_errors(folder.path):
             data.preprocessing.save(folder.path)
@@ -108,14 +124,15 @@ def build_job(
     return BuiltJob(trainer, store, data)
 
 
-def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None) -> JobData:
+def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None, folder: JobFolder | None = None) -> JobData:
     """Return the batches that a spec asks for.
 
     Args:
         spec: what was asked.
         preprocessing: that of the job where it has begun; None to make one, with the mean of the training split.
+        folder: of the job, which keeps the splits of a bare folder; None where there is no job yet.
     """
-    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    source = open_source(spec.data.source, spec.data.options, spec.seed, folder)
     data = prepare_data(source, data_options(spec), preprocessing)
     for flow in data.evaluation.values():
         flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
@@ -292,3 +309,115 @@ def _monitors(spec: TrainSpec, settings: Settings) -> tuple[list[Monitor], list[
         (made,) = _plugins("monitors", [use])
         (monitors if isinstance(made, Monitor) else shows).append(made)
     return monitors, shows
+
+
+def read_pretrained(path: Path, backend: object, info: BackendInfo) -> dict[str, np.ndarray]:
+    """Return variable name → array; of weights that were averaged, the averages.
+
+    Args:
+        path: a job folder (its best checkpoint, or its newest), one of its checkpoints, or a checkpoint of the
+            backend's framework, such as the prefix ``model.ckpt`` of TensorFlow's.
+        backend: that of the job.
+        info: what is known of it.
+
+    Raises:
+        CheckpointError: where there is none.
+    """
+    if checkpoint_step(path.name) is not None:
+        return with_averages(CheckpointStore(path.parent, writable=False).load(path.name).arrays)
+    if JobFolder(path).checkpoints.is_dir():
+        store = CheckpointStore(JobFolder(path).checkpoints, writable=False)
+        best = best_checkpoint(JobFolder(path))
+        if best is not None and best.basis != "newest":
+            return with_averages(store.load(best.checkpoint.name).arrays)
+        newest = store.latest()
+        if newest is not None:
+            return with_averages(newest[1].arrays)
+    if info.has_checkpoint(path) and isinstance(backend, SupportsCheckpoints):
+        return dict(backend.read_checkpoint(path))
+    raise CheckpointError(
+        "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
+        received=str(path),
+        advice=checkpoint_advice(),
+    )
+
+
+def visible_devices(devices: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return devices as the framework of this process numbers them.
+
+    People and the studio's queue number accelerators as the driver does. A worker of the studio sees those that its job
+    was given, and a framework numbers what it sees from 0: ``gpu:3`` of the machine is ``gpu:0`` there. Where the
+    numbers are not all among those that are visible, somebody has chosen these by hand, and they stay.
+
+    Args:
+        devices: of a spec, such as ``gpu:3``.
+        environment: variables of the process; ``CUDA_VISIBLE_DEVICES`` lists the driver's numbers.
+    """
+    visible = [part.strip() for part in environment.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    wanted = [name.rpartition(":")[2] for name in devices if "gpu" in name.lower() and ":" in name]
+    if not wanted or any(number not in visible for number in wanted):
+        return tuple(devices)
+    return tuple(_renumbered(name, visible) for name in devices)
+
+
+def _renumbered(name: str, visible: Sequence[str]) -> str:
+    head, colon, number = name.rpartition(":")
+    return f"{head}{colon}{visible.index(number)}" if "gpu" in name.lower() and colon else name
+
+
+_BACKSTOP_S: Final = 15
+"""How much later the process is ended where a call of C lets no other thread run."""
+
+
+class BuildLimit:
+    """A time limit for what is done inside of it, by the main thread; use it as a context manager.
+
+    Args:
+        limit_s: how long it may take; 0 for no limit.
+        network: file name of the network.
+        end: ends the process; called by a thread of its own with the error and the stack of the main thread.
+    """
+
+    def __init__(self, limit_s: float, network: str, end: Callable[[NetworkCodeError, str], None]) -> None:
+        self._limit_s = limit_s
+        self._network = network
+        self._end = end
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._timer = threading.Timer(limit_s, self._expire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if self._limit_s:
+            self._timer.start()
+            # A thread of C: it needs no turn of Python to write the stacks and to end the process.
+            faulthandler.dump_traceback_later(self._limit_s + _BACKSTOP_S, exit=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._is_over = True
+        self._timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
+
+    def _expire(self) -> None:
+        with self._lock:
+            if self._is_over:
+                return
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            stack = traceback.extract_stack(frame)
+            self._end(self._error(stack), "".join(traceback.format_list(stack)))
+
+    def _error(self, stack: traceback.StackSummary) -> NetworkCodeError:
+        users = [each for each in stack if each.filename == self._network]
+        place = users[-1] if users else stack[-1]
+        line = place.lineno or 0
+        source = linecache.getline(place.filename, line).strip()
+        return NetworkCodeError(
+            f"Building the network must end within `build_limit_s`, {self._limit_s:g} s.",
+            received=f"it was still at {place.filename}, line {line}" + (f": {source}" if source else ""),
+            advice="Look for a loop without an end there; where it needs more time, raise the setting `build_limit_s`.",
+            details={"file": place.filename, "line": line, "source": source},
+        )

@@ -18,8 +18,7 @@ from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write
 from ziggurat.errors import StorageError
 from ziggurat.events import EventFile, Message
 from ziggurat.layout import JobFolder
-from ziggurat.worker.parent_watch import ParentWatch
-from ziggurat.worker.stopping import StopRequest, stop_requested
+from ziggurat.worker.stopping import ParentWatch, StopRequest, stop_requested
 
 __all__ = ["HeartbeatThread", "StepClock"]
 

@@ -1,22 +1,69 @@
-"""Command-line entry of the worker: locks a job folder, runs one attempt, returns an exit code."""
+"""One run of the worker: command line, lock of the job folder, an attempt from start to end, and its exit code."""
 
 from __future__ import annotations
 
 import argparse
+import logging
+import os
+import socket
 import sys
-from collections.abc import Sequence
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any, Final
 
-from ziggurat.atomic import private_files
+from ziggurat import __version__
+from ziggurat.atomic import ProcessLock, private_files
+from ziggurat.engine.callbacks.divergence import divergence_of
+from ziggurat.engine.random_state import seed_global_random
+from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
-from ziggurat.errors import JobError, ZigguratError
+from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
+from ziggurat.errors import JobError, StorageError, ZigguratError, memory_error
+from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
-from ziggurat.worker.attempt import run_attempt
-from ziggurat.worker.lock import FolderLock
-from ziggurat.worker.parent_watch import ParentWatch
-from ziggurat.worker.stopping import StopRequest, StopSignals
+from ziggurat.logs import set_up_logging
+from ziggurat.settings import Settings, load_settings
+from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
+from ziggurat.worker.build import BuildLimit, BuiltJob, build_job
+from ziggurat.worker.commands.evaluation import evaluate_split
+from ziggurat.worker.commands.prediction import predict_many
+from ziggurat.worker.dataset_job import make_dataset
+from ziggurat.worker.event_watch import EventWatch, say_end, say_start
+from ziggurat.worker.fetch_limits import keep_to_addresses
+from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
+from ziggurat.worker.source import convert_old_stores
+from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
+from ziggurat.zoo.backends import AUTO, with_backend
 
-__all__ = ["EXIT_DONE", "EXIT_STOPPED", "main"]
+__all__ = ["main"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class FolderLock(ProcessLock):
+    """The lock of a job folder.
+
+    Args:
+        path: the lock file.
+
+    Raises:
+        JobError: where another process holds it.
+        StorageError: where the file cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        def taken(holder: str) -> JobError:
+            return JobError(
+                f"One worker at a time trains in {path.parent}.",
+                received=f"process {holder} is at it",
+                advice=f"Wait for it to end, or ask it to with: ziggurat stop {path.parent}.",
+            )
+
+        super().__init__(path, taken, f"A worker locks its folder by the file {path}.")
+
 
 _CODES = """
 exit codes:
@@ -76,3 +123,255 @@ def _check(folder: JobFolder) -> None:
             received=str(folder.path),
             advice="Start a job there with: ziggurat train --out FOLDER.",
         )
+
+
+def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch | None = None) -> int:
+    """Execute one attempt in a folder that this process has locked; return the exit code.
+
+    Args:
+        folder: the job folder.
+        request: to stop; may come at any time.
+        parent: the process to end with; None to outlive it.
+
+    Raises:
+        StorageError: where not even the file of events can be opened.
+    """
+    reserve_last_words(folder.last_words)
+    with closing(_open_events(folder)) as events:
+        attempt = _Attempt(folder, request, parent, events)
+        settings = Settings()
+        try:
+            settings = load_settings()
+            keep_to_addresses(settings)
+            log = None if settings.output_is_log else folder.log
+            with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=log):
+                return attempt.execute(settings)
+        except BaseException as error:
+            return report_failure(error, folder, events, attempt.trainer, with_traceback=settings.debug)
+        finally:
+            folder.stop_request.unlink(missing_ok=True)  # it was obeyed, or the job is over all the same
+
+
+def _open_events(folder: JobFolder) -> EventFile:
+    try:
+        return EventFile(folder.events)
+    except StorageError as error:
+        ended = AttemptEnded(time=time.time(), outcome="failed", exit_code=error.exit_code, reason=str(error))
+        write_last_words(folder.last_words, ended)
+        raise
+
+
+class _Attempt:
+    """What the parts of an attempt share."""
+
+    def __init__(self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile) -> None:
+        self.trainer: Trainer | None = None
+        self._heartbeat_thread: HeartbeatThread | None = None
+        self._folder = folder
+        self._request = request
+        self._parent = parent
+        self._events = events
+
+    def execute(self, settings: Settings) -> int:
+        """Do the job, and say how it ended; return the exit code."""
+        spec = self._settled(load_spec(self._folder.spec))
+        clock = StepClock()
+        # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
+        with closing(self._heartbeat(spec, clock)) as heartbeat:
+            self._heartbeat_thread = heartbeat
+            heartbeat.start()
+            if not isinstance(spec, TrainSpec):
+                return self._go_through_samples(spec, clock, settings)
+            self._build_and_train(spec, clock, settings)
+        return self._end()
+
+    def _settled(self, spec: Spec) -> Spec:
+        """Return the spec with the backend that was chosen for it, which is written down: a resumed job keeps it."""
+        if not isinstance(spec, TrainSpec) or spec.backend != AUTO:
+            return spec
+        settled = with_backend(spec)
+        save_spec(settled, self._folder.spec)
+        return settled
+
+    def _go_through_samples(self, spec: Spec, clock: StepClock, settings: Settings) -> int:
+        phase, work = _RUNNERS[type(spec)]
+        say_start(self._events, 1 + _attempts(self._folder))
+        watch = EventWatch(self._request, self._events, clock, settings.progress)
+        clock.phase = phase
+        try:
+            said = work(spec, self._folder, watch)
+        finally:
+            watch.close()
+            clock.phase = "stopping"
+        if said is None:
+            reason = self._request.reason or "asked to stop"
+            return say_end(self._events, watch.done, "stopped", EXIT_STOPPED, reason)
+        return say_end(self._events, watch.done, "done", EXIT_DONE, said)
+
+    def _heartbeat(self, spec: Spec, clock: StepClock) -> HeartbeatThread:
+        return HeartbeatThread(
+            self._folder,
+            clock,
+            self._request,
+            self._events,
+            parent=self._parent,
+            every_s=spec.heartbeat_s,
+            hung_after_s=spec.hung_after_s,
+        )
+
+    def _build_and_train(self, spec: TrainSpec, clock: StepClock, settings: Settings) -> None:
+        if self._request.reason is not None:
+            return  # nothing was done, so there is nothing to save
+        seed_global_random(spec.seed)
+        network = spec.network.path if isinstance(spec.network, FileNetwork) else f"{spec.network.name}.py"
+        limit = BuildLimit(settings.build_limit_s, network, self._end_at_once)
+        notices = convert_old_stores(spec.data.source)
+        for notice in notices:
+            _LOG.info("%s", notice)
+        built = build_job(spec, self._folder, clock, settings, limit)
+        with closing(built.trainer.program):
+            if self._request.reason is not None:
+                return
+            self.trainer = trainer = built.trainer
+            self._go_on(built, spec, notices)
+            self._request.listen(trainer.request_stop, trainer.break_off_waiting)
+            trainer.train(spec.epochs)
+
+    def _end_at_once(self, error: ZigguratError, stack: str) -> None:
+        """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""
+        if self._heartbeat_thread is not None:
+            self._heartbeat_thread.close()  # its last beat comes before the last event
+        code = report_failure(error, self._folder, self._events, None, with_traceback=False, stack=stack)
+        self._folder.stop_request.unlink(missing_ok=True)
+        sys.stderr.flush()
+        os._exit(code)
+
+    def _go_on(self, built: BuiltJob, spec: TrainSpec, notices: Sequence[str]) -> None:
+        """Restore the newest whole checkpoint, and say where the attempt starts."""
+        trainer, store = built.trainer, built.store
+        trainer.max_epoch = spec.epochs
+        newest = store.latest()
+        name, problems = "", []
+        if newest is not None:
+            info, state, problems = newest
+            trainer.load_state(state)
+            store.remove_after(info.step)
+            name = info.name
+        started = AttemptStarted(
+            time=time.time(),
+            attempt=1 + _attempts(self._folder),
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            backend=spec.backend,
+            release=__version__,
+            global_step=trainer.global_step,
+            max_epoch=spec.epochs,
+            steps_per_epoch=trainer.steps_per_epoch,
+            checkpoint=name,
+        )
+        texts = [f"{problem} It goes on from {name}." for problem in problems]
+        said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
+        told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
+        self._events.write(started, *told, *said)
+
+    def _end(self) -> int:
+        """Say that the attempt ended in order; return the exit code."""
+        trainer = self.trainer
+        if trainer is not None and trainer.outcome == "done":
+            outcome, code, reason = "done", EXIT_DONE, trainer.finish_reason or "all epochs are done"
+        else:
+            asked = trainer.stop_reason if trainer is not None else None
+            outcome, code, reason = "stopped", EXIT_STOPPED, asked or self._request.reason or ""
+        held = None if trainer is None else divergence_of(trainer)
+        if held is not None:
+            reason = f"{reason or outcome}. {held.text}"
+        self._events.write(
+            AttemptEnded(
+                time=time.time(),
+                outcome=outcome,
+                exit_code=code,
+                reason=reason,
+                global_step=trainer.global_step if trainer is not None else 0,
+                epoch=trainer.epoch_num if trainer is not None else 0,
+            )
+        )
+        return code
+
+
+_RUNNERS: Final[dict[type[Any], tuple[str, Callable[[Any, JobFolder, EventWatch], str | None]]]] = {
+    DatasetSpec: ("creating", make_dataset),
+    EvaluateSpec: ("evaluating", evaluate_split),
+    InferSpec: ("predicting", predict_many),
+}
+"""Kind of spec → what executes a job that trains nothing."""
+
+
+def _attempts(folder: JobFolder) -> int:
+    count, offset = 0, 0
+    while True:
+        batch, after = read_events(folder.events, offset)
+        count += sum(isinstance(event, AttemptStarted) for event in batch)
+        if after == offset:
+            return count
+        offset = after
+
+
+def report_failure(
+    error: BaseException,
+    folder: JobFolder,
+    events: EventFile,
+    trainer: Trainer | None,
+    *,
+    with_traceback: bool,
+    stack: str = "",
+) -> int:
+    """Write down why an attempt failed; return the exit code of the error's family.
+
+    Args:
+        error: what was raised.
+        folder: the job folder, whose log gets the traceback.
+        events: get the error, its traceback, and the end of the attempt.
+        trainer: where there was one already.
+        with_traceback: whether standard error gets the traceback, too.
+        stack: where the main thread was, of an error that was not raised there; empty for the error's own traceback.
+    """
+    known = error if isinstance(error, ZigguratError) else _unexpected(error)
+    shape = known.as_dict() if known is error else {**known.as_dict(), "error": "unexpected"}
+    text = stack or "".join(traceback.format_exception(error))
+    sys.stderr.write(text if with_traceback else "")
+    sys.stderr.write(f"Error: {known}\n")
+    _append(folder, text)
+    step, epoch = (trainer.global_step, trainer.epoch_num) if trainer is not None else (0, 0)
+    now = time.time()
+    ended = AttemptEnded(
+        time=now, outcome="failed", exit_code=known.exit_code, reason=str(known), global_step=step, epoch=epoch
+    )
+    try:
+        events.write(ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
+    except StorageError as full:
+        write_last_words(folder.last_words, ended)
+        sys.stderr.write(f"Error: {full}\n")
+    return known.exit_code
+
+
+def _unexpected(error: BaseException) -> ZigguratError:
+    """Return an error that is none of ours in the usual form, with the notes on which callback raised it."""
+    short = memory_error(error)
+    if short is not None:
+        return short
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    notes = " ".join(getattr(error, "__notes__", ()))
+    return ZigguratError(
+        "The attempt ended by an error that Ziggurat does not know.",
+        received=f"{said} ({notes.rstrip('.')})" if notes else said,
+        advice="Its traceback is in log.txt of the job; mend the cause, then resume the job.",
+    )
+
+
+def _append(folder: JobFolder, text: str) -> None:
+    """Append to the log; one that cannot be written hides no error."""
+    try:
+        with folder.log.open("a", encoding="utf-8") as log:
+            log.write(text)
+    except OSError:
+        pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from ziggurat.dataflow.augment import ComponentAugmentation
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.fast import JpegCropBatches, ScaledRandomCrop
+from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.parallel.options import default_workers
@@ -18,9 +19,11 @@ from ziggurat.dataflow.preprocessing import Augmentation, Mean, Preprocessing, m
 from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
-from ziggurat.worker.image_source import ImageSource
+from ziggurat.errors import DataError
+from ziggurat.worker.source import ImageSource, ImportedSplit
 
-__all__ = ["DataOptions", "FinishAtRandom", "Pipeline", "TrainingStages"]
+__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
+
 
 _MOST_WORKERS: Final = 16
 """By default: more of them wait for the step of most networks, and each costs memory."""
@@ -71,21 +74,75 @@ class DataOptions:
         return self.workers or min(default_workers(None, "workers"), _MOST_WORKERS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingStages:
-    """The stages of a training split, each of which reads the one before.
+    """The stages of a training split, each of which reads the one before; a single image can be asked for, too.
 
     Args:
+        preprocessing: what is done to every image.
+        augmentation: how images are varied.
         rows: the samples, in the order of an epoch.
         vary: decodes and varies single images; None where nothing is varied, or the batch does all of it.
         batches: ``[pictures, labels]``, uint8.
         finish: ``[x, y]`` as the network gets them.
     """
 
+    preprocessing: Preprocessing
+    augmentation: Augmentation
     rows: IndexedFlow
     vary: MapData | MultiThreadMapData | MultiProcessMapData | None
     batches: BatchData | JpegCropBatches
     finish: MapData
+    _orders: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """Return the rows in the order of an epoch, counted from 0."""
+        if epoch not in self._orders:
+            self.rows.load_state({**self.rows.state(), "pass": epoch, "ended": False})
+            self._orders[epoch] = self.rows.order()
+        return self._orders[epoch]
+
+    def seen(self, row: int, epoch: int) -> np.ndarray | None:
+        """Return an image as the network gets it, (H, W, C) uint8, before a mean is taken off and before whitening.
+
+        Every random number depends on the seed, the stage, the epoch and the place in it only. So one place is asked
+        for without reading the ones before. Where a sample cannot be read, a training may go on with the next one, and
+        the places behind it move by one; a dataset that Ziggurat made has no such sample.
+
+        Args:
+            row: in the training split.
+            epoch: from 0.
+
+        Returns:
+            None where the row is among the last of the epoch, which fill no batch and are left out.
+
+        Raises:
+            DatapointError: where it cannot be read.
+            DataError: where it does not fit to the others of its batch.
+        """
+        place = int(np.flatnonzero(self.order(epoch) == row)[0])
+        batch, inside = divmod(place, self.batches.batch_size)
+        if (batch + 1) * self.batches.batch_size > len(self.rows):
+            return None
+        point: Any = self.rows.datapoint(row)
+        if isinstance(self.batches, JpegCropBatches):
+            return self.batches.crop_of(point, epoch, place)
+        if self.vary is not None:
+            vary: Any = self.vary.func
+            point = vary(point, rng=self.vary.stream("map").seek(epoch, place))
+        if point[0].shape[:2] != self.preprocessing.size:
+            self.augmentation.check_size(self.preprocessing.size)
+        finish = self.finish.func
+        if not isinstance(finish, FinishAtRandom):
+            return point[0]
+        offsets = finish.offsets(self.batches.batch_size, self.finish.stream("map").seek(epoch, batch))
+        top, left = offsets[inside]
+        height, width, _ = self.preprocessing.output_shape
+        return point[0][top : top + height, left : left + width]
+
+    def close(self) -> None:
+        """Close the split."""
+        self.finish.close()
 
 
 class Pipeline:
@@ -105,6 +162,13 @@ class Pipeline:
         self.options = options
         self.preprocessing = preprocessing or self._new_preprocessing()
 
+    @classmethod
+    def without_mean(cls, source: ImageSource, options: DataOptions) -> Pipeline:
+        """Return the pipeline that a new job would have, but for the mean: computing it reads the whole split."""
+        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
+        whole = replace(options, decode="picture") if options.mean == "image" else options
+        return cls(source, replace(whole, mean="none"))
+
     # ---- training
 
     def training(self, *, by_row: bool = False) -> TrainingStages:
@@ -117,7 +181,7 @@ class Pipeline:
         if self.decodes_crops:
             stages = self._crops()
         elif self.source.in_memory:
-            stages = self._pictures_in_memory(by_row=by_row)
+            stages = self._images_in_memory(by_row=by_row)
         else:
             stages = self._files()
         stages.finish.seed(self.options.seed)
@@ -163,16 +227,16 @@ class Pipeline:
             key_index=2,
             replace_failed=True,
         )
-        return TrainingStages(rows, None, batches, MapData(batches, _Finish(before)))
+        return self._stages(rows, None, batches, _Finish(before))
 
-    def _pictures_in_memory(self, *, by_row: bool) -> TrainingStages:
+    def _images_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
         if by_row:
             rows: IndexedFlow = _Fitted(split, self.preprocessing, shuffle=shuffle)
         else:
             points = list(self.fitted("train"))
-            pictures, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
-            rows = DataFromArrays(pictures, labels, shuffle=shuffle)
+            images, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
+            rows = DataFromArrays(images, labels, shuffle=shuffle)
         augmentors = self.options.augmentation.augmentors(self.preprocessing.channels)
         vary = MapData(rows, ComponentAugmentation(augmentors, 0)) if augmentors else None
         return self._batched(rows, vary)
@@ -186,7 +250,17 @@ class Pipeline:
     def _batched(self, rows: IndexedFlow, vary: Any) -> TrainingStages:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
         finish = FinishAtRandom(self.preprocessing) if self.crops else _Finish(self.preprocessing)
-        return TrainingStages(rows, vary, batches, MapData(batches, finish))
+        return self._stages(rows, vary, batches, finish)
+
+    def _stages(self, rows: IndexedFlow, vary: Any, batches: Any, finish: Callable[..., Any]) -> TrainingStages:
+        return TrainingStages(
+            preprocessing=self.preprocessing,
+            augmentation=self.options.augmentation,
+            rows=rows,
+            vary=vary,
+            batches=batches,
+            finish=MapData(batches, finish),
+        )
 
     # ---- evaluation
 
@@ -247,16 +321,19 @@ def _holds_jpeg_files(flow: Any) -> bool:
     found = 0
     for row in range(looked_at):
         try:
-            picture = flow.datapoint(row)[0]
+            image = flow.datapoint(row)[0]
         except Exception:  # what cannot be read is told of when its turn comes
             continue
-        found += isinstance(picture, bytes | memoryview) and bytes(picture[: len(_JPEG_START)]) == _JPEG_START
+        found += isinstance(image, bytes | memoryview) and bytes(image[: len(_JPEG_START)]) == _JPEG_START
     flow.close()
     return 2 * found > looked_at
 
 
 class _Keyed(IndexedFlow):
-    """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file."""
+    """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file.
+
+    Where the split knows the paths of its files, they stand in the place of the bytes: whoever decodes reads, too.
+    """
 
     def __init__(self, flow: DataFlow, *, shuffle: bool = False) -> None:
         super().__init__(shuffle=shuffle)
@@ -272,7 +349,8 @@ class _Keyed(IndexedFlow):
 
     def datapoint(self, index: int) -> list[Any]:
         """Return one file with its key."""
-        return [*self._flow.datapoint(index), self.key(index)]
+        point = self._flow.unread(index) if isinstance(self._flow, ImportedSplit) else self._flow.datapoint(index)
+        return [*point, self.key(index)]
 
     def close(self) -> None:
         """Close the split."""
@@ -293,8 +371,8 @@ class _Fitted(IndexedFlow):
 
     def datapoint(self, index: int) -> list[Any]:
         """Return one image with its label."""
-        picture, label = self._flow.datapoint(index)
-        return [self._preprocessing.fit(picture), label]
+        image, label = self._flow.datapoint(index)
+        return [self._preprocessing.fit(image), label]
 
     def close(self) -> None:
         """Close the split."""
@@ -336,6 +414,8 @@ class _Decode:
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
         data, label, key, *row = point
+        if isinstance(data, str):
+            data = read_file(data)
         fitted = [self._preprocessing.decode(data, key), label, *row]
         return fitted if self._vary is None else self._vary(fitted, rng)
 
@@ -348,8 +428,8 @@ class _Finish:
         self._buffers: dict[int, BatchBuffers] = {}
 
     def __call__(self, batch: Any) -> Any:
-        pictures, labels, *rows = batch
-        finished = self._preprocessing.finish(pictures, out=self._memory(len(pictures)))
+        images, labels, *rows = batch
+        finished = self._preprocessing.finish(images, out=self._memory(len(images)))
         return [finished, labels.astype(np.int64), *rows]
 
     def _memory(self, count: int) -> np.ndarray:
@@ -379,3 +459,51 @@ class FinishAtRandom:
         """Return the batch as the network gets it."""
         offsets = self.offsets(len(batch[0]), rng)
         return [self._preprocessing.finish(batch[0], offsets), batch[1].astype(np.int64)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobData:
+    """The batches of a job: ``[x, y]`` with ``x: (N, H, W, C) float32`` as the network gets it, ``y: (N) int64``.
+
+    Args:
+        train: shuffled, without a smaller last batch.
+        evaluation: ``val`` and ``test``, where there are any, in order, with the remainder.
+        preprocessing: what was done.
+        class_names: by class number.
+        sizes: split → number of samples.
+    """
+
+    train: DataFlow
+    evaluation: Mapping[str, DataFlow]
+    preprocessing: Preprocessing
+    class_names: Sequence[str]
+    sizes: Mapping[str, int]
+
+
+def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> JobData:
+    """Return the batches of a job.
+
+    Args:
+        source: its splits.
+        options: what it asks for.
+        preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
+
+    Raises:
+        DataError: where a batch is larger than the training split, or quarter turns meet images that are no squares.
+    """
+    train = source.splits["train"]
+    if len(train) < options.batch_size:
+        raise DataError(
+            "A batch is not larger than the training split.",
+            received=f"`batch_size` {options.batch_size} for {len(train)} samples",
+            advice="Make `batch_size` smaller.",
+        )
+    options.augmentation.check_size(preprocessing.size if preprocessing else options.size or source.size)
+    pipeline = Pipeline(source, options, preprocessing)
+    return JobData(
+        train=pipeline.training().finish,
+        evaluation={split: pipeline.evaluation(split) for split in source.splits if split != "train"},
+        preprocessing=pipeline.preprocessing,
+        class_names=source.class_names,
+        sizes={split: len(flow) for split, flow in source.splits.items()},
+    )

@@ -1,7 +1,8 @@
-"""Requests to a worker to end, by signals and by a file."""
+"""Requests to a worker to end: signals, a file, and the death of the process that it shall end with."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -10,9 +11,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-__all__ = ["StopRequest", "StopSignals", "stop_requested"]
+import psutil
+
+__all__ = ["ParentWatch", "StopRequest", "StopSignals", "stop_requested"]
+
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
 _NUDGE: Final = signal.SIGUSR1
 
 
@@ -91,3 +97,29 @@ def stop_requested(path: Path) -> str | None:
         return None
     except OSError:
         return "asked to stop, by a request that cannot be read"
+
+
+class ParentWatch:
+    """Tells whether the process that started this one, or the shim in between, is gone.
+
+    It asks the system instead of taking a parent-death signal, because that signal follows the *thread* that started
+    the child: it would end a worker whenever a short-lived thread of the parent ended.
+
+    Args:
+        parent: process number of the parent, as the parent itself gave it; the parent may be dead already.
+    """
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+
+    def is_gone(self) -> bool:
+        """Return True once the parent has died."""
+        above = os.getppid()
+        return self._parent not in (above, _parent_of(above))
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None

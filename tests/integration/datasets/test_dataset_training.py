@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from tests.old_stores import store_as_0_1_did
 from ziggurat.datasets.dataset import OPENINGS_NAME
+from ziggurat.events import Message, read_events
+from ziggurat.layout import JobFolder
 
 TRAIN = ("train", "--framework", "null", "--network", "mlp", "--epochs", 1, "--batch-size", 6)
 
@@ -16,7 +19,6 @@ TRAIN = ("train", "--framework", "null", "--network", "mlp", "--epochs", 1, "--b
         ("--encoding", "jpeg", "--size", "8x12", "--channels", "1"),
         ("--encoding", "reference"),
         ("--encoding", "original", "--store", "tfrecord"),
-        ("--store", "hdf5", "--size", "8"),
     ],
     ids=" ".join,
 )
@@ -27,6 +29,22 @@ def test_45_every_encoding_and_store_is_made_and_trained_on(ziggurat, pets, tmp_
     status = ziggurat.json(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job")
     assert (status["state"], status["global_step"]) == ("done", 3)
     assert "validation_accuracy" in status["scalars"]
+
+
+@pytest.mark.parametrize("store", ["hdf5", "npz"])
+def test_a_store_of_0_1_is_converted_by_its_first_training(ziggurat, pets, tmp_path, store):
+    ziggurat.create(pets, tmp_path / "set", "--size", "8")
+    store_as_0_1_did(tmp_path / "set", store)
+    notices = []
+    for job in ("first", "second"):
+        status = ziggurat.json(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / job)
+        assert (status["state"], status["global_step"]) == ("done", 3)
+        said, _ = read_events(JobFolder(tmp_path / job).events, 0)
+        notices.append([event.text for event in said if isinstance(event, Message) and store in event.text])
+    old = tmp_path / "set" / f"train.{store}"
+    assert notices[0][0] == f"The records of {old}, a store of release 0.1, are read from {old}.lmdb from now on."
+    assert [len(each) for each in notices] == [2, 0]
+    assert len(ziggurat.samples(tmp_path / "set")) == 24
 
 
 def test_evaluating_on_the_test_split_is_counted(ziggurat, pets, tmp_path):

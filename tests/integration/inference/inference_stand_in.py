@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from ziggurat.records.frames import read_frame, write_frame
+from ziggurat.records.codec import read_frame, write_frame
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from inference_jobs import digit_pictures, digits_job, is_gone, wait_for, write_spec
 
-from ziggurat.records.frames import read_frame, write_frame
+from ziggurat.records.codec import read_frame, write_frame
 
 COMMAND = [sys.executable, "-m", "ziggurat.worker.inference"]
 

@@ -118,7 +118,7 @@ def make_workspace(folder: Path) -> Path:
     (installed / "entry_points.txt").write_text(jobs_plugins.ENTRY_POINTS)
     (folder / "data").mkdir()
     random = np.random.default_rng(5)
-    for split, count in (("train", 50), ("t10k", 20)):
+    for split, count in (("train", 50), ("val", 20), ("t10k", 20)):
         labels = np.arange(count, dtype=np.uint8) % 3
         pictures = random.integers(0, 90, (count, 8, 8)).astype(np.uint8)
         for name, values in (("images-idx3", pictures), ("labels-idx1", labels)):

@@ -143,7 +143,7 @@ def test_a_full_disk_fails_the_job_and_nothing_else(new_studio):
     # A file of the worker may grow to 8 blocks of 512 bytes: as on a disk that is nearly full.
     limit = ("/bin/sh", "-c", 'ulimit -f 8; exec "$0" "$@"', *jobs_studio.WORKER)
     studio = new_studio(command=limit)
-    folder = studio.train("job", callbacks=[])
+    folder = studio.train("job", callbacks=[], data="digits")
     job = studio.wait_for("job", "failed")
     assert job.exit_code == 11
     assert "must be written" in job.reason

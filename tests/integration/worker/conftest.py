@@ -27,7 +27,7 @@ def data(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory) -> Path:
-    """A folder of classes with 60 small PNG files."""
+    """A folder of classes with 66 small PNG files."""
     return make_pictures(tmp_path_factory.mktemp("pictures"))
 
 

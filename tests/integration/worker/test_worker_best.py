@@ -14,9 +14,9 @@ from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.events import CheckpointSaved, DivergenceNoticed, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
+from ziggurat.worker.build import read_pretrained
 from ziggurat.worker.commands.trained import open_trained_job
 from ziggurat.worker.main import main
-from ziggurat.worker.pretrained import read_pretrained
 from ziggurat.worker.stopping import StopRequest
 from ziggurat.workspace.workspace import open_folders
 

@@ -60,11 +60,11 @@ def test_data_that_is_gone(workers, new_job, tmp_path, data):
         (mine / name).write_bytes(content)
     job = new_job(data=mine)
     assert workers.execute(job, "term:4") == EXIT_STOPPED
-    (mine / "train-labels-idx1-ubyte").unlink()
+    (mine / "train-images-idx3-ubyte").unlink()
     assert workers.execute(job) == 4
     assert error_of(job).error["error"] == "data"
-    assert "train-labels-idx1-ubyte" in end_of(job).reason
-    (mine / "train-labels-idx1-ubyte").write_bytes(files["train-labels-idx1-ubyte"])
+    assert "train-images-idx3-ubyte" in end_of(job).reason
+    (mine / "train-images-idx3-ubyte").write_bytes(files["train-images-idx3-ubyte"])
     assert workers.execute(job) == 0
 
 

@@ -1,6 +1,7 @@
 """Interrupted at any step, by whatever, and resumed: bit for bit the same as never interrupted."""
 
 import json
+import shutil
 import signal
 import time
 
@@ -158,3 +159,16 @@ def test_the_best_that_is_kept_by_default_survives_too(workers, new_job):
     assert differences(outcome_of(job), outcome_of(whole)) == []
     assert "names/best" in outcome_of(job)
     assert "meta/callbacks/KeepBest/tag" in outcome_of(job)
+
+
+def test_a_job_goes_on_with_the_files_that_it_began_with(workers, new_job, pictures, tmp_path):
+    mine = shutil.copytree(pictures, tmp_path / "mine")
+    whole, job = (new_job(data=mine, preprocessing={"size": 8, "channels": 1}) for _ in range(2))
+    assert workers.execute(whole) == 0
+    assert workers.execute(job, "kill:3") == -9
+    shutil.copytree(mine / "class0", mine / "another class")
+
+    assert workers.execute(job) == 0
+
+    one, other = (outcome_of(folder, MAY_DIFFER_WITH_THREADS) for folder in (job, whole))
+    assert differences(one, other) == []

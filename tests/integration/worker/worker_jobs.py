@@ -45,9 +45,9 @@ MAY_DIFFER_WITH_THREADS = {
 
 
 def make_data(folder: Path) -> Path:
-    """Make a set of 50 images (8, 8) of 3 classes to train on and 20 to test, as idx files."""
+    """Make a set of 50 images (8, 8) of 3 classes to train on, 20 to validate and 20 to test, as idx files."""
     random = np.random.default_rng(5)
-    for split, count in (("train", 50), ("t10k", 20)):
+    for split, count in (("train", 50), ("val", 20), ("t10k", 20)):
         labels = np.arange(count, dtype=np.uint8) % 3
         pictures = random.integers(0, 90, (count, 8, 8)).astype(np.uint8)
         for number, label in enumerate(labels):
@@ -58,11 +58,11 @@ def make_data(folder: Path) -> Path:
 
 
 def make_pictures(folder: Path, file_format: str = "png") -> Path:
-    """Make a folder of three classes with 20 files (10, 12) each."""
+    """Make a folder of three classes with 22 files (10, 12) each."""
     random = np.random.default_rng(6)
     for label in range(3):
         (folder / f"class{label}").mkdir()
-        for number in range(20):
+        for number in range(22):
             pixels = random.integers(0, 80, (10, 12, 3)).astype(np.uint8)
             pixels[2 * label : 2 * label + 3] += 120
             Image.fromarray(pixels).save(folder / f"class{label}" / f"{number:02d}.{file_format}")

@@ -39,12 +39,12 @@ def test_a_dry_run_prints_the_spec_and_makes_nothing(ziggurat, flowers, tmp_path
     answer = ziggurat(
         *("dataset", "create", flowers, "--out", tmp_path / "set", "--dry-run", "--name", "blooms", "--size", "4x6"),
         *("--encoding", "jpeg", "--val-share", "0.1", "--test-share", "0.2", "--set", "splits.method=stem"),
-        *("--option", "seed=3", "--option", "splits=auto", "--seed", "5", "--store", "hdf5", "--channels", "1"),
+        *("--option", "seed=3", "--option", "splits=auto", "--seed", "5", "--store", "tfrecord", "--channels", "1"),
     )
     assert answer.code == 0
     spec = answer.content
     assert spec["source"] == str(flowers), "absolute, as it is on disk"
-    assert (spec["name"], spec["size"], spec["channels"], spec["store"]) == ("blooms", [4, 6], 1, "hdf5")
+    assert (spec["name"], spec["size"], spec["channels"], spec["store"]) == ("blooms", [4, 6], 1, "tfrecord")
     assert spec["options"] == {"seed": 3, "splits": "auto"}
     assert {name: spec["splits"][name] for name in ("method", "val_share", "test_share")} == {
         "method": "stem",

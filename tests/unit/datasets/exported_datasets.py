@@ -10,8 +10,8 @@ import pytest
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.format_choice import guess_format
 from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.records.codec import pack_record
 from ziggurat.records.manifest import ImageForm, Manifest, SplitNote, StoreNote
-from ziggurat.records.record import pack_record
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 

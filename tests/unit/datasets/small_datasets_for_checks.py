@@ -13,8 +13,8 @@ from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import picture_hash
 from ziggurat.datasets.samples import Sample
+from ziggurat.records.codec import pack_record
 from ziggurat.records.manifest import ImageForm, Manifest, SplitNote, StoreNote
-from ziggurat.records.record import pack_record
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 

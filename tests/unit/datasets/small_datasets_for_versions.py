@@ -16,8 +16,8 @@ import pytest
 from ziggurat.datasets.catalogue import CatalogueWriter, Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.records.codec import FileReference, pack_record
 from ziggurat.records.manifest import ImageForm, Manifest, SourceNote, SplitNote, StoreNote
-from ziggurat.records.record import FileReference, pack_record
 from ziggurat.records.schema import Column, Schema
 from ziggurat.records.stores import create_records
 

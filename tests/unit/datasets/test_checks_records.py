@@ -6,8 +6,8 @@ from small_datasets_for_checks import dataset_of, jpeg, picture
 
 from ziggurat.datasets.checks import check_dataset
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.records.codec import FileReference
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SourceNote, SplitNote, StoreNote
-from ziggurat.records.record import FileReference
 
 
 def points(contents):

@@ -20,8 +20,8 @@ from small_datasets_for_versions import (
 
 from ziggurat.errors import DataError, DatapointError, UnknownNameError
 from ziggurat.records.base import RecordIndexError
+from ziggurat.records.codec import FileReference, Record, pack_record, unpack_record
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
-from ziggurat.records.record import FileReference, Record, pack_record, unpack_record
 from ziggurat.records.split_reader import SplitReader
 
 

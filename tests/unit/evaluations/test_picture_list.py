@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ziggurat.errors import DataError
-from ziggurat.worker.picture_list import list_pictures
+from ziggurat.worker.commands.prediction import list_images
 
 NAMES = ["cat", "golden retriever", "10"]
 
@@ -14,7 +14,7 @@ def listed(tmp_path, text, **options):
     path = tmp_path / "list.txt"
     path.write_text(text, encoding="utf-8")
     given = {"image_folder": "", "limit": 0} | options
-    return list_pictures(str(path), given["image_folder"], NAMES, given["limit"])
+    return list_images(str(path), given["image_folder"], NAMES, given["limit"])
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_folder_is_read_to_its_depths_but_not_what_is_hidden(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
 
-    found = list_pictures(str(tmp_path), "", NAMES, 0)
+    found = list_images(str(tmp_path), "", NAMES, 0)
 
     assert found.keys == ["b.png", "a/1.JPG", "a/2.jpg"]
     assert found.files[1] == str(tmp_path / "a" / "1.JPG")
     assert found.labels == [-1, -1, -1]
-    assert list_pictures(str(tmp_path / "b.png"), "", NAMES, 0).keys == ["b.png"]
+    assert list_images(str(tmp_path / "b.png"), "", NAMES, 0).keys == ["b.png"]
 
 
 def test_sources_that_are_none_are_said(tmp_path):
@@ -69,7 +69,7 @@ def test_sources_that_are_none_are_said(tmp_path):
     (tmp_path / "pets.tar.gz").touch()
 
     with pytest.raises(DataError, match="at least one image"):
-        list_pictures(str(tmp_path / "empty"), "", NAMES, 0)
+        list_images(str(tmp_path / "empty"), "", NAMES, 0)
     for name in ("pets.tar.gz", "gone"):
         with pytest.raises(DataError, match="come from a folder or a text file"):
-            list_pictures(str(tmp_path / name), "", NAMES, 0)
+            list_images(str(tmp_path / name), "", NAMES, 0)

@@ -17,8 +17,7 @@ from ziggurat.errors import (
     ZigguratError,
     error_of_family,
 )
-from ziggurat.records.codec import DecodingError, EncodingError
-from ziggurat.records.frames import read_frame, write_frame
+from ziggurat.records.codec import DecodingError, EncodingError, read_frame, write_frame
 from ziggurat.services.inference_process import send_frame
 
 VALUE = {"id": 7, "pictures": [["a.png", bytes(range(256))]], "row": np.arange(3.0), "none": None}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ziggurat.worker.inference.drawing import draw_activation, draw_weights
-from ziggurat.worker.inference.layers import figures, weights_of
+from ziggurat.worker.inference.views import draw_activation, draw_weights, figures, weights_of
 
 
 def pixels(png: bytes | None) -> np.ndarray:
@@ -57,7 +56,7 @@ def test_a_tile_is_a_channel_from_black_to_white() -> None:
 
 def test_three_channels_may_be_colours() -> None:
     picture = np.arange(48, dtype=np.float32).reshape(4, 4, 3)
-    assert pixels(draw_activation(picture, as_colour=True)).shape == (4, 4, 3)
+    assert pixels(draw_activation(picture, as_color=True)).shape == (4, 4, 3)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.errors import DataError, SpecError
 from ziggurat.records.run_lengths import run_lengths
 from ziggurat.specs import parse_spec
-from ziggurat.worker.commands.dataset_previews import preview_dataset
-from ziggurat.worker.commands.deadline import OVER, Deadline
+from ziggurat.worker.commands.dataset_previews import OVER, Deadline, preview_dataset
 from ziggurat.worker.dataset_job import creation_request
 
 

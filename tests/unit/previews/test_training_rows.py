@@ -11,8 +11,8 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.errors import DataError
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import data_of, data_options
-from ziggurat.worker.sources import open_source
-from ziggurat.worker.training_rows import TrainingRows
+from ziggurat.worker.pipeline import Pipeline
+from ziggurat.worker.source import open_source
 
 _VARIED = {"flip": "fliplrud", "rotation_deg": 20, "scale": 0.1, "noise": 0.05}
 _COLOURS = {"hue": 0.1, "saturation": 0.1, "value": 0.2, "contrast": 0.5}
@@ -56,7 +56,8 @@ def spec_of(source, **fields):
 
 
 def rows_of(spec):
-    return TrainingRows(open_source(spec.data.source, spec.data.options, spec.seed), data_options(spec))
+    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    return Pipeline.without_mean(source, data_options(spec)).training(by_row=True)
 
 
 def batches_of(spec, epochs):

@@ -101,7 +101,7 @@ def test_create_makes_the_job_and_goes_to_it(visit: Any, folder: Path, studio: A
         "resize_mode": "half_crop",
         "encoding": "jpeg",
         "quality": "85",
-        "store": "hdf5",
+        "store": "tfrecord",
         "near_duplicates": "true",
         "project": "zoo",
         "tags": "small, gray,small",
@@ -118,7 +118,7 @@ def test_create_makes_the_job_and_goes_to_it(visit: Any, folder: Path, studio: A
     assert job.spec["splits"]["pattern"] == "(.+)=[0-9]+"
     assert (job.spec["splits"]["val_share"], job.spec["splits"]["test_share"]) == (0.2, 0.1)
     assert (job.spec["size"], job.spec["channels"], job.spec["quality"]) == ([28, 28], 1, 85)
-    assert (job.spec["resize_mode"], job.spec["encoding"], job.spec["store"]) == ("half_crop", "jpeg", "hdf5")
+    assert (job.spec["resize_mode"], job.spec["encoding"], job.spec["store"]) == ("half_crop", "jpeg", "tfrecord")
     assert job.spec["mean"] is False  # a box that is not ticked
     assert (job.project, job.tags, job.priority) == ("zoo", ("small", "gray"), 3)
     assert job.notes == "From the zoo.\nTwo animals."

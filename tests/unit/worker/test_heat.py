@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from ziggurat.errors import UnknownNameError
-from ziggurat.worker.inference.grad_cam import class_number_of
-from ziggurat.worker.inference.heat import HEAT_COLOURS, coloured, draw_heat, draw_overlay, heat_of, resized
+from ziggurat.worker.inference.views import (
+    HEAT_COLORS,
+    class_number_of,
+    colored,
+    draw_heat,
+    draw_overlay,
+    heat_of,
+    resized,
+)
 
 
 def decoded(png: bytes) -> np.ndarray:
@@ -52,9 +59,9 @@ def test_the_heat_of_pixels_stays_from_0_to_1_and_where_it_was() -> None:
 
 
 def test_colours_get_lighter_from_step_to_step_for_every_eye() -> None:
-    shown = coloured(np.linspace(0, 1, 65)).astype(float)
+    shown = colored(np.linspace(0, 1, 65)).astype(float)
 
-    assert [tuple(each) for each in shown[::8].astype(int)] == list(HEAT_COLOURS)
+    assert [tuple(each) for each in shown[::8].astype(int)] == list(HEAT_COLORS)
     linear = np.where(shown <= 10.31, shown / 255 / 12.92, ((shown / 255 + 0.055) / 1.055) ** 2.4)
     # What of red, green and blue is seen: by all, and by those who miss the cones for red or for green (Vienot, 1999).
     for weights in ((0.2126, 0.7152, 0.0722), (0.1124, 0.8876, 0.0), (0.2927, 0.7073, 0.0)):
@@ -72,7 +79,7 @@ def test_the_overlay_is_grey_with_colour_where_it_is_hot() -> None:
     assert shown.shape == (256, 256, 3)  # each pixel by 32
     assert shown[250, 10].tolist() == [40, 40, 40]
     hottest = shown[2 * 32 + 16, 5 * 32 + 16].astype(int)
-    assert hottest == pytest.approx(0.2 * 40 + 0.8 * np.array(HEAT_COLOURS[-1]), abs=1)
+    assert hottest == pytest.approx(0.2 * 40 + 0.8 * np.array(HEAT_COLORS[-1]), abs=1)
 
 
 @pytest.mark.parametrize(

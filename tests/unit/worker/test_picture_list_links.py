@@ -4,7 +4,7 @@ import pytest
 
 from ziggurat.errors import DataError
 from ziggurat.records.offered_folders import only_offered
-from ziggurat.worker.picture_list import list_pictures
+from ziggurat.worker.commands.prediction import list_images
 
 
 def test_picture_list_names_no_files_outside(tmp_path):
@@ -12,8 +12,8 @@ def test_picture_list_names_no_files_outside(tmp_path):
     source = tmp_path / "offered/list.txt"
     source.write_text("1.png\n")
     with only_offered([str(tmp_path / "offered")]):
-        assert list_pictures(str(source), "", [], 0).keys == ["1.png"]
+        assert list_images(str(source), "", [], 0).keys == ["1.png"]
         source.write_text(f"1.png\n{tmp_path}/2.png\n")
         with pytest.raises(DataError, match="A list names images below the folders that this studio offers"):
-            list_pictures(str(source), "", [], 0)
-    assert len(list_pictures(str(source), "", [], 0).keys) == 2
+            list_images(str(source), "", [], 0)
+    assert len(list_images(str(source), "", [], 0).keys) == 2

@@ -11,7 +11,7 @@ from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import data_of, data_options
 from ziggurat.worker.pipeline import Pipeline
-from ziggurat.worker.sources import open_source
+from ziggurat.worker.source import open_source
 
 CROPS = {"size": [40, 48], "crop": 32}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ziggurat.worker.visible_devices import visible_devices
+from ziggurat.worker.build import visible_devices
 
 
 @pytest.mark.parametrize(

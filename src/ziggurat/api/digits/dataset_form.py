@@ -28,7 +28,8 @@ def dataset_spec(fields: Fields, paths: Paths) -> dict[str, Any]:
 
 
 def _pictures(fields: Fields) -> dict[str, Any]:
-    store = fields.choice("backend", "lmdb", ("lmdb", "hdf5"))
+    if fields.choice("backend", "lmdb", ("lmdb", "hdf5")) == "hdf5":
+        fields.refuse("backend", "Records are stored as `lmdb`; export the dataset as DIGITS's HDF5 when it is made.")
     encoding = fields.choice("encoding", "png", tuple(_ENCODINGS))
     if fields.choice("compression", "none", ("none", "gzip")) == "gzip":
         fields.refuse("compression", "Records are stored without compression here; leave it `none`.")
@@ -36,8 +37,8 @@ def _pictures(fields: Fields) -> dict[str, Any]:
         "size": [fields.whole("resize_height", 256, 1, 65536), fields.whole("resize_width", 256, 1, 65536)],
         "resize_mode": fields.choice("resize_mode", "squash", ("squash", "crop", "fill", "half_crop")),
         "channels": 1 if fields.choice("resize_channels", "3", ("1", "3")) == "1" else 3,
-        "encoding": "raw" if store == "hdf5" else _ENCODINGS[encoding],
-        "store": store,
+        "encoding": _ENCODINGS[encoding],
+        "store": "lmdb",
     }
 
 

@@ -19,7 +19,7 @@ from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.base import RecordReader, RecordWriter
 from ziggurat.records.codec import EncodingError, pack
 from ziggurat.records.lmdb_store import LMDBReader, LMDBWriter
-from ziggurat.records.npz_store import NpzReader, NpzWriter
+from ziggurat.records.stores import NpzReader, NpzWriter
 from ziggurat.records.tfrecord import TFRecordReader, TFRecordWriter
 
 __all__ = ["LMDBSerializer", "NumpySerializer", "SavedFlow", "TFRecordSerializer"]

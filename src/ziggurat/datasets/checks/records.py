@@ -14,7 +14,7 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.datasets.checks.facts import Facts
 from ziggurat.datasets.checks.report import Finding
 from ziggurat.errors import DataError, DatapointError
-from ziggurat.records.record import FileReference
+from ziggurat.records.codec import FileReference
 
 __all__ = ["check_records", "check_stores"]
 

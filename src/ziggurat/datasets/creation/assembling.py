@@ -73,7 +73,7 @@ def assemble(
         folder: of the dataset.
         plan: of the chunks, all of which are done.
         splits: (N) int8, the split of each sample of the scan, -1 for one that is left out.
-        store: ``lmdb``, ``hdf5`` or ``tfrecord``.
+        store: ``lmdb`` or ``tfrecord``.
         problems: of the split.
         warnings: of the split.
         watch: is told of the progress.
@@ -263,7 +263,7 @@ def _clear(folder: Path, store: str) -> None:
     """Remove what an attempt left that ended while it put things together."""
     for leftover in folder.glob(".*.partial"):
         leftover.unlink()
-    names = [_store_name(split, store) for split in SPLITS]
+    names = [_store_name(split, each) for split in SPLITS for each in (store, "hdf5")]  # 0.1 made HDF5, too
     for path in (INDEX_NAME, MEAN_NAME, *names, *(index_path(name).name for name in names)):
         (folder / path).unlink(missing_ok=True)
 

@@ -25,8 +25,7 @@ from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DatapointError, ZigguratError
-from ziggurat.records.codec import pack, unpack
-from ziggurat.records.record import FileReference, pack_record
+from ziggurat.records.codec import FileReference, pack, pack_record, unpack
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 

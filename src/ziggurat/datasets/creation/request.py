@@ -14,7 +14,7 @@ __all__ = ["CHECKS", "ENCODINGS", "RESIZE_MODES", "STORES", "CreationRequest", "
 
 ENCODINGS: Final = ("original", "png", "jpeg", "raw", "reference")
 RESIZE_MODES: Final = ("none", "squash", "crop", "fill", "half_crop")
-STORES: Final = ("lmdb", "hdf5", "tfrecord")
+STORES: Final = ("lmdb", "tfrecord")
 CHECKS: Final = ("decode", "header", "none")
 
 
@@ -48,7 +48,7 @@ class CreationRequest:
         rule: how it is split.
         image: how images are stored; ``encoding`` may be empty: the files' own bytes where nothing is to be changed,
             else PNG.
-        store: ``lmdb``, ``hdf5`` or ``tfrecord``.
+        store: ``lmdb`` or ``tfrecord``; an export gives HDF5 and arrays.
         mean: whether the mean image of the training split is computed, where images have one size.
         near_duplicates: whether perceptual hashes are computed, for warnings of leaks; images only.
         check: how images that are stored as they are get checked: ``decode`` finds every damaged one, ``header``

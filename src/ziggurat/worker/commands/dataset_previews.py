@@ -1,41 +1,63 @@
-"""Preview of a source before a dataset is created from it, within a time limit."""
+"""Preview of a source before a dataset is created from it, within a time limit: counts, splits, problems, samples."""
 
 from __future__ import annotations
 
+import base64
+import json
+import signal
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 
+import cv2
+import numpy as np
+
+from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
+from ziggurat.datasets.creation.labels import fit_objects
+from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
 from ziggurat.datasets.creation.scanning import links_out
 from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
-from ziggurat.datasets.importer import Guess, Importer
+from ziggurat.datasets.importer import Guess, Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
 from ziggurat.datasets.sources.limits import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
-from ziggurat.errors import ConfigurationError, DataError, SpecError, ZigguratError
+from ziggurat.errors import ConfigurationError, DataError, DatapointError, SpecError, ZigguratError
+from ziggurat.records.manifest import ImageForm
 from ziggurat.records.offered_folders import offer_folders, watched_source
 from ziggurat.records.schema import Schema
 from ziggurat.specs import DatasetSpec, parse_spec
-from ziggurat.worker.commands.deadline import OVER, Deadline
-from ziggurat.worker.commands.sample_previews import SamplePreviews
 from ziggurat.worker.dataset_job import creation_request
 
-__all__ = ["preview_dataset"]
+__all__ = ["OVER", "Deadline", "preview_dataset"]
+
+
+Result = TypeVar("Result")
+
 
 _SCAN_SHARE: Final = 0.7
 """Part of the time for the walk; the rest is for splits and images."""
 
+
 _CLASSES: Final = 200
+
+
 _PROBLEMS: Final = 50
+
+
 _UNPACKED_BYTES: Final = 2 << 30
+
+
 _UNPACKED_FILES: Final = 200_000
+
+
 _END: Final[Any] = object()
 
 
@@ -95,7 +117,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "is_random": is_random,
             "classes": _classes(seen.schema, catalogue),
-            "colours": [list(colour) for colour in seen.schema.colours],
+            "colours": [list(color) for color in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
             "samples": samples,
             "problems": [
@@ -241,3 +263,219 @@ def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:
         {"name": name, "count": counts.get(number, 0) if counts else None}
         for number, name in enumerate(names[:_CLASSES])
     ]
+
+
+_IMAGES: Final = ("image", "image2", "target")
+
+
+_SIDE_PX: Final = 160
+
+
+_TEXT_CHARACTERS: Final = 500
+
+
+_OBJECTS: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplePreviews:
+    """Shows samples of a source.
+
+    Each is ``key``, ``label`` in words, ``png`` (base64, at most 160 px wide or high; None where there is no image),
+    ``text`` (None where there is none), ``width_px`` and ``height_px`` as they would be stored (None without image).
+    ``objects`` (None where the kind has none): the first 200 as ``ziggurat.records.objects`` writes them, in pixels of
+    the stored image, each with the ``name`` of its class; ``more_objects``: how many come after those. ``mask_png``
+    (None where there is none, or where it cannot be read): base64, as large as ``png``, one channel of class numbers.
+
+    Args:
+        importer: of its format.
+        source: local folder or file.
+        options: of the importer, complete.
+        schema: what the samples mean.
+        form: how images would be stored.
+    """
+
+    importer: Importer
+    source: Path
+    options: Mapping[str, Any]
+    schema: Schema
+    form: ImageForm
+
+    def read(self, catalogue: Catalogue, count: int, showing: Deadline) -> tuple[list[dict[str, Any]], list[Problem]]:
+        """Return some samples from all over a catalog, as many as can be read in time, and what cannot be read."""
+        if not len(catalogue) or count < 1:
+            return [], []
+        numbers = np.unique(np.linspace(0, len(catalogue) - 1, num=min(count, len(catalogue)), dtype=int)).tolist()
+        samples: list[dict[str, Any]] = []
+        problems: list[Problem] = []
+        with self.importer.reader(self.source, self.options) as reader:
+            for entry in catalogue.entries(numbers):
+                try:
+                    found = showing.call(self._shown, entry, reader)
+                except DatapointError as error:
+                    problems.append(_unreadable(entry, error.rule))
+                    continue
+                if found is OVER:
+                    break
+                samples.append(found[0])
+                problems += found[1]
+        return samples, problems
+
+    def _shown(self, entry: Entry, reader: PartReader) -> tuple[dict[str, Any], list[Problem]]:
+        """Return a sample as it is shown, and what in it cannot be read although its image can."""
+        problems: list[Problem] = []
+        role = self.schema.parts[0]
+        address = entry.parts[0]
+        part = address if isinstance(address, bytes) else reader.read(address)
+        shown: dict[str, Any] = dict.fromkeys(("png", "text", "width_px", "height_px", "objects", "mask_png"))
+        shown["more_objects"] = 0
+        if role in _IMAGES:
+            fitting = Fitting(form=replace(self.form, encoding="raw"))
+            fitted = fit_picture(part, fitting, entry.key)
+            pixels: Any = fitted.pixels
+            shown |= {"png": _small_png(pixels), "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}
+            shown |= self._objects(entry.label, fitted)
+            shown["mask_png"] = self._mask_png(entry, reader, fitted, fitting, problems)
+        elif isinstance(part, np.ndarray):
+            shown["text"] = f"array {part.shape} of {part.dtype}"
+        else:
+            shown["text"] = self._text(part, role)
+        return {"key": entry.key, "label": _label(entry.label, self.schema), **shown}, problems
+
+    def _objects(self, label: Any, fitted: FittedPicture) -> dict[str, Any]:
+        if self.schema.kind != "detection" or not isinstance(label, list) or fitted.pixels is None:
+            return {}
+        found: list[Any] = label[:_OBJECTS]
+        if fitted.transform is not None:
+            size = (fitted.pixels.shape[0], fitted.pixels.shape[1])
+            found, _ = fit_objects(found, fitted.transform, size, fitted.source_size)
+        named = [{**each, "name": _class_name(each["class"], self.schema)} for each in found]
+        return {"objects": named, "more_objects": max(0, len(label) - _OBJECTS)}
+
+    def _mask_png(
+        self, entry: Entry, reader: PartReader, fitted: FittedPicture, fitting: Fitting, problems: list[Problem]
+    ) -> str | None:
+        number = self.schema.parts.index("mask") if "mask" in self.schema.parts else len(entry.parts)
+        if number >= len(entry.parts):
+            return None
+        address = entry.parts[number]
+        try:
+            part = address if isinstance(address, bytes) else reader.read(address)
+            mask = fit_mask(part, fitted, fitting, entry.key, self.schema.ignore_class or 0)
+        except DatapointError as error:  # the sample cannot come then; its image is shown all the same
+            problems.append(_unreadable(entry, error.rule))
+            return None
+        except (ZigguratError, OSError, ValueError, KeyError) as error:
+            reason = f"Its mask cannot be read ({type(error).__name__}: {error})."
+            problems.append(_unreadable(entry, reason))
+            return None
+        problems += self._strange_values(entry, mask)
+        done, content = cv2.imencode(".png", _smaller(mask, cv2.INTER_NEAREST))
+        assert done
+        return base64.b64encode(content.tobytes()).decode()
+
+    def _strange_values(self, entry: Entry, mask: np.ndarray) -> list[Problem]:
+        """Return a problem where a mask has values that no class has; without names, each is a class."""
+        values = np.unique(mask)
+        strange = values[(values >= len(self.schema.class_names)) & (values != self.schema.ignore_class)]
+        if not self.schema.class_names or not len(strange):
+            return []
+        reason = f"Its mask has values that no class has: {', '.join(map(str, strange[:10].tolist()))}."
+        return [Problem(key=entry.key, kind="unknown-mask-value", reason=reason)]
+
+    def _text(self, part: bytes, role: str) -> str:
+        text = part.decode("utf-8", "replace")
+        columns = self.schema.columns
+        if role == "row" and columns:
+            text = ", ".join(
+                f"{column.name}: {value}" for column, value in zip(columns, json.loads(text), strict=False)
+            )
+        return text if len(text) <= _TEXT_CHARACTERS else f"{text[: _TEXT_CHARACTERS - 1]}…"
+
+
+def _unreadable(entry: Entry, reason: str) -> Problem:
+    return Problem(key=entry.key, kind="unreadable", reason=reason, left_out=True)
+
+
+def _small_png(pixels: np.ndarray) -> str:
+    return base64.b64encode(encode_image(np.ascontiguousarray(_smaller(pixels, cv2.INTER_AREA)), "png")).decode()
+
+
+def _smaller(pixels: np.ndarray, interpolation: int) -> np.ndarray:
+    height, width = pixels.shape[:2]
+    factor = min(1.0, _SIDE_PX / max(height, width))
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return pixels if factor == 1 else cv2.resize(pixels, size, interpolation=interpolation)
+
+
+def _label(label: Any, schema: Schema) -> str:
+    """Return a label in words: the name of a class, or how often each class is in the image."""
+    if label is None:
+        return ""
+    if isinstance(label, list) and label and all(isinstance(each, dict) and "class" in each for each in label):
+        found = Counter(_class_name(each["class"], schema) for each in label)
+        return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in found.items())
+    if isinstance(label, list):
+        return ", ".join(f"{each:g}" if isinstance(each, int | float) else str(each) for each in label)
+    if schema.kind == "image-pairs":
+        return "same" if label else "not the same"
+    return _class_name(label, schema) if isinstance(label, int) else f"{label:g}"
+
+
+def _class_name(number: int, schema: Schema) -> str:
+    if number < 0:
+        return "ignored"
+    return schema.class_names[number] if number < len(schema.class_names) else str(number)
+
+
+OVER: Final[Any] = object()
+"""What stands for a result that did not come in time."""
+
+
+class _TimeUp(BaseException):
+    """Ends a call; no ``except Exception`` of somebody's importer may hold it up."""
+
+
+class Deadline:
+    """Ends calls at a moment. It is used in the main thread, in a ``with`` statement.
+
+    Args:
+        time_limit_s: from the beginning of the ``with`` statement.
+    """
+
+    def __init__(self, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+        self._ends_calls = False
+        self._end_at = 0.0
+
+    def __enter__(self) -> Self:
+        self._end_at = time.monotonic() + self._time_limit_s
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, self._time_limit_s)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the moment has come."""
+        return time.monotonic() >= self._end_at
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Return what a call gives, or ``OVER`` where it does not end in time; it is not begun after that."""
+        try:
+            try:
+                if self.is_over:
+                    return OVER
+                self._ends_calls = True
+                return function(*arguments)
+            finally:
+                self._ends_calls = False
+        except _TimeUp:
+            return OVER
+
+    def _ring(self, *_arguments: Any) -> None:
+        if self._ends_calls:
+            raise _TimeUp

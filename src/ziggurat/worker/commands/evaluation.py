@@ -1,4 +1,4 @@
-"""Evaluation of a trained network on a split: every sample once, including the last partial batch."""
+"""Evaluation of a trained job on a split: by one request, or as a job of its own with results for each sample."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import numpy as np
 
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
+from ziggurat.layout import JobFolder
+from ziggurat.specs import EvaluateSpec
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
-from ziggurat.worker.dataset_source import is_dataset
+from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.pipeline import DataOptions, Pipeline
-from ziggurat.worker.sources import open_source
+from ziggurat.worker.results import SampleResults, write_results
+from ziggurat.worker.source import is_dataset, open_source
 
-__all__ = ["Confusion", "EvaluatedBatch", "Evaluation", "evaluate"]
+__all__ = ["Confusion", "evaluate", "evaluate_split"]
+
 
 _MANY_CLASSES: Final = 5
 _BATCH_SIZE: Final = 64
-_NAMED_FILES: Final = 20
+_EVALUATION_NAMED_FILES: Final = 20
 """How many of the files that cannot be read are named; all are counted."""
 
 
@@ -80,12 +84,12 @@ class Evaluation:
     """
 
     def __init__(
-        self, job: TrainedJob, split: str, *, batch_size: int = _BATCH_SIZE, named_files: int = _NAMED_FILES
+        self, job: TrainedJob, split: str, *, batch_size: int = _BATCH_SIZE, named_files: int = _EVALUATION_NAMED_FILES
     ) -> None:
         self._job = job
         self._split = split
         self._batch_size = batch_size
-        self._source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed)
+        self._source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed, JobFolder(job.folder))
         if split not in self._source.splits:
             raise UnknownNameError("split of this data", split, self._source.splits)
         self._source.policy.remember = named_files
@@ -106,8 +110,8 @@ class Evaluation:
         pipeline = Pipeline(self._source, DataOptions(batch_size=self._batch_size), self._job.preprocessing)
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
-            for pictures, labels, rows in flow:
-                values = network.evaluate(pictures, labels)
+            for images, labels, rows in flow:
+                values = network.evaluate(images, labels)
                 self._means.add(values, len(labels))
                 yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
 
@@ -198,3 +202,68 @@ class Confusion:
 
 def _share(part: Any, whole: Any) -> float | None:
     return float(part / whole) if whole else None
+
+
+_TOP: Final = 5
+_NAMED_FILES: Final = 1000
+
+
+def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Evaluate, from the beginning in each attempt; return what is to be said.
+
+    None stands for an end that was requested.
+
+    Args:
+        spec: what was asked.
+        folder: the job folder, which gets the results.
+        watch: is told of progress, and asked whether to stop.
+
+    Raises:
+        ZigguratError: where model or data cannot be used.
+    """
+    watch.progress("load", 0, 0)
+    job = open_trained_job(Path(spec.model), spec.checkpoint or None)
+    evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=_NAMED_FILES)
+    results = SampleResults(len(evaluation), len(job.class_names), _TOP)
+    if watch.stop_requested():
+        return None
+    done, right = 0, 0
+    for batch in evaluation.batches():
+        done += len(batch.labels)
+        probabilities = batch.values.get("probabilities")
+        if probabilities is not None:
+            keys = [evaluation.key(row) for row in batch.rows.tolist()]
+            results.add(batch.rows.tolist(), keys, batch.labels, np.asarray(probabilities))
+            right += int((np.argmax(probabilities, axis=1) == batch.labels).sum())
+        watch.progress("predict", int(batch.rows[-1]) + 1, len(evaluation))
+        if watch.stop_requested():
+            return None
+    watch.progress("predict", len(evaluation), len(evaluation))
+    summary = _summary(spec, job, evaluation, is_classifier=results.count > 0)
+    if results.count:
+        results.write(folder.results, summary)
+    else:
+        write_results(folder.results, summary)
+    accuracy = f", accuracy {right / results.count:.4f}" if results.count else ""
+    bad = summary["skipped"]
+    return f"{done} samples of {spec.split}{accuracy}" + (f"; {bad} could not be read" if bad else "")
+
+
+def _summary(spec: EvaluateSpec, job: TrainedJob, evaluation: Evaluation, *, is_classifier: bool) -> dict[str, Any]:
+    figures = evaluation.figures()
+    return {
+        "kind": spec.kind,
+        "model": figures["folder"],
+        "checkpoint": figures["checkpoint"],
+        "step": figures["step"],
+        "epoch": figures["epoch"],
+        "split": spec.split,
+        "data": job.spec.data.source,
+        "count": figures["samples"],
+        "skipped": figures["skipped"],
+        "failures": [{"key": each["file"], "reason": each["reason"]} for each in figures["unreadable"]],
+        "scalars": figures["scalars"],
+        "classifier": is_classifier,
+        "classes": list(job.class_names),
+        "openings": figures["test_openings"],
+    }

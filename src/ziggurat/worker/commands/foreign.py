@@ -17,11 +17,11 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import ForeignNetwork, SupportsForeign, TensorDescription
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
-from ziggurat.worker.commands.capabilities import provider_of
+from ziggurat.worker.commands.trained import provider_of
 
-__all__ = ["inspect_model", "picture_for", "predict_with_model"]
+__all__ = ["image_for", "inspect_model", "predict_with_model"]
 
-_BATCH_AND_PICTURE = 4
+_BATCH_AND_IMAGE = 4
 
 
 def inspect_model(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def predict_with_model(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def picture_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np.ndarray:
+def image_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np.ndarray:
     """Return an image in the shape that a model takes, with the batch's axis: float32, 0 to 255.
 
     Args:
@@ -97,9 +97,9 @@ def picture_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np
         ConfigurationError: where the shape is no image's.
     """
     sides = list(shape or [])
-    if len(sides) == _BATCH_AND_PICTURE and sides[3] in (1, 3):
+    if len(sides) == _BATCH_AND_IMAGE and sides[3] in (1, 3):
         return _scaled(data, sides[1], sides[2], sides[3], key)
-    if len(sides) == _BATCH_AND_PICTURE and sides[1] in (1, 3):
+    if len(sides) == _BATCH_AND_IMAGE and sides[1] in (1, 3):
         return _scaled(data, sides[2], sides[3], sides[1], key).transpose(0, 3, 1, 2)
     if len(sides) == 2 and sides[1]:
         grey = decode_image(data, channels=1, key=key)
@@ -117,9 +117,9 @@ def picture_for(data: bytes, shape: Sequence[int | None] | None, key: str) -> np
 
 
 def _scaled(data: bytes, height: int | None, width: int | None, channels: Any, key: str) -> np.ndarray:
-    picture = decode_image(data, channels=channels, key=key)
-    size = (height or picture.shape[0], width or picture.shape[1])
-    return Preprocessing(size=size, channels=channels).fit(picture)[None].astype(np.float32)
+    image = decode_image(data, channels=channels, key=key)
+    size = (height or image.shape[0], width or image.shape[1])
+    return Preprocessing(size=size, channels=channels).fit(image)[None].astype(np.float32)
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _likely_output(model: ForeignNetwork) -> str:
 
 def _value(file: str, source: TensorDescription, scale: float) -> np.ndarray:
     if not file.endswith(".npy"):
-        return picture_for(read_file(file), source.shape, file) * np.float32(scale)
+        return image_for(read_file(file), source.shape, file) * np.float32(scale)
     try:
         array = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:

@@ -13,10 +13,9 @@ from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, Suppor
 from ziggurat.engine.monitors.tensorboard import write_graph
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
-from ziggurat.worker.commands.capabilities import provider_of
-from ziggurat.worker.data import prepare_data
-from ziggurat.worker.pipeline import DataOptions
-from ziggurat.worker.sources import open_source
+from ziggurat.worker.commands.trained import provider_of
+from ziggurat.worker.pipeline import DataOptions, prepare_data
+from ziggurat.worker.source import open_source
 from ziggurat.zoo import network_path
 
 __all__ = ["debug", "describe"]

@@ -1,19 +1,28 @@
-"""Predictions for image files with a trained network, preprocessed as in training."""
+"""Prediction for images: a few by one request, or a folder or list of them as a job with results for each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.images import read_file
+from ziggurat.dataflow.images import IMAGE_SUFFIXES, read_file
 from ziggurat.engine.capabilities import TrainedNetwork
 from ziggurat.errors import DataError
+from ziggurat.layout import JobFolder
+from ziggurat.records.offered_folders import check_file, watched_source
+from ziggurat.specs import InferSpec
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
+from ziggurat.worker.event_watch import EventWatch
+from ziggurat.worker.results import SampleResults
 
-__all__ = ["described", "predict", "predict_files"]
+__all__ = ["described", "list_images", "predict", "predict_many"]
+
 
 _AT_ONCE: Final = 32
 
@@ -59,7 +68,7 @@ def predict_files(
     fitted, failures = _read(job, files)
     if not fitted:
         return [], {}, failures
-    outputs = network.predict(job.preprocessing.finish(np.stack([picture for _, picture in fitted])))
+    outputs = network.predict(job.preprocessing.finish(np.stack([image for _, image in fitted])))
     return [place for place, _ in fitted], {name: np.asarray(each) for name, each in outputs.items()}, failures
 
 
@@ -95,3 +104,199 @@ def _rows(
         {"file": file, **described({name: each[row] for name, each in outputs.items()}, class_names, top)}
         for row, file in enumerate(files)
     ]
+
+
+NO_LABEL: Final = -1
+
+_ENDINGS: Final = "|".join(re.escape(suffix) for suffix in sorted(IMAGE_SUFFIXES))
+_WITH_LABEL: Final = re.compile(rf"(.*(?:{_ENDINGS}))(?:\s*[,\t]\s*|\s+)(\S.*)", re.IGNORECASE)
+_WITH_NUMBER: Final = re.compile(r"(.*\S)\s+([0-9]+)")
+_ARCHIVES: Final = (".zip", ".tar", ".gz", ".bz2", ".tgz", ".xz")
+
+
+@dataclass(frozen=True)
+class ListedImages:
+    """Images in their order.
+
+    Args:
+        keys: what names each: its path below the folder, or as the list has it.
+        files: its path.
+        labels: its class number, or -1 where it is not known.
+    """
+
+    keys: Sequence[str]
+    files: Sequence[str]
+    labels: Sequence[int]
+
+
+def list_images(source: str, image_folder: str, class_names: Sequence[str], limit: int) -> ListedImages:
+    """Return the images of a source.
+
+    Args:
+        source: a folder, of which every image at any depth counts, in the order of names; an image; or a text file
+            with a path in each line, and after it, where it is known, the label: a class number or a name.
+        image_folder: where relative paths of a list begin; empty for the folder of the list.
+        class_names: by class number.
+        limit: how many at most; 0 for all.
+
+    Raises:
+        DataError: where there is none, or a label of the list is no class; the line is named.
+    """
+    path = Path(source)
+    if path.is_dir():
+        found = [(name, str(path / name), NO_LABEL) for name in _below(path)]
+    elif not path.is_file() or path.name.lower().endswith(_ARCHIVES):
+        raise DataError(
+            "Images come from a folder or a text file with a path in each line.",
+            received=source,
+            advice="Unpack an archive first; check the path.",
+        )
+    elif path.suffix.lower() in IMAGE_SUFFIXES:
+        found = [(path.name, source, NO_LABEL)]
+    else:
+        root = Path(image_folder) if image_folder else path.parent
+        found = [(name, _listed(root / name, path), label) for name, label in _lines(path, class_names)]
+    found = found[:limit] if limit else found
+    if not found:
+        raise DataError("There is at least one image to predict for.", received=f"none in {source}")
+    return ListedImages(*(list(part) for part in zip(*found, strict=True)))
+
+
+def _listed(file: Path, source: Path) -> str:
+    """Return a path that a list names, which may lead anywhere.
+
+    Raises:
+        DataError: where it leads out of the folders that a studio offers.
+    """
+    try:
+        check_file(file)
+    except PermissionError as error:
+        raise DataError(
+            "A list names images below the folders that this studio offers.",
+            received=f"`{file}` in {source}: {error.strerror}",
+            advice="Take the line out, or let an admin offer the folder.",
+        ) from None
+    return str(file)
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """Yield the images below a folder by name; what is hidden is left out, and folders behind links are not read."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES:
+                yield os.path.relpath(os.path.join(place, name), folder)
+
+
+def _lines(path: Path, class_names: Sequence[str]) -> Iterator[tuple[str, int]]:
+    numbers = {name: number for number, name in enumerate(class_names)}
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+        for count, line in enumerate(file, 1):
+            text = line.strip()
+            if not text:
+                continue
+            name, label = _parts(text)
+            yield name, NO_LABEL if label is None else _class_number(label, numbers, f"{path}, line {count}")
+
+
+def _parts(text: str) -> tuple[str, str | None]:
+    """Return path and label of a line. A path may hold spaces; a line that ends like an image has no label."""
+    if os.path.splitext(text)[1].lower() in IMAGE_SUFFIXES:
+        return text, None
+    found = _WITH_LABEL.fullmatch(text) or _WITH_NUMBER.fullmatch(text)
+    return (found[1], found[2].strip()) if found else (text, None)
+
+
+def _class_number(label: str, numbers: dict[str, int], place: str) -> int:
+    number = int(label) if label.isascii() and label.isdigit() else numbers.get(label)
+    if number is None or number >= len(numbers):
+        raise DataError(
+            f"A label is a class number from 0 to {len(numbers) - 1}, or the name of a class of the model.",
+            received=f"`{label}` in {place}",
+            advice="Mend the line, or leave labels out.",
+        )
+    return number
+
+
+_NAMED_FILES: Final = 1000
+"""How many of the files that cannot be read are named; all are counted."""
+
+
+def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    """Predict for many images, from the beginning in each attempt; return what is to be said.
+
+    None stands for an end that was requested.
+
+    Args:
+        spec: what was asked.
+        folder: the job folder, which gets the results.
+        watch: is told of progress, and asked whether to stop.
+
+    Raises:
+        ZigguratError: where model or images cannot be used.
+    """
+    with watched_source(_root(spec)):
+        return _predict(spec, folder, watch)
+
+
+def _root(spec: InferSpec) -> Path:
+    """Return the folder that the paths of the images begin in."""
+    source = Path(spec.source)
+    return Path(spec.image_folder) if spec.image_folder else source if source.is_dir() else source.parent
+
+
+def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
+    watch.progress("load", 0, 0)
+    job = open_trained_job(Path(spec.model), spec.checkpoint or None)
+    images = list_images(spec.source, spec.image_folder, job.class_names, spec.limit)
+    results = SampleResults(len(images.files), len(job.class_names), spec.top)
+    failures: list[dict[str, Any]] = []
+    if watch.stop_requested():
+        return None
+    with open_network(job) as network:
+        for start in range(0, len(images.files), spec.batch_size):
+            part = slice(start, start + spec.batch_size)
+            places, outputs, bad = predict_files(job, network, images.files[part])
+            failures += bad
+            if places:
+                _take(results, images, [start + place for place in places], outputs)
+            watch.progress("predict", min(part.stop, len(images.files)), len(images.files))
+            if watch.stop_requested():
+                return None
+    results.write(folder.results, _summary(spec, job, images, failures, results.count))
+    return f"{results.count} images" + (f"; {len(failures)} could not be read" if failures else "")
+
+
+def _take(results: SampleResults, images: ListedImages, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
+    if "probabilities" not in outputs:
+        raise DataError(
+            "Predicting for many images needs a network that classifies.",
+            received=f"outputs {', '.join(outputs)}",
+            advice="Ask it for single images: ziggurat predict.",
+        )
+    labels = np.array([images.labels[row] for row in rows], np.int64)
+    results.add(rows, [images.keys[row] for row in rows], labels, outputs["probabilities"])
+
+
+def _summary(
+    spec: InferSpec, job: TrainedJob, images: ListedImages, failures: list[dict[str, Any]], count: int
+) -> dict[str, Any]:
+    keys = dict(zip(images.files, images.keys, strict=True))
+    named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:_NAMED_FILES]]
+    return {
+        "kind": spec.kind,
+        "model": str(job.folder),
+        "checkpoint": job.checkpoint,
+        "step": job.summary()["step"],
+        "epoch": job.summary()["epoch"],
+        "split": "",
+        "data": spec.source,
+        "root": str(_root(spec)),
+        "count": count,
+        "skipped": len(failures),
+        "failures": named,
+        "scalars": {},
+        "classifier": True,
+        "classes": list(job.class_names),
+        "openings": None,
+    }

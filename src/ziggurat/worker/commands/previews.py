@@ -16,9 +16,8 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.worker.build import data_options
-from ziggurat.worker.image_source import ImageSource
-from ziggurat.worker.sources import open_source
-from ziggurat.worker.training_rows import TrainingRows
+from ziggurat.worker.pipeline import Pipeline, TrainingStages
+from ziggurat.worker.source import ImageSource, open_source
 
 __all__ = ["augmented", "loading"]
 
@@ -58,15 +57,16 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     options = data_options(spec)
     # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
     options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
-    rows = TrainingRows(source, options)
+    pipeline = Pipeline.without_mean(source, options)
+    rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
         epochs = (1 if split != "train" else count if row is not None else _VARIANTS) if chosen else 0
-        pictures = [_picture(source, rows, split, number, epochs) for number in chosen]
+        images = [_shown_image(source, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    varied = split == "train" and (rows.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
-    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": pictures}
+    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,8 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
     source = open_source(spec.data.source, spec.data.options, spec.seed)
     options = data_options(spec)
     count = len(source.splits["train"])
-    rows = TrainingRows(source, replace(options, batch_size=1))  # so that no row is left out for a batch
+    one_each = replace(options, batch_size=1)  # so that no row is left out for a batch
+    rows = Pipeline.without_mean(source, one_each).training(by_row=True)
     try:
         measured, took_s = _read(rows, min(count, _MEASURED))
     finally:
@@ -107,13 +108,13 @@ def _train_spec(request: Mapping[str, Any]) -> TrainSpec:
     return spec if seed is None else spec.model_copy(update={"seed": seed})
 
 
-def _first_rows(rows: TrainingRows, split: str, length: int, count: int) -> list[int]:
+def _first_rows(rows: TrainingStages, split: str, length: int, count: int) -> list[int]:
     """Return the rows that come first: in the first epoch of training, or in the split."""
     order: Sequence[int] = rows.order(0).tolist() if split == "train" else range(length)
     return [int(row) for row in order[:count]]
 
 
-def _picture(source: ImageSource, rows: TrainingRows, split: str, row: int, epochs: int) -> dict[str, Any]:
+def _shown_image(source: ImageSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
     flow: Any = source.splits[split]
     stored, label = flow.datapoint(row)[:2]
     key = flow.key(row)
@@ -126,11 +127,11 @@ def _picture(source: ImageSource, rows: TrainingRows, split: str, row: int, epoc
         "label": int(label),
         "label_name": source.class_names[int(label)],
         "original_png": _base64(_at_most(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
-        "augmented_png": [_base64(picture) for picture in shown],
+        "augmented_png": [_base64(image) for image in shown],
     }
 
 
-def _variants(rows: TrainingRows, row: int, count: int) -> list[np.ndarray]:
+def _variants(rows: TrainingStages, row: int, count: int) -> list[np.ndarray]:
     """Return what the network gets of a row in the first epochs that it is in."""
     found: list[np.ndarray] = []
     for epoch in range(count + _EPOCHS_BESIDE):
@@ -142,9 +143,9 @@ def _variants(rows: TrainingRows, row: int, count: int) -> list[np.ndarray]:
     return found
 
 
-def _in_the_middle(preprocessing: Preprocessing, picture: np.ndarray) -> np.ndarray:
+def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
     plain = replace(preprocessing, whitening=False)
-    return plain.finish(picture[None])[0].astype(np.uint8)
+    return plain.finish(image[None])[0].astype(np.uint8)
 
 
 def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarray:
@@ -154,20 +155,20 @@ def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarra
     return preprocessing.decode(stored, key) if decoded is None else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
 
 
-def _at_most(picture: np.ndarray, side_px: int) -> np.ndarray:
-    height, width = picture.shape[:2]
+def _at_most(image: np.ndarray, side_px: int) -> np.ndarray:
+    height, width = image.shape[:2]
     factor = side_px / max(height, width)
     if factor >= 1:
-        return picture
+        return image
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
-def _base64(picture: np.ndarray) -> str:
-    return base64.b64encode(encode_image(np.ascontiguousarray(picture), "png")).decode()
+def _base64(image: np.ndarray) -> str:
+    return base64.b64encode(encode_image(np.ascontiguousarray(image), "png")).decode()
 
 
-def _read(rows: TrainingRows, count: int) -> tuple[int, float]:
+def _read(rows: TrainingStages, count: int) -> tuple[int, float]:
     """Make the first rows of an epoch ready; return how many, and the seconds that it took."""
     order = rows.order(0)[:count].tolist()
     began = time.perf_counter()

@@ -27,9 +27,9 @@ from ziggurat.worker.commands.networks import debug, describe
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.previews import augmented, loading
 from ziggurat.worker.fetch_limits import keep_to_addresses
-from ziggurat.worker.parent_watch import ParentWatch
+from ziggurat.worker.stopping import ParentWatch
 
-__all__ = ["TASKS", "main", "perform"]
+__all__ = ["main"]
 
 TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "evaluate": evaluate,

@@ -1,4 +1,4 @@
-"""Loading of a trained job: network, checkpoint arrays, preprocessing, and classes."""
+"""Trained jobs opened for use, and what their backends can do beside training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,15 +19,63 @@ from ziggurat.engine.capabilities import SupportsInference, TrainedNetwork
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.program import Program
 from ziggurat.engine.run_state import RunState
+from ziggurat.entities.backend_info import backend_infos, open_capability
 from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
-from ziggurat.errors import DataError
+from ziggurat.errors import ConfigurationError, DataError, PluginError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, load_train_spec
 from ziggurat.worker.build import load_backend, program_request
-from ziggurat.worker.commands.capabilities import capability
-from ziggurat.worker.data import JobData
+from ziggurat.worker.pipeline import JobData
 
-__all__ = ["TrainedJob", "open_network", "open_trained_job"]
+__all__ = ["TrainedJob", "open_network", "open_trained_job", "provider_of"]
+
+
+Offer = TypeVar("Offer")
+
+
+def provider_of(backend: str, offer: type[Offer], what: str) -> Offer:
+    """Return the object of a backend that offers something.
+
+    Args:
+        backend: its name.
+        offer: the protocol, of ``ziggurat.engine.capabilities``.
+        what: it in words, to end the sentence "The backend … does not …".
+
+    Raises:
+        UnknownNameError: where there is no such backend.
+        MissingDependencyError: where its framework is not installed.
+        ConfigurationError: where it does not offer that.
+    """
+    found = capability(backend, offer)
+    if found is None:
+        others = [name for name, info in backend_infos().items() if offer.__name__ in info.capabilities]
+        raise ConfigurationError(
+            f"The backend `{backend}` does not {what}.",
+            advice=f"Backends that do: {', '.join(others)}." if others else "",
+        )
+    return found
+
+
+def capability(backend: str, offer: type[Offer]) -> Offer | None:
+    """Return the object of a backend that offers something, or None where it does not.
+
+    Args:
+        backend: its name.
+        offer: the protocol, of ``ziggurat.engine.capabilities``.
+
+    Raises:
+        UnknownNameError: where there is no such backend.
+        MissingDependencyError: where its framework is not installed.
+        PluginError: where the backend names something that does not implement the protocol.
+    """
+    found = open_capability(backend, offer.__name__)
+    if found is not None and not isinstance(found, offer):
+        raise PluginError(
+            f"What the backend `{backend}` names as its `{offer.__name__}` must implement that protocol.",
+            received=type(found).__name__,
+            advice="Update the package that brings the backend.",
+        )
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

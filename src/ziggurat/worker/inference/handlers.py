@@ -1,35 +1,155 @@
-"""Request handlers of an inference process: predictions batched across requests, metrics of labeled images.
+"""Model and request handlers of an inference process: a network that follows its job, and answers from it.
 
-Images become batches through the same steps as in the task ``predict``: the preprocessing of the job, 32 at a time.
+Requests that wait at the same time are predicted in one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Final
 
 import numpy as np
 
-from ziggurat.errors import DataError, UsageError
+from ziggurat.engine.capabilities import TrainedNetwork
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.errors import CheckpointError, DataError, UsageError
+from ziggurat.layout import CheckpointFiles, JobFolder
+from ziggurat.records.codec import DecodingError, read_frame
+from ziggurat.specs import FileNetwork
 from ziggurat.worker.commands.evaluation import Confusion
 from ziggurat.worker.commands.prediction import described
-from ziggurat.worker.inference.model import WarmModel
-from ziggurat.worker.inference.request_queue import AT_ONCE
+from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = [
-    "DecodedPicture",
     "PredictRequest",
-    "decoded_picture",
+    "Requests",
+    "WarmModel",
+    "decoded_image",
     "evaluate",
-    "fitted_picture",
-    "pictures_of",
+    "fitted_image",
     "predict",
     "top_of",
 ]
 
+
+_Stamp = tuple[dict[str, str], dict[str, int]]
+"""Given name → checkpoint, and checkpoint → when it was written, in nanoseconds."""
+
+
+class WarmModel:
+    """A trained network that stays open. A name such as ``latest`` is followed while a training moves it.
+
+    Args:
+        folder: the job folder.
+        checkpoint: as for ``open_trained_job``.
+        device: index of the accelerator, or ``cpu``; empty for the devices of the training.
+
+    Raises:
+        ZigguratError: as ``open_trained_job`` and ``open_network``.
+    """
+
+    def __init__(self, folder: Path, checkpoint: str | None = None, device: str = "") -> None:
+        self._folder = folder
+        self._asked = checkpoint
+        self._device = device
+        self._opened = ExitStack()
+        # Before the checkpoint is read: one that is written meanwhile is noticed by the next request.
+        self._stamp = self._look()
+        self._open(open_trained_job(folder, checkpoint))
+
+    @property
+    def job(self) -> TrainedJob:
+        """What is open: preprocessing, classes, arrays, and which checkpoint it is."""
+        return self._job
+
+    @property
+    def network(self) -> TrainedNetwork:
+        """The open network."""
+        return self._network
+
+    def follow(self) -> None:
+        """Open the checkpoint that the asked name stands for now, unless it is open already.
+
+        Raises:
+            ZigguratError: where that cannot be opened; what was open stays.
+        """
+        stamp = self._look()
+        if stamp == self._stamp:
+            return
+        try:
+            job = open_trained_job(self._folder, self._asked)
+        except CheckpointError:
+            if self._asked == self._job.checkpoint:
+                return  # the very checkpoint that is open was removed to save space; it is still a good answer
+            raise
+        if job.checkpoint != self._job.checkpoint or _written(stamp, job) != _written(self._stamp, job):
+            before, self._opened = self._opened, ExitStack()
+            try:
+                self._open(job)
+            except BaseException:
+                self._opened = before
+                raise
+            before.close()
+        self._stamp = stamp
+
+    def describe(self) -> dict[str, Any]:
+        """Return which network it is and what it takes, as JSON values."""
+        job = self._job
+        network = job.spec.network
+        return {
+            **job.summary(),
+            "network": network.path if isinstance(network, FileNetwork) else network.name,
+            "backend": job.spec.backend,
+            "device": self._device,
+            "class_names": job.class_names,
+            "picture": {
+                "size": list(job.preprocessing.size),
+                "channels": job.preprocessing.channels,
+                "resize_mode": job.preprocessing.resize_mode,
+            },
+            "input_shape": list(job.preprocessing.output_shape),
+        }
+
+    def close(self) -> None:
+        """Free the network; closing twice does nothing."""
+        self._opened.close()
+
+    def _open(self, job: TrainedJob) -> None:
+        if self._device:
+            # The devices of the training may be busy or hidden; the one that was asked for is the only one in sight.
+            job = replace(job, request=replace(job.request, devices=()))
+        self._network = self._opened.enter_context(open_network(job))
+        self._job = job
+
+    def _look(self) -> _Stamp:
+        store = CheckpointStore(JobFolder(self._folder).checkpoints, writable=False)
+        times = {info.name: _time_ns(CheckpointFiles(info.path).state) for info in store.list()}
+        return dict(store.names()), times
+
+
+def _written(stamp: _Stamp, job: TrainedJob) -> int | None:
+    return stamp[1].get(job.checkpoint)
+
+
+def _time_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 _TOP: Final = 5
-_Picture = tuple[str, bytes]
+
+
+_Image = tuple[str, bytes]
 
 
 @dataclass
@@ -37,12 +157,12 @@ class PredictRequest:
     """A request for predictions, and its answer as it grows.
 
     Args:
-        pictures: name and content of image files.
+        images: name and content of image files.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
     """
 
-    pictures: list[_Picture]
+    images: list[_Image]
     top: int = _TOP
     raw: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
@@ -55,7 +175,7 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        return cls(pictures_of(request), top_of(request), bool(request.get("raw")))
+        return cls(images_of(request), top_of(request), bool(request.get("raw")))
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
@@ -69,7 +189,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         model: the open network.
         requests: what was asked.
     """
-    waiting = [(request, name, content) for request in requests for name, content in request.pictures]
+    waiting = [(request, name, content) for request in requests for name, content in request.images]
     for start in range(0, len(waiting), AT_ONCE):
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
@@ -78,7 +198,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            batch = model.job.preprocessing.finish(np.stack([picture for _, _, picture in fitted]))
+            batch = model.job.preprocessing.finish(np.stack([image for _, _, image in fitted]))
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, _) in enumerate(fitted):
                 request.predictions.append(_prediction(name, _row(outputs, row), request, model.job.class_names))
@@ -95,12 +215,12 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         ``samples``, ``scalars`` (means over the samples), ``failures``, ``classifier``, and of a classifier what the
         task ``evaluate`` gives: ``accuracy``, ``confusion``, ``classes``, and ``top_5`` with more than five classes.
     """
-    pictures = pictures_of(request)
-    labels = _labels(request.get("labels"), len(pictures), len(model.job.class_names))
+    images = images_of(request)
+    labels = _labels(request.get("labels"), len(images), len(model.job.class_names))
     failures: list[dict[str, Any]] = []
     sums: dict[str, float] = {}
     samples, confusion = 0, Confusion(model.job.class_names)
-    for batch, numbers in _labelled_batches(model, pictures, labels, failures):
+    for batch, numbers in _labelled_batches(model, images, labels, failures):
         values = model.network.evaluate(model.job.preprocessing.finish(batch), numbers)
         samples += len(numbers)
         for name, value in values.items():
@@ -118,7 +238,7 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class DecodedPicture:
+class DecodedImage:
     """One image of a request.
 
     Args:
@@ -132,47 +252,47 @@ class DecodedPicture:
     x: np.ndarray
 
 
-def decoded_picture(model: WarmModel, request: Mapping[str, Any]) -> DecodedPicture:
+def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
     """Return a request's one image.
 
     Raises:
         UsageError: where there is not just one.
         DatapointError: where it cannot be read.
     """
-    pictures, preprocessing = pictures_of(request), model.job.preprocessing
-    if len(pictures) != 1:
-        raise UsageError("This is asked of one image.", received=f"{len(pictures)} images")
-    ((name, content),) = pictures
+    images, preprocessing = images_of(request), model.job.preprocessing
+    if len(images) != 1:
+        raise UsageError("This is asked of one image.", received=f"{len(images)} images")
+    ((name, content),) = images
     fitted = preprocessing.decode(content, name)
     height, width, _ = preprocessing.output_shape
     top, left = (fitted.shape[0] - height) // 2, (fitted.shape[1] - width) // 2
-    return DecodedPicture(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
+    return DecodedImage(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
 
 
-def fitted_picture(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
+def fitted_image(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
     """Return the name of a request's one image, and it as the network gets it: (1, H, W, C) float32.
 
     Raises:
-        UsageError, DatapointError: as ``decoded_picture``.
+        UsageError, DatapointError: as ``decoded_image``.
     """
-    picture = decoded_picture(model, request)
-    return picture.name, picture.x
+    image = decoded_image(model, request)
+    return image.name, image.x
 
 
-def pictures_of(request: Mapping[str, Any]) -> list[_Picture]:
+def images_of(request: Mapping[str, Any]) -> list[_Image]:
     """Return the images of a request: name and content of image files.
 
     Raises:
         UsageError: where they are something else.
     """
-    pictures = request.get("pictures")
-    if not isinstance(pictures, list) or not all(_is_picture(each) for each in pictures):
+    images = request.get("pictures")
+    if not isinstance(images, list) or not all(_is_image(each) for each in images):
         raise UsageError(
             "`pictures` is a list of name (text) and content (bytes).",
-            received=type(pictures).__name__ if not isinstance(pictures, list) else "a list of something else",
+            received=type(images).__name__ if not isinstance(images, list) else "a list of something else",
             advice="Send the bytes of image files as they are.",
         )
-    return [(each[0], each[1]) for each in pictures]
+    return [(each[0], each[1]) for each in images]
 
 
 def top_of(request: Mapping[str, Any]) -> int:
@@ -187,29 +307,29 @@ def top_of(request: Mapping[str, Any]) -> int:
     return top
 
 
-def _is_picture(value: Any) -> bool:
+def _is_image(value: Any) -> bool:
     is_pair = isinstance(value, list | tuple) and len(value) == 2
     return is_pair and isinstance(value[0], str) and isinstance(value[1], bytes)
 
 
-def _labels(labels: Any, pictures: int, classes: int) -> np.ndarray:
+def _labels(labels: Any, images: int, classes: int) -> np.ndarray:
     numbers = np.asarray([] if labels is None else labels)
-    is_right = numbers.shape == (pictures,) and (not pictures or numbers.dtype.kind in "iu")
-    if not is_right or (pictures and not (numbers.min() >= 0 and numbers.max() < classes)):
+    is_right = numbers.shape == (images,) and (not images or numbers.dtype.kind in "iu")
+    if not is_right or (images and not (numbers.min() >= 0 and numbers.max() < classes)):
         raise UsageError(
             f"`labels` has a class number for each image, from 0 to {classes - 1}.",
-            received=f"{numbers.tolist()!r:.200} for {pictures} images",
+            received=f"{numbers.tolist()!r:.200} for {images} images",
         )
     return numbers.astype(np.int64)
 
 
 def _labelled_batches(
-    model: WarmModel, pictures: Sequence[_Picture], labels: np.ndarray, failures: list[dict[str, Any]]
+    model: WarmModel, images: Sequence[_Image], labels: np.ndarray, failures: list[dict[str, Any]]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield fitted images (N, height, width, C) uint8 with their labels; add those that are none to the failures."""
-    for start in range(0, len(pictures), AT_ONCE):
+    for start in range(0, len(images), AT_ONCE):
         fitted, kept = [], []
-        for number, (name, content) in enumerate(pictures[start : start + AT_ONCE], start=start):
+        for number, (name, content) in enumerate(images[start : start + AT_ONCE], start=start):
             try:
                 fitted.append(model.job.preprocessing.decode(content, name))
                 kept.append(number)
@@ -229,3 +349,79 @@ def _prediction(
     found = {"file": name, **described(outputs, class_names, request.top)}
     # A copy: a row is a view that would keep the outputs of the whole batch.
     return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
+
+
+AT_ONCE: Final = 32
+"""Images that a network gets in one batch; as many as the task ``predict`` gives it, so that both say the same."""
+
+
+_WAIT_S: Final = 0.005
+
+
+_END: Final[Mapping[str, Any]] = {}
+
+
+class Requests:
+    """Hands out what was asked, in its order.
+
+    Args:
+        source: where requests come from; a thread reads it until it ends.
+        clock: seconds, never going back.
+    """
+
+    def __init__(self, source: IO[bytes], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._queue: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        self._kept: deque[Mapping[str, Any]] = deque()
+        self._was_group = False
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+
+    def end(self) -> None:
+        """Let ``take`` return nothing from now on; also a signal handler may call it."""
+        self._queue.put(_END)
+
+    def take(self, idle_s: float) -> list[Mapping[str, Any]]:
+        """Return the next request, or several that ask for predictions; nothing where it is time to end.
+
+        Requests that are there already are taken together. Only where that has just happened it waits some
+        milliseconds for more, so that somebody who asks alone never waits.
+
+        Args:
+            idle_s: longest time to wait for a request.
+        """
+        first = self._next(idle_s)
+        if not first:
+            return []
+        group, last = [first], self._clock() + (_WAIT_S if self._was_group else 0)
+        while first.get("do") == "predict" and _images(group) < AT_ONCE:
+            following = self._next(max(0.0, last - self._clock()))
+            if following is None:
+                break
+            if following.get("do") != "predict" or _images([*group, following]) > AT_ONCE:
+                self._kept.append(following)
+                break
+            group.append(following)
+        self._was_group = len(group) > 1
+        return group
+
+    def _next(self, wait_s: float) -> Mapping[str, Any] | None:
+        if self._kept:
+            return self._kept.popleft()
+        try:
+            return self._queue.get(timeout=wait_s) if wait_s else self._queue.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _read(self) -> None:
+        try:
+            while isinstance(request := read_frame(self._source), dict) and request:
+                self._queue.put(request)
+        except (DecodingError, OSError) as error:
+            sys.stderr.write(f"Requests cannot be read any more: {error}\n")
+        self.end()
+
+
+def _images(group: list[Mapping[str, Any]]) -> int:
+    counts = (len(request["pictures"]) for request in group if isinstance(request.get("pictures"), list))
+    return sum(counts)

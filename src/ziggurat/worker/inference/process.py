@@ -18,16 +18,13 @@ from typing import IO, Any, Final
 
 from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError, memory_error
 from ziggurat.logs import set_up_logging
-from ziggurat.records.frames import write_frame
+from ziggurat.records.codec import write_frame
 from ziggurat.settings import load_settings
-from ziggurat.worker.inference.grad_cam import grad_cam
-from ziggurat.worker.inference.handlers import PredictRequest, evaluate, predict
-from ziggurat.worker.inference.layers import activations
-from ziggurat.worker.inference.model import WarmModel
-from ziggurat.worker.inference.request_queue import Requests
-from ziggurat.worker.parent_watch import ParentWatch
+from ziggurat.worker.inference.handlers import PredictRequest, Requests, WarmModel, evaluate, predict
+from ziggurat.worker.inference.views import activations, grad_cam
+from ziggurat.worker.stopping import ParentWatch
 
-__all__ = ["REQUESTS", "main"]
+__all__ = ["main"]
 
 _UNEXPECTED: Final = 1
 _WATCH_S: Final = 0.5

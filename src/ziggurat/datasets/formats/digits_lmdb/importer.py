@@ -27,7 +27,7 @@ from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartRead
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.datasets.wire_format import Datum, unpack_datum
 from ziggurat.errors import DataError, DatapointError, UsageError
-from ziggurat.records.lmdb_environment import EnvironmentLease
+from ziggurat.records.lmdb_store import EnvironmentLease
 from ziggurat.records.schema import Schema
 
 __all__ = ["DigitsLMDBImporter"]

@@ -12,7 +12,7 @@ from PIL import Image
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.wire_format import Datum, WireFormatError, unpack_datum
 from ziggurat.errors import DataError, DatapointError
-from ziggurat.records.lmdb_environment import EnvironmentLease
+from ziggurat.records.lmdb_store import EnvironmentLease
 
 __all__ = ["array_of", "datum_of", "first_record", "is_store", "open_store", "picture_of", "records_of", "shape_of"]
 

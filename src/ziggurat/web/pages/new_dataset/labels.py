@@ -40,7 +40,7 @@ CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("header", "Read headers only"),
         ("none", "None"),
     ),
-    "store": (("lmdb", "LMDB"), ("hdf5", "HDF5"), ("tfrecord", "TFRecord")),
+    "store": (("lmdb", "LMDB"), ("tfrecord", "TFRecord")),
 }
 """Field → its choices: value, and what it is called."""
 
