@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
+    from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
     from ziggurat.datasets.checks import check_dataset
     from ziggurat.datasets.creation import CreationRequest, CreationStopped, Watch, create_dataset
     from ziggurat.datasets.dataset import Dataset, StoredSample
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ziggurat.datasets.catalogue": "Catalogue Entry SampleFilter",
+    "ziggurat.datasets.catalog": "Catalogue Entry SampleFilter",
     "ziggurat.datasets.checks": "check_dataset",
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",

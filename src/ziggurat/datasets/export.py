@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.errors import ConfigurationError, UnknownNameError
 
 __all__ = ["EXPORT_FORMATS", "export_dataset"]

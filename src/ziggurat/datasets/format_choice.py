@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.class_folders.label_files import data_files
+from ziggurat.datasets.formats.class_folders.layout import data_files
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
 from ziggurat.datasets.importer import Guess, Importer
+from ziggurat.datasets.samples import split_of
 from ziggurat.datasets.sources.archives import is_archive
-from ziggurat.datasets.split_names import split_of
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.plugins import available, load
 

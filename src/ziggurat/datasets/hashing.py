@@ -1,15 +1,4 @@
-"""Perceptual hashes of images, and the search for near-duplicate images by hash.
-
-The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010): 64
-low frequencies of a small grayscale image, each compared with their median. Hashes of resized or compressed copies of
-an image differ in few bits; hashes of different images differ in about 32. That holds for images with structure. An
-image under 64 px, or with little structure, gets the digest of its content instead, so that it matches only identical
-images.
-
-A dataset has one hash for each sample: that of its first image, decoded at full size, before fitting. The split by
-clusters, the leak report and the checks compare the same hashes. A different decoding, such as one at reduced size,
-changes up to 4 bits; near duplicates may differ in up to 6.
-"""
+"""Perceptual hashes of images and of the samples of a dataset, and the search for near-duplicate images by hash."""
 
 from __future__ import annotations
 
@@ -20,7 +9,8 @@ from typing import Final
 import cv2
 import numpy as np
 
-from ziggurat.errors import UsageError
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.errors import DataError, DatapointError, UsageError
 
 __all__ = [
     "MOST_DISTANCE",
@@ -31,6 +21,7 @@ __all__ = [
     "near_distinct",
     "near_pairs",
     "picture_hash",
+    "stored_hashes",
 ]
 
 NO_HASH: Final = -1
@@ -49,6 +40,7 @@ _NOISE: Final = 1.0  # of a coefficient; what is below changes with every compre
 _STRUCTURE: Final = 32  # coefficients that must be above the noise
 _COARSE: Final = 16.0
 _PAIRS_AT_ONCE: Final = 2_000_000
+
 
 # ---- hashes
 
@@ -266,3 +258,31 @@ def _bits(numbers: np.ndarray) -> np.ndarray:
     if hasattr(np, "bitwise_count"):  # not before NumPy 2
         return np.bitwise_count(numbers)
     return _TABLE[np.ascontiguousarray(numbers).view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.uint8)
+
+
+def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
+    """Return the perceptual hash of each sample in the order of the catalog, (N,) int64; ``NO_HASH`` for none.
+
+    Release 0.1 kept none of images that stay in their source, and a person may ask for none.
+
+    Args:
+        dataset: it.
+        compute: whether images without a hash are read and get one. Images that were fitted are hashed as they are
+            stored, for what they were made of is not there.
+
+    Raises:
+        DataError: where the catalog cannot be read.
+    """
+    catalogue = dataset.catalogue
+    hashes = catalogue.column("picture_hash")
+    missing = np.flatnonzero(hashes == NO_HASH)
+    if not compute or dataset.manifest.image is None or not len(missing):
+        return hashes
+    for place, entry in zip(missing.tolist(), catalogue.entries(catalogue.column("number")[missing].tolist())):
+        if entry.row is None:
+            continue
+        try:
+            hashes[place] = picture_hash(dataset.picture(entry.split, entry.row))
+        except (DatapointError, DataError):  # a damaged image is found by other checks
+            continue
+    return hashes

@@ -1,17 +1,28 @@
-"""Sample as an importer describes it, before its content is read, and problems of a source."""
+"""Sample as an importer describes it, before its content is read; problems of a source; and names of splits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["LEAKING", "SPLITS", "Problem", "Sample"]
+__all__ = ["LEAKING", "SPLITS", "SPLIT_NAMES", "Problem", "Sample", "split_of"]
 
 SPLITS: Final = ("train", "val", "test")
 """The splits that a dataset may have, in order."""
 
 LEAKING: Final = "leaking-column"
 """Kind of the problem of a column that determines the target; a creation warns of it."""
+
+SPLIT_NAMES: Final = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "test": "test",
+    "testing": "test",
+}
+"""Name of a folder or a list, in lower case → the split that it stands for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,3 +66,12 @@ class Problem:
     kind: str
     reason: str
     left_out: bool = False
+
+
+def split_of(path: str) -> str:
+    """Return the split that the first folder of a path stands for; empty where it stands for none.
+
+    >>> split_of("Validation/cat/1.jpg")
+    'val'
+    """
+    return SPLIT_NAMES.get(path.partition("/")[0].lower(), "")

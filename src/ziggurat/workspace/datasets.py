@@ -11,12 +11,12 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
 from ziggurat.datasets.format_choice import Recognition, importer, importers, recognize
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
@@ -201,7 +201,7 @@ def explore(folder: Path, chosen: Mapping[str, Any], *, offset: int = 0, limit: 
 
     Args:
         folder: of the dataset.
-        chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
+        chosen: values of ``ziggurat.datasets.catalog.SampleFilter``; ``class_name`` may stand for
             ``class_number``, and the problem ``any`` for any.
         offset: how many to leave out first.
         limit: how many to return at most.

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.formats.tfrecord.exporter import export_tfrecord
-from ziggurat.datasets.formats.tfrecord.frames import frame, frames_of
 from ziggurat.datasets.formats.tfrecord.importer import TFRecordImporter
+from ziggurat.datasets.formats.tfrecord.records import frame, frames_of
 from ziggurat.datasets.wire_format import WireFormatError, pack_features, unpack_features
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 from ziggurat.records.schema import Schema

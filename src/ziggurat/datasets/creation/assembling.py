@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.chunk import ChunkFacts, ChunkPlan, read_facts, records_path
+from ziggurat.datasets.creation.images import PictureSums
 from ziggurat.datasets.creation.request import CreationStopped, Watch
-from ziggurat.datasets.creation.sums import PictureSums
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import LeakReport, find_leaks
 from ziggurat.records.base import RecordWriter

@@ -1,36 +1,49 @@
-"""Work unit of one process: a few hundred samples, read, converted to records, and written with their facts.
-
-A chunk is two files in the work folder: ``00012.records`` and, written last, ``00012.facts``. A chunk whose facts
-file exists is complete and is never processed again.
-"""
+"""Work unit of one process, a few hundred samples read and written as records, and the pool of processes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import lru_cache
+from multiprocessing.connection import wait as wait_for_handles
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import cv2
 import numpy as np
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue, Entry
-from ziggurat.datasets.creation.labels import fit_objects, misfits
-from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, decoded_picture, fit_mask, fit_picture
-from ziggurat.datasets.creation.sums import PictureSums
+from ziggurat.datasets.catalog import Catalogue, Entry
+from ziggurat.datasets.creation.images import (
+    FittedPicture,
+    Fitting,
+    PictureSums,
+    decoded_picture,
+    fit_mask,
+    fit_objects,
+    fit_picture,
+    misfits,
+)
 from ziggurat.datasets.format_choice import importer
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
-from ziggurat.errors import DatapointError, ZigguratError
+from ziggurat.datasets.sources.web import address_limits, limit_addresses
+from ziggurat.errors import DatapointError, DataWorkerError, ZigguratError
+from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.records.codec import pack, unpack
+from ziggurat.records.offered_folders import Watched, watch, watched
 from ziggurat.records.record import FileReference, pack_record
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 
-__all__ = ["CHUNK", "LARGE_CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "make_chunk", "read_facts", "records_path"]
+__all__ = ["CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "in_processes", "make_chunk", "read_facts", "records_path"]
 
 CHUNK: Final = 256
 """Samples in a chunk where each takes its time, such as images that are decoded."""
@@ -41,6 +54,10 @@ LARGE_CHUNK: Final = 2048
 _PICTURES: Final = ("image", "image2", "target")
 _SHORT_KINDS: Final = ("table", "text-classification")
 _TRAIN: Final = 0
+
+_Result = TypeVar("_Result")
+_AHEAD = 3
+"""Tasks that wait for each process: enough that none is idle, few enough that a stop is quick."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,3 +324,71 @@ def _save(facts: ChunkFacts, path: Path) -> None:
     except BaseException:
         target.discard()
         raise
+
+
+def in_processes(
+    function: Callable[..., _Result], shared: Any, tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Iterator[_Result]:
+    """Yield ``function(shared, *task)`` for all tasks, as they get ready.
+
+    Args:
+        function: of a module, so that a process can find it.
+        shared: what all calls get; sent to each process once.
+        tasks: taken as they are needed.
+        workers: processes; 0: everything is done in this one.
+
+    Raises:
+        DataWorkerError: where a process was killed.
+    """
+    if workers == 0:
+        for task in tasks:
+            yield function(shared, *task)
+        return
+    # Spawned, not forked: a fork of a process with threads may hang, and OpenCV has some.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits(), watched())) as pool:
+        waiting: set[Future[_Result]] = set()
+        try:
+            for task in tasks:
+                waiting.add(pool.submit(_call, *task))
+                if len(waiting) >= workers * _AHEAD:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (each.result() for each in done)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (each.result() for each in done)
+        except BrokenProcessPool:
+            raise DataWorkerError(
+                "The processes that read the samples must live until all is done.",
+                received="one of them was killed",
+                advice="Out of memory is the usual reason: use fewer workers. Then go on: what was done is kept.",
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_mine: tuple[Callable[..., Any], Any] | None = None
+
+
+def _begin(
+    function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None, source: Watched | None
+) -> None:
+    global _mine
+    _mine = (function, shared)
+    limit_addresses(addresses)
+    watch(source)
+    cv2.setNumThreads(1)  # the processes are the parallelism
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), name="lifeline", daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait_for_handles([sentinel])
+    os._exit(1)
+
+
+def _call(*task: Any) -> Any:
+    assert _mine is not None
+    function, shared = _mine
+    return function(shared, *task)

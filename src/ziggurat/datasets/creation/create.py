@@ -1,15 +1,4 @@
-"""Dataset creation from a source to a finished folder, stage by stage; each stage runs once.
-
-The folder contains, until the dataset is finished::
-
-    work/source/          unpacked or downloaded source, if the source is not a local folder or file
-    work/scan.sqlite      content of the source
-    work/picture-hashes/  perceptual hashes by chunk, if the split needs them
-    work/splits.npy       the split of each sample; work/splits.json has what the splitting found
-    work/chunks/          records and facts by chunk
-
-A creation that was killed resumes with the first missing stage or chunk.
-"""
+"""Dataset creation from a source to a finished folder, stage by stage; each stage runs once."""
 
 from __future__ import annotations
 
@@ -26,24 +15,25 @@ import numpy as np
 
 from ziggurat import __version__
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
-from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, make_chunk
-from ziggurat.datasets.creation.pictures import Fitting, decoded_picture
-from ziggurat.datasets.creation.pool import in_processes
+from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
+from ziggurat.datasets.creation.images import Fitting, decoded_picture
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
-from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
 from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
-from ziggurat.datasets.importer import PartReader
+from ziggurat.datasets.importer import Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
-from ziggurat.records.offered_folders import watched_source
+from ziggurat.records.offered_folders import LEADS_OUT, watched, watched_source
+from ziggurat.records.schema import Schema
 
-__all__ = ["WORK_NAME", "create_dataset"]
+__all__ = ["create_dataset", "links_out"]
+
+_LOOK_EVERY: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,3 +318,124 @@ def _write(path: Path, content: bytes) -> None:
     with storage_errors(path):
         target.path.write_bytes(content)
     target.publish()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanResult:
+    """What a scan found.
+
+    Args:
+        catalog: file of the samples and problems.
+        schema: what the samples mean.
+        format: name of the importer.
+        options: of the importer, complete.
+        count: samples.
+        folder: below the source, where the samples were found; empty for the source itself.
+    """
+
+    catalogue: Path
+    schema: Schema
+    format: str
+    options: Mapping[str, Any]
+    count: int
+    folder: str = ""
+
+
+def scan_source(
+    path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch, *, folder: str = ""
+) -> ScanResult:
+    """Walk through a source and write its catalog; memory does not grow with the number of samples.
+
+    Args:
+        path: of the catalog to be written.
+        source: local folder or file.
+        importer: of its format.
+        options: as they were given.
+        watch: is told of the progress.
+        folder: below the source, that is scanned; empty for the source itself.
+
+    Raises:
+        DataError: where the source cannot be used, has no samples, or two samples have one key.
+        CreationStopped: if a stop was requested.
+    """
+    complete = importer.checked_options(options)
+    scan = importer.scan(source / folder, complete)
+    count, problems = 0, 0
+    with CatalogueWriter(path, replace=True) as catalogue:
+        for found in scan:
+            if isinstance(found, Problem):
+                catalogue.add_problem(found)
+                problems += 1
+            else:
+                _check_split(found.key, found.split)
+                catalogue.add(Entry.of_sample(count, found))
+                count += 1
+            if (count + problems) % _LOOK_EVERY == 0:
+                watch.progress("scan", count, 0)
+                if watch.stop_requested():
+                    raise CreationStopped
+        for problem in links_out(source):
+            catalogue.add_problem(problem)
+        for name, value in (
+            ("schema", scan.schema.as_json()),
+            ("format", importer.name),
+            ("options", complete),
+            ("count", count),
+            ("folder", folder),
+        ):
+            catalogue.note(name, value)
+    watch.progress("scan", count, count)
+    if not count:
+        raise _nothing_found(path, source, importer)
+    _check_keys(path)
+    return read_scan(path)
+
+
+def links_out(source: Path) -> Iterator[Problem]:
+    """Yield a problem for each file and folder of a watched source that was not opened, as it leads out of it."""
+    found = watched()
+    for path in found.refused if found is not None else ():
+        key = os.path.relpath(path, source if source.is_dir() else source.parent)
+        yield Problem(key=key, kind="link-outside", reason=f"It is not read: {LEADS_OUT}.", left_out=True)
+
+
+def read_scan(path: Path) -> ScanResult:
+    """Return the result of a scan that was done before."""
+    with Catalogue(path) as catalogue:
+        return ScanResult(
+            catalogue=path,
+            schema=Schema.from_json(catalogue.note("schema")),
+            format=catalogue.note("format"),
+            options=catalogue.note("options"),
+            count=catalogue.note("count"),
+            folder=catalogue.note("folder") or "",
+        )
+
+
+def _check_split(key: str, split: str) -> None:
+    if split and split not in SPLITS:
+        raise DataError("The splits are train, val and test.", received=f"{split!r} for `{key}`")
+
+
+def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
+    with Catalogue(path) as catalogue:
+        problems = catalogue.problems(limit=3)
+    path.unlink()
+    return DataError(
+        "A dataset has at least one sample.",
+        received=f"none in `{source}` as {importer.name}",
+        advice=" ".join(f"{problem.key}: {problem.reason}" for problem in problems)
+        or "Look whether the path and the format are right.",
+    )
+
+
+def _check_keys(path: Path) -> None:
+    with Catalogue(path) as catalogue:
+        twice = catalogue.repeated_keys()
+    if twice:
+        path.unlink()
+        raise DataError(
+            "Every sample of a source has a key of its own.",
+            received=", ".join(f"`{key}`, which came twice" for key in twice),
+            advice="That is a fault of the importer, or two files of the source describe the same sample.",
+        )

@@ -1,8 +1,4 @@
-"""Safe extraction of untrusted archives: each member is checked, and nothing is written outside the folder.
-
-Files are extracted first. Links are created after all files, so that nothing is ever written through a link; each
-link must point into the folder. One invalid member rejects the whole archive.
-"""
+"""Safe extraction of untrusted archives: each member is checked, and nothing is written outside the folder."""
 
 from __future__ import annotations
 
@@ -18,16 +14,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
-from ziggurat.datasets.sources.limits import Meter, SourceLimits
-from ziggurat.datasets.sources.members import Member
-from ziggurat.datasets.sources.places import member_path
+from ziggurat.datasets.sources.cache import Meter, SourceLimits, member_path
 from ziggurat.errors import DataError
 
 __all__ = ["is_archive", "unpack"]
-
 
 TAR_SUFFIXES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.xz", ".txz")
 
@@ -294,3 +288,20 @@ def _damaged(archive: Path, reason: str) -> DataError:
         received=f"`{archive.name}`: {reason}",
         advice="Get or make it again.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One member, as the archive says; nothing of it is checked.
+
+    Args:
+        name: where it wants to lie.
+        kind: a file, a folder, a symbolic link, or the same file as an earlier member (a hard link).
+        target: of a link, relative to the link; or name of the earlier member.
+        content: of a file; must be read before the next member is asked for.
+    """
+
+    name: str
+    kind: Literal["file", "folder", "link", "same"]
+    target: str = ""
+    content: IO[bytes] | None = None

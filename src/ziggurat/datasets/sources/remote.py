@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from ziggurat.atomic import storage_errors
-from ziggurat.datasets.sources.limits import Meter, SourceLimits
-from ziggurat.datasets.sources.places import cached_folder, member_path, plain_name
+from ziggurat.datasets.sources.cache import Meter, SourceLimits, cached_folder, member_path, plain_name
 from ziggurat.errors import DataError
 
 __all__ = ["RemoteFile", "RemotePlace", "TransferError", "fetch"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ziggurat.datasets.sources.limits import Meter
+from ziggurat.datasets.sources.cache import Meter
 from ziggurat.datasets.sources.remote import RemoteFile, RemotePlace, TransferError
 from ziggurat.datasets.sources.secrets import Credentials, public_uri, without_secrets, without_user
 from ziggurat.errors import DataError, MissingDependencyError, ZigguratError

@@ -11,8 +11,20 @@ import numpy as np
 
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.samples import SPLITS
-from ziggurat.datasets.versions.changes import (
+from ziggurat.datasets.versions.classes import (
+    DROPPED,
+    ClassEdit,
+    checked_label,
+    drop_classes,
+    has_one_class,
+    keep_classes,
+    merge_classes,
+    rename_class,
+)
+from ziggurat.datasets.versions.draft import (
+    LEFT_OUT,
     Change,
+    Draft,
     DropClass,
     Exclude,
     KeepClasses,
@@ -22,11 +34,7 @@ from ziggurat.datasets.versions.changes import (
     RenameClass,
     Resplit,
 )
-from ziggurat.datasets.versions.classes import ClassEdit, drop_classes, keep_classes, merge_classes, rename_class
-from ziggurat.datasets.versions.draft import LEFT_OUT, Draft
-from ziggurat.datasets.versions.joining import joined
-from ziggurat.datasets.versions.labels import DROPPED, checked_label, has_one_class
-from ziggurat.datasets.versions.survey import Duplicates, Survey
+from ziggurat.datasets.versions.joining import Duplicates, Survey, joined
 from ziggurat.datasets.versions.writing import write_version
 from ziggurat.entities.names import check_name
 from ziggurat.errors import DataError, UnknownNameError, UsageError

@@ -18,12 +18,11 @@ import numpy as np
 
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors, sync_path
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import OPENINGS_NAME
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.versions.draft import Draft, Origin, in_order
-from ziggurat.datasets.versions.joining import joined_image, joined_source
-from ziggurat.datasets.versions.survey import Survey
+from ziggurat.datasets.versions.joining import Survey, joined_image, joined_source
 from ziggurat.entities.rights import folder_mode
 from ziggurat.errors import DataError, DatapointError, StorageError, UsageError
 from ziggurat.records.manifest import Manifest, Parent, SplitNote, StoreNote

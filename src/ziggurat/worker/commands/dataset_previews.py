@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
-from ziggurat.datasets.creation.scanning import links_out
+from ziggurat.datasets.creation.create import links_out
 from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
-from ziggurat.datasets.sources.limits import SourceLimits
+from ziggurat.datasets.sources.cache import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
 from ziggurat.errors import ConfigurationError, DataError, SpecError, ZigguratError

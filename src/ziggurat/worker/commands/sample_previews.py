@@ -14,9 +14,8 @@ import cv2
 import numpy as np
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalogue import Catalogue, Entry
-from ziggurat.datasets.creation.labels import fit_objects
-from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
+from ziggurat.datasets.catalog import Catalogue, Entry
+from ziggurat.datasets.creation.images import FittedPicture, Fitting, fit_mask, fit_objects, fit_picture
 from ziggurat.datasets.importer import Importer, PartReader
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DatapointError, ZigguratError

@@ -12,7 +12,7 @@ from typing import Any
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.statistics import Statistics

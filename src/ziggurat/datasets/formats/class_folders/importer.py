@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ziggurat.datasets.formats.class_folders.guess import guess_class_folders
-from ziggurat.datasets.formats.class_folders.images import chosen_pictures, exported_pictures
-from ziggurat.datasets.formats.class_folders.label_files import label_files
-from ziggurat.datasets.formats.class_folders.layout import ClassPlace, class_places, listed_classes
+from ziggurat.datasets.formats.class_folders.layout import (
+    ClassPlace,
+    class_places,
+    guess_class_folders,
+    label_files,
+    listed_classes,
+)
+from ziggurat.datasets.formats.shared.exports import FOLDER_KEYS_NAME, read_keys
 from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk, holds_pictures
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.datasets.split_names import split_of
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
@@ -204,3 +209,59 @@ def _loose_pictures(walk: PictureWalk, place: ClassPlace) -> Iterator[Problem]:
 def _small_class(path: str, count: int, least: int) -> Problem:
     reason = f"The class has {count} of the at least {least} images, and is left out."
     return Problem(key=path, kind="small-class", reason=reason, left_out=True)
+
+
+def exported_pictures(walk: PictureWalk, source: Path, folder: str) -> Iterator[FoundPicture | Problem]:
+    """Yield the images of a class: first those that an export listed, with their keys, then all the others.
+
+    Args:
+        walk: through the source.
+        source: the walk's root.
+        folder: of the class, below the source.
+    """
+    listed: set[str] = set()
+    for name, key in read_keys(source / folder / FOLDER_KEYS_NAME):
+        path = f"{folder}/{name}"
+        found = walk.picture(path)
+        if isinstance(found, FoundPicture) and path not in listed:  # whoever deletes a file leaves its line
+            listed.add(path)
+            yield found._replace(key=key)
+    for found in walk.pictures(folder):
+        if isinstance(found, Problem) or found.path not in listed:
+            yield found
+
+
+def chosen_pictures(
+    pictures: Iterator[FoundPicture | Problem], most: int, seed: int, folder: str
+) -> Iterator[FoundPicture | Problem]:
+    """Yield at most so many images, in their order; each is as likely as any other to be among them.
+
+    The choice depends on names and seed only: one more image changes at most one of those that are chosen.
+
+    Args:
+        pictures: of a class.
+        most: how many at most.
+        seed: decides which.
+        folder: of the class, for the problem that says how many were left out.
+    """
+    kept: list[tuple[int, int, FoundPicture]] = []
+    count = 0
+    for found in pictures:
+        if isinstance(found, Problem):
+            yield found
+            continue
+        ranked = (-_rank(seed, found.path), -count, found)
+        count += 1
+        if len(kept) < most:
+            heapq.heappush(kept, ranked)
+        else:
+            heapq.heappushpop(kept, ranked)
+    if count > most:
+        reason = f"{most} of its {count} images were chosen by chance."
+        yield Problem(key=folder, kind="large-class", reason=reason, left_out=True)
+    for _rank_of, _position, found in sorted(kept, key=lambda entry: -entry[1]):
+        yield found
+
+
+def _rank(seed: int, path: str) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest(), "big")

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.formats.coco.importer import KEY_FIELD
-from ziggurat.datasets.formats.coco.objects import EXACT_BOX
-from ziggurat.datasets.formats.detection.exporting import DetectionExport, PlacedSample, SampleSource
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.coco.importer import EXACT_BOX, KEY_FIELD
+from ziggurat.datasets.formats.shared.detection_export import DetectionExport, PlacedSample, SampleSource
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.records.objects import ImageObject
 from ziggurat.records.run_lengths import mask_area, read_run_lengths
 from ziggurat.records.schema import Schema

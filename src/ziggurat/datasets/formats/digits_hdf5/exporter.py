@@ -10,8 +10,7 @@ import numpy as np
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.shared.digits_files import PictureShape, write_mean
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.records.hdf5_file import NewHDF5File, require_h5py
 

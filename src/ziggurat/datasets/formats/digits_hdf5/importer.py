@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ziggurat.datasets.formats.shared.exported_schema import completed
-from ziggurat.datasets.formats.shared.list_files import lines_of, names_in
+from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
+from ziggurat.datasets.formats.shared.text_lists import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.errors import DataError, DatapointError, MissingDependencyError

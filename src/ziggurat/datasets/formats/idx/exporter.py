@@ -11,8 +11,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, pixels_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, pixels_of
 
 __all__ = ["export_idx"]
 

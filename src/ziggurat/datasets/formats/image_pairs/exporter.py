@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.masks.exporter import pair_line
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part, suffix_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, FileNames, encoded_part, suffix_of
 
 __all__ = ["export_image_pairs"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.masks.layout import pair_lists, pairs_in_list
-from ziggurat.datasets.formats.shared.exported_schema import completed
+from ziggurat.datasets.formats.masks.importer import pair_lists, pairs_in_list
+from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.paired_folders import (
     Match,
     Pairing,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.detection.exporting import (
+from ziggurat.datasets.formats.kitti.importer import DONT_CARE, type_names
+from ziggurat.datasets.formats.shared.detection_export import (
     TREES,
     DetectionExport,
     PlacedSample,
@@ -14,8 +15,7 @@ from ziggurat.datasets.formats.detection.exporting import (
     line_names,
     number_text,
 )
-from ziggurat.datasets.formats.kitti.classes import DONT_CARE, type_names
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.records.objects import ImageObject
 
 __all__ = ["export_kitti"]

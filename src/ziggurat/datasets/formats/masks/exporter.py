@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, FileNames, encoded_part
 from ziggurat.datasets.samples import Problem
 
 __all__ = ["export_masks", "pair_line"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.stored_files import Export, pixels_of
+from ziggurat.datasets.formats.shared.exports import Export, pixels_of
 from ziggurat.datasets.wire_format import pack_blob
 from ziggurat.errors import DatapointError
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.samples import SPLITS, Problem
-from ziggurat.datasets.split_names import split_of
+from ziggurat.datasets.samples import SPLITS, Problem, split_of
 
 __all__ = [
     "FoundPicture",

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.samples import Problem
-from ziggurat.datasets.split_names import SPLIT_NAMES
+from ziggurat.datasets.samples import SPLIT_NAMES, Problem
 
 __all__ = ["Match", "Pairing", "first_picture", "folder_named", "folders_of", "matches", "pairings", "split_of"]
 

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.formats.shared.list_files import Line, Seen, below_source, lines_of, two_paths
 from ziggurat.datasets.formats.shared.paired_folders import Match, Pairing, folders_of, matches, split_of
+from ziggurat.datasets.formats.shared.text_lists import Line, Seen, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.errors import ConfigurationError, DataError

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem
-from ziggurat.datasets.formats.table.description import Description
-from ziggurat.datasets.formats.table.dialect import number_of
-from ziggurat.datasets.formats.table.evidence import (
+from ziggurat.datasets.formats.table.dialect import Description, number_of
+from ziggurat.datasets.formats.table.files import (
     LABEL_NAMES,
     PICTURE_SUFFIXES,
     TEXT_NAMES,
+    ParquetTable,
+    TableFile,
+    TextTable,
+    is_parquet,
     signs_of,
+    split_of,
     text_columns,
 )
-from ziggurat.datasets.formats.table.files import TableFile, TextTable, split_of
-from ziggurat.datasets.formats.table.parquet import ParquetTable, is_parquet
 from ziggurat.datasets.importer import Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, UnknownNameError

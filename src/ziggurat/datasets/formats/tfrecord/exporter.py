@@ -12,10 +12,8 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, encoded_part, line_names, suffix_of
-from ziggurat.datasets.formats.tfrecord.frames import frame
-from ziggurat.datasets.formats.tfrecord.samples import KEY, LABEL, PART_FEATURES
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, line_names, suffix_of
+from ziggurat.datasets.formats.tfrecord.records import KEY, LABEL, PART_FEATURES, frame
 from ziggurat.datasets.image_size import size_of
 from ziggurat.datasets.wire_format import Feature, pack_features
 from ziggurat.errors import ConfigurationError, DatapointError
@@ -37,7 +35,7 @@ _FORMATS: Final = {".jpg": b"jpeg", ".png": b"png", ".bmp": b"bmp", ".gif": b"gi
 def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 10_000) -> ExportReport:
     """Write shards such as ``train-00000-of-00008``, and the names of the classes.
 
-    The features are those that ``ziggurat.datasets.formats.tfrecord.samples`` lists. Classes are numbered from 0, and
+    The features are those that ``ziggurat.datasets.formats.tfrecord.records`` lists. Classes are numbered from 0, and
     those of objects from 1, as TensorFlow's tools expect; ``labels.txt`` has lines ``number:name``, and
     ``label_map.pbtxt`` the same for detection.
 

@@ -8,10 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.shared.exported_schema import completed
+from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.paired_folders import split_of
-from ziggurat.datasets.formats.tfrecord.frames import Frame, FrameError, frames_of, read_frame
-from ziggurat.datasets.formats.tfrecord.samples import KEY, PART_FEATURES, ClassNumbers, kind_of, label_of, text_of
+from ziggurat.datasets.formats.tfrecord.records import (
+    KEY,
+    PART_FEATURES,
+    ClassNumbers,
+    Frame,
+    FrameError,
+    frames_of,
+    kind_of,
+    label_of,
+    read_frame,
+    text_of,
+)
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.datasets.wire_format import Feature, WireFormatError, unpack_features

@@ -10,8 +10,7 @@ from typing import Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, encoded_part, suffix_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, suffix_of
 from ziggurat.errors import ConfigurationError
 
 __all__ = ["export_webdataset"]

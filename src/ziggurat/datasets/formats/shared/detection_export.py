@@ -17,15 +17,15 @@ from PIL import Image
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.formats.shared.detection_files import KEYS_NAME, PICTURE_SUFFIXES
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.detection_import import KEYS_NAME, PICTURE_SUFFIXES
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.image_size import encoded_size
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "SourceSample", "line_names", "number_text"]
+__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "line_names", "number_text"]
 
 TREES: Final = frozenset(
     ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")

@@ -1,7 +1,8 @@
-"""Remote sources on the web: folders with a server-generated listing, and single files."""
+"""Remote sources on the web: folders with a server-generated listing, single files, and their HTTP client."""
 
 from __future__ import annotations
 
+import base64
 import posixpath
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -9,15 +10,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from ziggurat.datasets.sources.limits import Meter, SourceLimits
+from ziggurat.datasets.sources.cache import Meter, SourceLimits
 from ziggurat.datasets.sources.remote import RemoteFile, RemotePlace, TransferError
 from ziggurat.datasets.sources.secrets import Credentials, public_uri, without_user
-from ziggurat.datasets.sources.web_client import WebClient, host_of
 from ziggurat.errors import DataError
-from ziggurat.net.http_client import ConnectionBrokenError, HTTPResponse, StatusError
-from ziggurat.net.ssrf import status_in_words
+from ziggurat.net.http_client import ConnectionBrokenError, HTTPClient, HTTPResponse, StatusError
+from ziggurat.net.ssrf import AllowedAddresses, status_in_words
+from ziggurat.net.transport import AddressRefusedError
 
-__all__ = ["WebPlace", "parse_index"]
+__all__ = ["WebClient", "WebPlace", "address_limits", "limit_addresses", "parse_index"]
+
+_allowed: AllowedAddresses | None = None
 
 
 class IndexEntry(NamedTuple):
@@ -188,3 +191,67 @@ def _refused(code: int, uri: str) -> DataError:
         received=f"`{uri}`: the server answered {status_in_words(code)}",
         advice="Check the path, and whether you may read it.",
     )
+
+
+def limit_addresses(allowed: AllowedAddresses | None) -> None:
+    """Say for all of this process what may be fetched; None for everything, as it is at the beginning."""
+    global _allowed
+    _allowed = allowed
+
+
+def address_limits() -> AllowedAddresses | None:
+    """Return what may be fetched in this process, for those that it starts; None for everything."""
+    return _allowed
+
+
+class WebClient:
+    """Opens URLs within the limits of this process.
+
+    Args:
+        timeout_s: how long a server may be silent.
+        credentials: sent to one host only.
+        host: that gets them, with its port.
+    """
+
+    def __init__(self, timeout_s: float, credentials: Credentials | None = None, host: str = "") -> None:
+        self._client = HTTPClient(timeout_s)
+        self._authorization = _authorization(credentials) if credentials is not None and credentials.user else ""
+        self._host = host
+
+    def open(self, url: str) -> HTTPResponse:
+        """Return the response to a GET.
+
+        Raises:
+            OSError: where the server is not there, refuses, or answers with an error (``StatusError``).
+            DataError: where the address is none that may be fetched here.
+        """
+        authorization = self._authorization if host_of(url) == self._host else ""
+        try:
+            return self._client.get(url, allowed=_allowed, authorization=authorization)
+        except AddressRefusedError as error:
+            limits = _allowed or AllowedAddresses("source_hosts")
+            raise DataError(
+                limits.rule("What a dataset is made of"),
+                received=f"`{error.host}:{error.port}`, which is in a network of the studio's machine",
+                advice=f"Send the files, or name a folder. {limits.advice}",
+            ) from None
+
+    def content(self, url: str, most_bytes: int) -> bytes:
+        """Return what a URL has.
+
+        Raises:
+            OSError: as ``open``, and where it is larger than asked for, or is cut off.
+            DataError: as ``open``.
+        """
+        with self.open(url) as response:
+            return response.content(most_bytes)
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL, with its port where it says one."""
+    return urlsplit(url).netloc.lower()
+
+
+def _authorization(credentials: Credentials) -> str:
+    pair = f"{credentials.user}:{credentials.password}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
