@@ -10,10 +10,9 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.digits_files import PictureShape, write_mean
+from ziggurat.datasets.formats.shared.digits_files import Datum, PictureShape, pack_datum, write_mean
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.datasets.image_size import size_of
-from ziggurat.datasets.wire_format import Datum, pack_datum
 from ziggurat.errors import DatapointError, StorageError, UnknownNameError
 
 __all__ = ["export_digits_lmdb"]

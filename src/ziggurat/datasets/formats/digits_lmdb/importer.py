@@ -13,13 +13,14 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.datasets.formats.shared.digits_files import Datum, unpack_datum
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
 from ziggurat.datasets.formats.shared.text_lists import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
-from ziggurat.datasets.wire_format import Datum, WireFormatError, unpack_datum
 from ziggurat.errors import DataError, DatapointError, UsageError
+from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.lmdb_environment import EnvironmentLease
 from ziggurat.records.schema import Schema
 

@@ -13,10 +13,10 @@ import numpy as np
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, line_names, suffix_of
-from ziggurat.datasets.formats.tfrecord.records import KEY, LABEL, PART_FEATURES, frame
+from ziggurat.datasets.formats.tfrecord.records import KEY, LABEL, PART_FEATURES, Feature, pack_features
 from ziggurat.datasets.image_size import size_of
-from ziggurat.datasets.wire_format import Feature, pack_features
 from ziggurat.errors import ConfigurationError, DatapointError
+from ziggurat.protobuf_wire import tfrecord_frame
 from ziggurat.records.objects import objects_from_json
 
 __all__ = ["export_tfrecord"]
@@ -63,7 +63,7 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
                 except DatapointError as error:
                     export.leave_out(sample.key, "unreadable", error.rule)
                     continue
-                files.write(sample.row // records_per_shard, frame(pack_features(features)))
+                files.write(sample.row // records_per_shard, tfrecord_frame(pack_features(features)))
                 export.counts[split] += 1
     export.write_class_names("labels.txt", numbered_from=first)
     if dataset.kind == "detection":

@@ -14,6 +14,7 @@ from ziggurat.datasets.formats.tfrecord.records import (
     KEY,
     PART_FEATURES,
     ClassNumbers,
+    Feature,
     Frame,
     FrameError,
     frames_of,
@@ -21,11 +22,12 @@ from ziggurat.datasets.formats.tfrecord.records import (
     label_of,
     read_frame,
     text_of,
+    unpack_features,
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.datasets.wire_format import Feature, WireFormatError, unpack_features
 from ziggurat.errors import DataError, DatapointError
+from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.schema import KINDS, Schema
 
 __all__ = ["TFRecordImporter"]

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-import google_crc32c
+import numpy as np
 from PIL import Image
 
 from ziggurat.datasets.formats.shared.text_lists import lines_of
-from ziggurat.datasets.wire_format import Feature
 from ziggurat.errors import DataError, DatapointError
+from ziggurat.protobuf_wire import as_message, bytes_field, fields, fixed_size_values, integers, masked_crc32c, varint
 from ziggurat.records.objects import ImageObject, objects_to_json
 
 __all__ = [
@@ -23,14 +23,16 @@ __all__ = [
     "LABEL",
     "PART_FEATURES",
     "ClassNumbers",
+    "Feature",
     "Frame",
     "FrameError",
-    "frame",
     "frames_of",
     "kind_of",
     "label_of",
+    "pack_features",
     "read_frame",
     "text_of",
+    "unpack_features",
 ]
 
 _LENGTH: Final = struct.Struct("<QI")
@@ -51,6 +53,10 @@ _BOX: Final = ("image/object/bbox/xmin", "image/object/bbox/ymin", "image/object
 _MAP_ITEM: Final = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
 _MAP_FIELD: Final = re.compile(r"""\b(id|name|display_name)\s*:\s*(?:"([^"]*)"|'([^']*)'|(-?\d+))""")
 _NUMBERED_LINE: Final = re.compile(r"(\d+):(.*)")
+
+
+Feature = list[bytes] | list[int] | list[float]
+"""The values of one feature of an ``Example``: all bytes, all int64, or all float32."""
 
 
 class FrameError(DataError):
@@ -107,34 +113,73 @@ def read_frame(path: Path, offset: int) -> bytes:
     return content
 
 
-def frame(content: bytes) -> bytes:
-    """Return a record with its frame."""
-    length = struct.pack("<Q", len(content))
-    return b"".join((length, _CHECKSUM.pack(_masked(length)), content, _CHECKSUM.pack(_masked(content))))
-
-
 def _content(file: BinaryIO, path: Path, offset: int, size_bytes: int) -> tuple[bytes | None, int]:
     head = file.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise _no_frame(path, f"cut off at byte {offset}")
     length, checksum = _LENGTH.unpack(head)
-    if checksum != _masked(head[:8]):
+    if checksum != masked_crc32c(head[:8]):
         if offset == 0 and head[:2] in _COMPRESSED:
             raise _no_frame(path, "a compressed file, which has no random access", "Decompress it first.")
         raise _no_frame(path, f"no record at byte {offset}")
     if offset + _LENGTH.size + length + _CHECKSUM.size > size_bytes:
         raise _no_frame(path, f"cut off in the record at byte {offset}")
     content = file.read(length)
-    return (content if _CHECKSUM.unpack(file.read(4))[0] == _masked(content) else None), length
-
-
-def _masked(data: bytes) -> int:
-    checksum: Any = google_crc32c.value(data)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return (content if _CHECKSUM.unpack(file.read(4))[0] == masked_crc32c(content) else None), length
 
 
 def _no_frame(path: Path, received: str, advice: str = "Get it anew.") -> FrameError:
     return FrameError("A TFRecord file is a row of records.", received=f"`{path}`: {received}", advice=advice)
+
+
+def unpack_features(message: bytes) -> dict[str, Feature]:
+    """Return the features of a serialized ``Example``.
+
+    Raises:
+        WireFormatError: where it is none.
+    """
+    features: dict[str, Feature] = {}
+    for number, content in fields(message):
+        if number != 1 or not isinstance(content, memoryview):
+            continue
+        for _number, entry in fields(content):
+            name, value = b"", memoryview(b"")
+            for field, part in fields(as_message(entry)):
+                if field == 1:
+                    name = bytes(as_message(part))
+                elif field == 2:
+                    value = as_message(part)
+            features[name.decode("utf-8", "replace")] = _feature(value)
+    return features
+
+
+def pack_features(features: Mapping[str, Feature]) -> bytes:
+    """Return a serialized ``Example``; its features are in the order of their names, as TensorFlow sorts them."""
+    entries = b""
+    for name in sorted(features):
+        entries += bytes_field(1, bytes_field(1, name.encode()) + bytes_field(2, _packed_feature(features[name])))
+    return bytes_field(1, entries)
+
+
+def _feature(value: memoryview) -> Feature:
+    """Return the values of a ``Feature``: one of a list of bytes, of floats, or of integers."""
+    for number, content in fields(value):
+        inside = as_message(content)
+        if number == 1:
+            return [bytes(as_message(part)) for _, part in fields(inside)]
+        if number == 2:
+            return np.frombuffer(fixed_size_values(inside, 1, 4), "<f4").tolist()
+        if number == 3:
+            return integers(inside)
+    return []
+
+
+def _packed_feature(values: Feature) -> bytes:
+    if values and isinstance(values[0], bytes):
+        return bytes_field(1, b"".join(bytes_field(1, value) for value in values if isinstance(value, bytes)))
+    if values and isinstance(values[0], float):
+        return bytes_field(2, bytes_field(1, np.asarray(values, "<f4").tobytes()))
+    return bytes_field(3, bytes_field(1, b"".join(varint(int(value) & 0xFFFFFFFFFFFFFFFF) for value in values)))
 
 
 class ClassNumbers:
