@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.format_choice import SURE
+from ziggurat.datasets.format_registry import SURE
 from ziggurat.datasets.importer import Importer, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.datasets.versions.classes import label_fault

@@ -14,8 +14,14 @@ from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-from ziggurat.datasets.format_choice import Recognition, importer, importers, recognize
+from ziggurat.datasets.format_registry import (
+    EXPORT_FORMATS,
+    Recognition,
+    export_dataset,
+    importer,
+    importers,
+    recognize,
+)
 from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
@@ -292,7 +298,7 @@ def statistics(folder: Path) -> tuple[Statistics, str]:
 
 
 def export(folder: Path, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-    """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
+    """Write a dataset in a format of others, see ``ziggurat.datasets.format_registry``."""
     check_export_options(format, options)
     with Dataset(folder) as dataset:
         return export_dataset(dataset, format, target, options)

@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ziggurat.datasets.export import EXPORT_FORMATS
-from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_registry import EXPORT_FORMATS, guess_format, importer, is_unpacked_first
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.secrets import without_user
 from ziggurat.errors import ConfigurationError, DataError, JobError, UnknownNameError

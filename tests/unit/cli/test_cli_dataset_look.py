@@ -4,7 +4,7 @@ import cv2
 import pytest
 from dataset_folders import fitted, pet_folders, pets
 
-from ziggurat.datasets.export import EXPORT_FORMATS
+from ziggurat.datasets.format_registry import EXPORT_FORMATS
 from ziggurat.workspace.new_dataset import export_options
 
 

@@ -30,7 +30,7 @@ from ziggurat.datasets.creation.images import (
     fit_picture,
     misfits,
 )
-from ziggurat.datasets.format_choice import importer
+from ziggurat.datasets.format_registry import importer
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem

@@ -20,7 +20,7 @@ from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembl
 from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
 from ziggurat.datasets.creation.images import Fitting, decoded_picture
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
-from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem

@@ -12,8 +12,8 @@ from ziggurat.datasets.statistics.model import (
     PictureStatistics,
     Statistics,
     TextStatistics,
+    statistics_lines,
 )
-from ziggurat.datasets.statistics.terminal import statistics_lines
 
 __all__ = [
     "Bar",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
 from ziggurat.datasets.creation.create import links_out
-from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, public_uri

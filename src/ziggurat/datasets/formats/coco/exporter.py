@@ -35,8 +35,8 @@ def export_coco(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "coco")
     categories = _categories(dataset.schema)

@@ -35,10 +35,10 @@ def export_digits_hdf5(
         elements_per_file: most values in ``data``; Caffe reads no more than 2**31.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         UnknownNameError: where there is no such compression.
         ConfigurationError: where a file is to hold nothing.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
         MissingDependencyError: where h5py is not installed.
     """
     if compression not in _COMPRESSIONS:

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
+from ziggurat.datasets.formats.shared.folder_walk import folders_in
 from ziggurat.datasets.formats.shared.text_lists import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError, MissingDependencyError
 from ziggurat.records.hdf5_file import HDF5File
 from ziggurat.records.schema import Schema
@@ -183,7 +183,7 @@ def _files(source: Path) -> list[_File]:
     """Return the files of a source, by split, in the order of their lists or of the numbers in their names."""
     if source.is_file():
         return [_File(source.name, "")] if source.name.lower().endswith(_SUFFIXES) else []
-    found = {name: split_of(name.partition("_")[0]) for name in folders_of(source)}
+    found = {name: split_of(name.partition("_")[0]) for name in folders_in(source)}
     by_split = [
         _File(f"{folder}/{name}", split)
         for split in SPLITS

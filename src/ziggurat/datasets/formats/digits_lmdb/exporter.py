@@ -33,9 +33,9 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
         encoding: ``stored``: images that are encoded stay so; ``none``: pixels, (C, H, W) in BGR, all of one size.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         UnknownNameError: where there is no such encoding.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if encoding not in _ENCODINGS:
         raise UnknownNameError("encoding of a DIGITS store", encoding, _ENCODINGS)

@@ -15,10 +15,10 @@ from PIL import Image
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.formats.shared.digits_files import Datum, unpack_datum
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
+from ziggurat.datasets.formats.shared.folder_walk import folders_in
 from ziggurat.datasets.formats.shared.text_lists import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError, UsageError
 from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.lmdb_environment import EnvironmentLease
@@ -217,7 +217,7 @@ def _stores(source: Path, options: Mapping[str, Any]) -> list[_Stores]:
     if is_store(source):
         return [_Stores("", "", split_of(source.name.partition("_")[0]))]
     found: dict[str, _Stores] = {}
-    for name in folders_of(source):
+    for name in folders_in(source):
         split = next((split_of(word) for word in name.replace("-", "_").split("_") if split_of(word)), "")
         if is_store(source / name):
             found.setdefault(split, _Stores(name, "", split))

@@ -31,8 +31,8 @@ def export_idx(dataset: Dataset, folder: Path, *, compress: bool = False) -> Exp
         compress: whether the files are in gzip.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "idx", ("image-classification",))
     shape: tuple[int, ...] = ()

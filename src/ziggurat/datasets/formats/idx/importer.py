@@ -16,10 +16,9 @@ import numpy as np
 
 from ziggurat.dataflow.dataset.idx import read_idx
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.paired_folders import split_of
 from ziggurat.datasets.formats.shared.text_lists import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 

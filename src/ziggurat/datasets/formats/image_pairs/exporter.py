@@ -22,8 +22,8 @@ def export_image_pairs(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "image_pairs", ("image-to-image",))
     names = FileNames("targets", "train.txt", "val.txt", "test.txt", "all.txt")

@@ -23,8 +23,8 @@ def export_masks(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "masks", ("segmentation",))
     names = FileNames("masks", "train.txt", "val.txt", "test.txt", "all.txt", "classes.txt", "colours.txt")

@@ -22,8 +22,8 @@ from ziggurat.datasets.formats.masks.reader import (
     read_colour_map,
 )
 from ziggurat.datasets.formats.shared.exports import SCHEMA_NAME, completed
-from ziggurat.datasets.formats.shared.paired_folders import Pairing, folder_named, matches, pairings
-from ziggurat.datasets.formats.shared.text_lists import Seen, below_source, lines_of, names_in, two_paths
+from ziggurat.datasets.formats.shared.folder_walk import Pairing, folder_named, matches, pairings
+from ziggurat.datasets.formats.shared.text_lists import SeenKeys, below_source, lines_of, names_in, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.errors import DataError
@@ -320,7 +320,7 @@ def pairs_in_list(path: Path, root: Path) -> Iterator[PairOfPaths | Problem]:
         path: the list: two paths a line, divided by a tab or a blank, and possibly a key behind a tab.
         root: folder that the paths are relative to.
     """
-    seen = Seen()
+    seen = SeenKeys()
     for line in lines_of(path):
         values = two_paths(line.text)
         cleaned = None if values is None else [below_source(value) for value in values[:2]]

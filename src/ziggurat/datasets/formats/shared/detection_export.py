@@ -7,7 +7,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,14 +18,14 @@ from PIL import Image
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.formats.shared.detection_import import KEYS_NAME, PICTURE_SUFFIXES
-from ziggurat.datasets.formats.shared.exports import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport, new_folder, suffixes_of
 from ziggurat.datasets.image_size import encoded_size
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "line_names", "number_text"]
+__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "number_text"]
 
 TREES: Final = frozenset(
     ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")
@@ -36,17 +36,6 @@ Programs find the label file of an image by another word for such a folder in it
 """
 
 _LONGEST_NAME_BYTES: Final = 200
-_SUFFIXES: Final = (
-    (b"\xff\xd8\xff", (".jpg", ".jpeg")),
-    (b"\x89PNG", (".png",)),
-    (b"BM", (".bmp",)),
-    (b"GIF8", (".gif",)),
-    (b"RIFF", (".webp",)),
-    (b"II*\0", (".tif", ".tiff")),
-    (b"MM\0*", (".tif", ".tiff")),
-    (b"P5", (".pgm", ".ppm")),
-    (b"P6", (".ppm",)),
-)
 
 
 class SourceSample(Protocol):
@@ -117,8 +106,8 @@ class DetectionExport:
         kind: that the dataset must have.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
 
     def __init__(self, dataset: SampleSource, folder: Path, name: str, kind: str = "detection") -> None:
@@ -128,12 +117,8 @@ class DetectionExport:
                 received=f"one of the kind {dataset.schema.kind}",
                 advice="Choose a format for that kind.",
             )
-        with storage_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise DataError("An export goes into a folder that is new or empty.", received=f"`{folder}`")
         self.dataset = dataset
-        self.folder = folder
+        self.folder = new_folder(folder)
         self.converted = 0
         self._name = name
         self._taken: set[int] = set()
@@ -164,7 +149,7 @@ class DetectionExport:
                 self._problems.append(Problem(key=sample.key, kind="unreadable", reason=reason, left_out=True))
                 continue
             assert isinstance(data, bytes)
-            if _suffixes_of(data)[0] in as_png:
+            if suffixes_of(data)[0] in as_png:
                 data = _as_png(data)
                 self.converted += 1
             path = self._place(sample.key, prefix, data, without)
@@ -213,7 +198,9 @@ class DetectionExport:
         inner = key[len(prefix) :] if key.startswith(prefix) else key
         *folders, name = [_safe(part) for part in inner.split("/") if part not in ("", ".", "..")] or ["picture"]
         stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
-        fitting = _suffixes_of(data)
+        suffixes = suffixes_of(data)
+        # Tools for detection know the common suffixes only, .jpg and not .jfif.
+        fitting = [suffix for suffix in suffixes if suffix in PICTURE_SUFFIXES] or suffixes[:1]
         if ending.lower() not in fitting:
             stem = stem if ending.lower() in PICTURE_SUFFIXES else stem + ending
             ending = fitting[0]
@@ -226,27 +213,9 @@ class DetectionExport:
         return f"{prefix}{free}{ending}"
 
 
-def line_names(names: Sequence[str]) -> list[str]:
-    """Return the names of classes as lines of a file: without control characters and blanks around them, none twice."""
-    found: list[str] = []
-    for name in names:
-        plain = re.sub(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\u2028\u2029]+", " ", name).strip() or "_"
-        free, count = plain, 1
-        while free in found:
-            count += 1
-            free = f"{plain}_{count}"
-        found.append(free)
-    return found
-
-
 def number_text(value: float) -> str:
     """Return the shortest text that gives the same number when it is read."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def _suffixes_of(data: bytes) -> tuple[str, ...]:
-    """Return how the name of an image file with this content may end, the usual one first."""
-    return next((suffixes for start, suffixes in _SUFFIXES if data.startswith(start)), (".img",))
 
 
 def _as_png(data: bytes) -> bytes:

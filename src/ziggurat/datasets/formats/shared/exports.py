@@ -58,8 +58,8 @@ _UNSAFE: Final = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')
 FOLDER_KEYS_NAME: Final = ".ziggurat-keys.jsonl"
 """Name of the list in the folder of a class."""
 
-_LINES_KEPT: Final = 50
-_LONGEST: Final = 1024 * 1024
+_KEY_LINES_KEPT: Final = 50
+_LONGEST_KEY_LINE: Final = 1024 * 1024
 
 SCHEMA_NAME: Final = ".ziggurat-schema.json"
 """Name of the file, which holds a schema as JSON."""
@@ -208,15 +208,14 @@ def suffix_of(content: bytes) -> str:
 
 
 def line_names(names: Sequence[str]) -> list[str]:
-    """Return names of classes as lines: without control characters, blanks around them and repetitions."""
+    """Return the names of classes as lines of a file: without control characters and blanks around them, none twice."""
     found: list[str] = []
     for name in names:
-        plain = " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", name).split()) or "_"
-        plain = name if plain == name.strip() == name else plain
-        free, number = plain, 1
+        plain = re.sub(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\u2028\u2029]+", " ", name).strip() or "_"
+        free, count = plain, 1
         while free in found:
-            number += 1
-            free = f"{plain}_{number}"
+            count += 1
+            free = f"{plain}_{count}"
         found.append(free)
     return found
 
@@ -243,7 +242,7 @@ def read_keys(path: Path) -> Iterator[tuple[str, str]]:
     if not path.is_file():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
-        while line := file.readline(_LONGEST):
+        while line := file.readline(_LONGEST_KEY_LINE):
             try:
                 place, key = json.loads(line)
             except (ValueError, TypeError, RecursionError):
@@ -301,7 +300,7 @@ class KeyWriter:
             self._is_needed |= self._last is not None and place < self._last
             self._last = place
         self._lines.append(json.dumps([path, key], ensure_ascii=False) + "\n")
-        if len(self._lines) >= _LINES_KEPT:
+        if len(self._lines) >= _KEY_LINES_KEPT:
             self._write_out()
 
     def finish(self) -> None:

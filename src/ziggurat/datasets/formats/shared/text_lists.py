@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import io
 import posixpath
 import re
@@ -25,7 +24,6 @@ __all__ = [
     "Labels",
     "Line",
     "ListLine",
-    "Seen",
     "SeenKeys",
     "below_source",
     "is_number",
@@ -46,14 +44,13 @@ CLASS_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 """A class number as a list may have it."""
 
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_LONGEST_BYTES: Final = 64 * 1024
 _SUFFIXES: Final = tuple(IMAGE_SUFFIXES)
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _MOST_CLASSES: Final = 100_000
 _STRAY: Final = 0.01
 
-_FIRST_SIZE: Final = 1 << 12
+_FIRST_TABLE_SIZE: Final = 1 << 12
 
 
 class Line(NamedTuple):
@@ -112,21 +109,6 @@ def two_paths(text: str) -> tuple[str, ...] | None:
         return values
     apart = _TWO_PATHS.fullmatch(text.strip())
     return None if apart is None else (apart[1], apart[2])
-
-
-class Seen:
-    """Remembers keys by 8 bytes each, to find those that come twice."""
-
-    def __init__(self) -> None:
-        self._marks: set[bytes] = set()
-
-    def again(self, key: str) -> Problem | None:
-        """Return the problem of a key that came before; None where it is new."""
-        mark = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        if mark in self._marks:
-            return Problem(key=key, kind="duplicate-key", reason="A line before says the same.", left_out=True)
-        self._marks.add(mark)
-        return None
 
 
 def below_source(path: str) -> str | None:
@@ -210,12 +192,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, str | None]]:
                 return
             file.seek(3 if start == codecs.BOM_UTF8 else 0)
             number = 0
-            while raw := file.readline(_LONGEST_BYTES):
+            while raw := file.readline(_MAX_LINE_BYTES):
                 number += 1
-                is_whole = raw.endswith(b"\n") or len(raw) < _LONGEST_BYTES
+                is_whole = raw.endswith(b"\n") or len(raw) < _MAX_LINE_BYTES
                 while not is_whole:  # no path is that long
-                    rest = file.readline(_LONGEST_BYTES)
-                    is_whole = rest.endswith(b"\n") or len(rest) < _LONGEST_BYTES
+                    rest = file.readline(_MAX_LINE_BYTES)
+                    is_whole = rest.endswith(b"\n") or len(rest) < _MAX_LINE_BYTES
                     raw = b"\xff"
                 if raw.strip():
                     yield number, _utf8_text(raw)
@@ -372,7 +354,7 @@ class SeenKeys:
     """The keys that came so far, as hashes of 64 bits: two keys out of a million are one with a chance of 1 to 10^7."""
 
     def __init__(self) -> None:
-        self._table = array("Q", bytes(8 * _FIRST_SIZE))
+        self._table = array("Q", bytes(8 * _FIRST_TABLE_SIZE))
         self._count = 0
 
     def is_new(self, key: str) -> bool:
@@ -383,6 +365,12 @@ class SeenKeys:
             return False
         self._count += 1
         return True
+
+    def again(self, key: str) -> Problem | None:
+        """Return the problem of a key that came before; None where it is new."""
+        if self.is_new(key):
+            return None
+        return Problem(key=key, kind="duplicate-key", reason="A line before says the same.", left_out=True)
 
     def _put(self, value: int) -> bool:
         table, mask = self._table, len(self._table) - 1

@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.formats.shared.paired_folders import Match, Pairing, folders_of, matches, split_of
-from ziggurat.datasets.formats.shared.text_lists import Line, Seen, below_source, lines_of, two_paths
+from ziggurat.datasets.formats.shared.folder_walk import Match, Pairing, folders_in, matches
+from ziggurat.datasets.formats.shared.text_lists import Line, SeenKeys, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
@@ -89,17 +89,17 @@ class _SiameseScan(Scan):
         return Schema(kind="image-pairs", class_names=("different", "same"))
 
     def _listed(self) -> Iterator[Sample | Problem]:
-        seen = Seen()
+        seen = SeenKeys()
         for path, split in _lists(self._source):
             for line in lines_of(path):
                 found = _pair_of(line, path, split)
                 yield (seen.again(found.key) or found) if isinstance(found, Sample) else found
 
     def _made(self) -> Iterator[Sample | Problem]:
-        names = folders_of(self._source)
+        names = folders_in(self._source)
         splits = [name for name in names if split_of(name)]
         for place in splits or [""]:
-            classes = [f"{place}/{name}" if place else name for name in folders_of(self._source / place)]
+            classes = [f"{place}/{name}" if place else name for name in folders_in(self._source / place)]
             yield from self._pairs_of(classes, split_of(place))
 
     def _pairs_of(self, classes: Sequence[str], split: str) -> Iterator[Sample | Problem]:

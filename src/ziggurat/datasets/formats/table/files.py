@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ziggurat.datasets.formats.shared.text_encoding import encoding_of, head_lines
 from ziggurat.datasets.formats.table.columns import ColumnProfile
 from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, parse_rows
+from ziggurat.datasets.samples import SPLIT_NAMES
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
@@ -44,10 +45,7 @@ _GOOD_SHARE: Final = 0.95
 _MOST_SNIFFED: Final = 8
 _NO_TABLES: Final = re.compile(r"(read\W?me|licen[cs]e|copying|notice|authors|change\w*|make\w*|docker\w*)\b.*", re.I)
 _LARGEST_CELL: Final = 1 << 24
-_SPLITS: Final = {
-    "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-    "test": "test", "testing": "test",
-}  # fmt: skip
+_SPLITS: Final = {**SPLIT_NAMES, "dev": "val"}
 
 PARQUET_SUFFIXES: Final = (".parquet", ".pq")
 _BATCH_ROWS: Final = 4096

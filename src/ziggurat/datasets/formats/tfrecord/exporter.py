@@ -45,9 +45,9 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
         records_per_shard: at most.
 
     Raises:
-        DataError: where the dataset has no images, or the folder is not empty.
+        DataError: where the dataset has no images.
         ConfigurationError: where a shard is to have no records.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if records_per_shard < 1:
         raise ConfigurationError("A shard has at least one record.", received=str(records_per_shard))

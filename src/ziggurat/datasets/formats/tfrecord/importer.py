@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.paired_folders import split_of
 from ziggurat.datasets.formats.tfrecord.records import (
     KEY,
     PART_FEATURES,
@@ -25,7 +24,7 @@ from ziggurat.datasets.formats.tfrecord.records import (
     unpack_features,
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.schema import KINDS, Schema

@@ -19,10 +19,9 @@ from ziggurat.datasets.formats.shared.detection_export import (
     DetectionExport,
     PlacedSample,
     SampleSource,
-    line_names,
     number_text,
 )
-from ziggurat.datasets.formats.shared.exports import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport, line_names
 from ziggurat.datasets.formats.voc.importer import voc_colours
 from ziggurat.errors import DatapointError
 from ziggurat.records.objects import ImageObject
@@ -45,8 +44,8 @@ def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) 
         one_based: whether pixels are numbered from 1, with the last one inside, as in the first VOC files.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     if dataset.schema.kind == "segmentation":
         return export_voc_masks(dataset, folder)
@@ -125,8 +124,8 @@ def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "voc", "segmentation")
     schema = dataset.schema

@@ -39,9 +39,9 @@ def export_webdataset(dataset: Dataset, folder: Path, *, samples_per_shard: int 
         samples_per_shard: at most.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         ConfigurationError: where a shard is to have no samples.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if samples_per_shard < 1:
         raise ConfigurationError("A shard has at least one sample.", received=str(samples_per_shard))

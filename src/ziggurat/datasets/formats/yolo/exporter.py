@@ -47,8 +47,8 @@ def export_yolo(dataset: SampleSource, folder: Path, *, outlines: bool | None = 
             where every object has exactly one, else boxes.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "yolo")
     if outlines is None:

@@ -1,24 +1,29 @@
-"""The importer of a source: by name, or by the guesses of all importers."""
+"""Dataset formats by name: the importer of a source, chosen or recognized, and the exporters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.class_folders.layout import data_files
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import split_of
 from ziggurat.datasets.sources.archives import is_archive
-from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.errors import ConfigurationError, DataError, MissingDependencyError, UnknownNameError
 from ziggurat.plugins import available, load
 
 __all__ = [
+    "EXPORT_FORMATS",
     "SURE",
     "Recognition",
+    "export_dataset",
     "guess_format",
     "guesses",
     "importer",
@@ -41,6 +46,40 @@ _BESIDE_DATA: Final = frozenset((
     "scripts", "src", "tests", "weights",
 ))  # fmt: skip
 """Names of folders in repositories that hold images or texts which are no data."""
+
+EXPORT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
+    "class_folders": ("image-classification",),
+    "text_list": ("image-classification", "image-regression"),
+    "coco": ("detection",),
+    "voc": ("detection", "segmentation"),
+    "yolo": ("detection",),
+    "kitti": ("detection",),
+    "masks": ("segmentation",),
+    "image_pairs": ("image-to-image",),
+    "idx": ("image-classification",),
+    "tfrecord": (
+        "image-classification",
+        "image-regression",
+        "detection",
+        "segmentation",
+        "image-to-image",
+        "image-pairs",
+    ),
+    "webdataset": (
+        "image-classification",
+        "image-regression",
+        "detection",
+        "segmentation",
+        "image-to-image",
+        "image-pairs",
+        "text-classification",
+    ),
+    "digits_lmdb": ("image-classification",),
+    "digits_hdf5": ("image-classification",),
+    "table": ("table",),
+    "text": ("text-classification",),
+}
+"""Format → the kinds of dataset that it can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,3 +277,36 @@ def _option_text(guess: Guess) -> str:
     where = f" in the folder `{guess.folder}`" if guess.folder else ""
     lost = f", but would lose {guess.loses}" if guess.loses else ""
     return f"{guess.format}{where} ({guess.confidence:.0%} sure: {guess.reason.rstrip('.')}{lost})"
+
+
+def export_dataset(
+    dataset: Dataset,
+    format: str,  # noqa: A002 - the word that people use
+    folder: Path,
+    options: Mapping[str, Any] | None = None,
+) -> ExportReport:
+    """Write a dataset in a format of others.
+
+    Args:
+        dataset: it.
+        format: a name in ``EXPORT_FORMATS``.
+        folder: to be written; new, or empty.
+        options: of the exporter.
+
+    Raises:
+        UnknownNameError: where there is no such format.
+        ConfigurationError: where the format cannot hold a dataset of this kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
+    """
+    if format not in EXPORT_FORMATS:
+        raise UnknownNameError("format of an export", format, EXPORT_FORMATS)
+    if dataset.kind not in EXPORT_FORMATS[format]:
+        fitting = [name for name, kinds in EXPORT_FORMATS.items() if dataset.kind in kinds]
+        raise ConfigurationError(
+            f"The format {format} holds datasets of kind {' or '.join(EXPORT_FORMATS[format])}.",
+            received=f"kind {dataset.kind}",
+            advice=f"Choose one of: {', '.join(fitting)}." if fitting else "No format of others holds this kind.",
+        )
+    module = importlib.import_module(f"ziggurat.datasets.formats.{format}.exporter")
+    function: Callable[..., ExportReport] = getattr(module, f"export_{format}")
+    return function(dataset, folder, **(options or {}))
