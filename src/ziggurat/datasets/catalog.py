@@ -422,7 +422,7 @@ class Catalogue:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise damaged_catalogue(self.path, error) from None
+            raise damaged_catalog(self.path, error) from None
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> int:
         return self._all(query, values)[0][0]
@@ -433,7 +433,7 @@ class Catalogue:
         try:
             yield from connection.execute(query, values)
         except sqlite3.DatabaseError as error:
-            raise damaged_catalogue(self.path, error) from None
+            raise damaged_catalog(self.path, error) from None
         finally:
             connection.close()
 
@@ -552,12 +552,12 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT number, picture_hash FROM samples LIMIT 1")
     except sqlite3.Error as error:
         connection.close()
-        raise damaged_catalogue(path, error) from None
+        raise damaged_catalog(path, error) from None
     connection.create_function("folded", 1, _folded, deterministic=True)
     return connection
 
 
-def damaged_catalogue(path: Path, reason: object) -> DataError:
+def damaged_catalog(path: Path, reason: object) -> DataError:
     """Return the error for a file that is no catalog, or a damaged one."""
     return DataError(
         "A catalog is read as it was written.",

@@ -56,15 +56,15 @@ def picture_hash(image: np.ndarray) -> int:
     """
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size or image.shape[2:] > (4,):
         raise UsageError("An image is (H, W, C) uint8.", received=f"{image.dtype} of shape {image.shape}")
-    colour = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
-    if min(colour.shape[:2]) < _SMALL_PX:
-        return _digest(repr(image.shape).encode() + colour.tobytes())
-    grey = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY) if colour.shape[2:] == (3,) else colour
+    color = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
+    if min(color.shape[:2]) < _SMALL_PX:
+        return _digest(repr(image.shape).encode() + color.tobytes())
+    grey = cv2.cvtColor(color, cv2.COLOR_RGB2GRAY) if color.shape[2:] == (3,) else color
     found = _hash_of_grey(grey)
     if found is not None:
         return found
     # Little structure: alike is what has the same mean color and, coarsely, the same coefficients.
-    tone = np.rint(colour.reshape(-1, *colour.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
+    tone = np.rint(color.reshape(-1, *color.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
     return _digest(tone.tobytes() + np.rint(_coefficients(grey) / _COARSE).astype(np.int16).tobytes())
 
 
@@ -273,12 +273,12 @@ def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
     Raises:
         DataError: where the catalog cannot be read.
     """
-    catalogue = dataset.catalogue
-    hashes = catalogue.column("picture_hash")
+    catalog = dataset.catalogue
+    hashes = catalog.column("picture_hash")
     missing = np.flatnonzero(hashes == NO_HASH)
     if not compute or dataset.manifest.image is None or not len(missing):
         return hashes
-    for place, entry in zip(missing.tolist(), catalogue.entries(catalogue.column("number")[missing].tolist())):
+    for place, entry in zip(missing.tolist(), catalog.entries(catalog.column("number")[missing].tolist())):
         if entry.row is None:
             continue
         try:

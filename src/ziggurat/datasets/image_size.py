@@ -12,7 +12,7 @@ from PIL import Image
 from ziggurat.dataflow.image_header import read_header
 from ziggurat.errors import DatapointError
 
-__all__ = ["encoded_size", "picture_size", "size_of"]
+__all__ = ["encoded_size", "image_size", "size_of"]
 
 _HEAD_BYTES: Final = 1 << 16
 _ORIENTATION: Final = 0x0112
@@ -37,7 +37,7 @@ def size_of(part: bytes, key: str) -> tuple[int, int]:
         raise DatapointError(key, f"it is no image ({type(error).__name__}).") from error
 
 
-def picture_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path) -> tuple[int, int]:
     """Return (width, height) in pixels of an image as it is shown, from its header; turned where EXIF says so.
 
     Raises:

@@ -134,9 +134,9 @@ def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) ->
 
 def _told_before(facts: Facts) -> Iterator[Finding]:
     """Yield what was noted when the dataset was made."""
-    catalogue = facts.dataset.catalogue
-    for kind, count in catalogue.problem_counts().items():
-        problems = catalogue.problems(kind, limit=facts.limits.most_cases)
+    catalog = facts.dataset.catalogue
+    for kind, count in catalog.problem_counts().items():
+        problems = catalog.problems(kind, limit=facts.limits.most_cases)
         yield Finding(
             kind=f"at-creation-{kind}",
             severity="note",

@@ -166,13 +166,13 @@ class Facts:
 
     def __init__(self, dataset: Dataset, limits: CheckLimits) -> None:
         self.dataset, self.limits = dataset, limits
-        catalogue = dataset.catalogue
-        self.numbers = catalogue.column("number")
-        names = catalogue.texts("split")
+        catalog = dataset.catalogue
+        self.numbers = catalog.column("number")
+        names = catalog.texts("split")
         place_of = np.array([dataset.splits.index(name) if name in dataset.splits else -1 for name in names], np.int8)
-        self.splits = place_of[catalogue.column("split")] if len(self.numbers) else np.zeros(0, np.int8)
-        self.rows = catalogue.column("row")
-        self.classes = catalogue.column("class")
+        self.splits = place_of[catalog.column("split")] if len(self.numbers) else np.zeros(0, np.int8)
+        self.rows = catalog.column("row")
+        self.classes = catalog.column("class")
         self.contents = np.zeros(len(self.numbers), "V16")
         self.known_contents = np.zeros(len(self.numbers), bool)
         self.labels = np.zeros(len(self.numbers), np.int64)

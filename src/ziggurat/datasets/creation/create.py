@@ -18,7 +18,7 @@ from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
 from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
-from ziggurat.datasets.creation.images import Fitting, decoded_picture
+from ziggurat.datasets.creation.images import Fitting, decoded_image
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
@@ -39,14 +39,14 @@ _LOOK_EVERY: Final = 1000
 @dataclass(frozen=True, kw_only=True)
 class _HashPlan:
     folder: Path
-    catalogue: Path
+    catalog: Path
     source: Path
     format: str
     options: Mapping[str, Any]
     fitting: Fitting | None
 
     def __hash__(self) -> int:
-        return hash((self.folder, self.catalogue))
+        return hash((self.folder, self.catalog))
 
 
 def hash_all(
@@ -69,7 +69,7 @@ def hash_all(
         folder.mkdir(exist_ok=True)
     plan = _HashPlan(
         folder=folder,
-        catalogue=scan.catalogue,
+        catalog=scan.catalog,
         source=source,
         format=scan.format,
         options=scan.options,
@@ -92,11 +92,10 @@ def _path(folder: Path, chunk: int) -> Path:
 
 
 def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
-    catalogue, reader = _tools(plan)
+    catalog, reader = _tools(plan)
     first = chunk * CHUNK
     hashes = [
-        _hash(plan.fitting, reader, entry.parts[0], entry.key)
-        for entry in catalogue.entries(range(first, first + count))
+        _hash(plan.fitting, reader, entry.parts[0], entry.key) for entry in catalog.entries(range(first, first + count))
     ]
     target = AtomicFile(_path(plan.folder, chunk), replace=True)
     with storage_errors(target.final), target.path.open("wb") as file:
@@ -107,7 +106,7 @@ def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
 
 @lru_cache(maxsize=2)
 def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
-    return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
+    return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 
 def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
@@ -115,13 +114,13 @@ def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key
         return NO_HASH
     try:
         part = address if isinstance(address, bytes) else reader.read(address)
-        return picture_hash(decoded_picture(part, fitting, key))
+        return picture_hash(decoded_image(part, fitting, key))
     except DatapointError:
         return NO_HASH  # it is listed as unreadable when the records are made
 
 
 WORK_NAME: Final = "work"
-_PICTURE_PARTS: Final = ("image", "mask", "target", "image2")
+_IMAGE_PARTS: Final = ("image", "mask", "target", "image2")
 
 
 def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None = None) -> Manifest:
@@ -208,9 +207,9 @@ def _split(
     """Return the split of each sample, problems and warnings; from the file where they were found before."""
     arrays, found = work / "splits.npy", work / "splits.json"
     if not arrays.exists():
-        with Catalogue(scan.catalogue) as catalogue:
-            assignment = assign_splits(catalogue, request.rule, hashes, class_names=scan.schema.class_names)
-            leaking = [problem.reason for problem in catalogue.problems(LEAKING)]
+        with Catalogue(scan.catalog) as catalog:
+            assignment = assign_splits(catalog, request.rule, hashes, class_names=scan.schema.class_names)
+            leaking = [problem.reason for problem in catalog.problems(LEAKING)]
         problems = [asdict(problem) for problem in assignment.problems]
         _write(found, json.dumps({"problems": problems, "warnings": [*leaking, *assignment.warnings]}).encode())
         target = AtomicFile(arrays)
@@ -225,8 +224,8 @@ def _split(
 
 
 def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) -> ChunkPlan:
-    has_pictures = any(part in _PICTURE_PARTS for part in scan.schema.parts)
-    if not has_pictures and request.image != ImageForm(encoding=""):
+    has_images = any(part in _IMAGE_PARTS for part in scan.schema.parts)
+    if not has_images and request.image != ImageForm(encoding=""):
         raise DataError(
             "Images are fitted in datasets that have some.",
             received=f"a size, channels or an encoding for kind {scan.schema.kind}",
@@ -235,14 +234,14 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
     form = replace(request.image, encoding=request.encoding)
     plan = ChunkPlan(
         folder=work / "chunks",
-        catalogue=scan.catalogue,
+        catalog=scan.catalog,
         source=source,
         format=scan.format,
         options=scan.options,
         schema=scan.schema,
-        fitting=Fitting(form=form, check=request.picture_check) if has_pictures else None,
-        hashes=request.near_duplicates and has_pictures,
-        sums=request.mean and has_pictures,
+        fitting=Fitting(form=form, check=request.image_check) if has_images else None,
+        hashes=request.near_duplicates and has_images,
+        sums=request.mean and has_images,
         max_distance=request.rule.max_distance,
     )
     # Release 0.1 made larger chunks of such images, without hashes: those of an unfinished creation must not mix in.
@@ -333,7 +332,7 @@ class ScanResult:
         folder: below the source, where the samples were found; empty for the source itself.
     """
 
-    catalogue: Path
+    catalog: Path
     schema: Schema
     format: str
     options: Mapping[str, Any]
@@ -361,21 +360,21 @@ def scan_source(
     complete = importer.checked_options(options)
     scan = importer.scan(source / folder, complete)
     count, problems = 0, 0
-    with CatalogueWriter(path, replace=True) as catalogue:
+    with CatalogueWriter(path, replace=True) as catalog:
         for found in scan:
             if isinstance(found, Problem):
-                catalogue.add_problem(found)
+                catalog.add_problem(found)
                 problems += 1
             else:
                 _check_split(found.key, found.split)
-                catalogue.add(Entry.of_sample(count, found))
+                catalog.add(Entry.of_sample(count, found))
                 count += 1
             if (count + problems) % _LOOK_EVERY == 0:
                 watch.progress("scan", count, 0)
                 if watch.stop_requested():
                     raise CreationStopped
         for problem in links_out(source):
-            catalogue.add_problem(problem)
+            catalog.add_problem(problem)
         for name, value in (
             ("schema", scan.schema.as_json()),
             ("format", importer.name),
@@ -383,7 +382,7 @@ def scan_source(
             ("count", count),
             ("folder", folder),
         ):
-            catalogue.note(name, value)
+            catalog.note(name, value)
     watch.progress("scan", count, count)
     if not count:
         raise _nothing_found(path, source, importer)
@@ -401,14 +400,14 @@ def links_out(source: Path) -> Iterator[Problem]:
 
 def read_scan(path: Path) -> ScanResult:
     """Return the result of a scan that was done before."""
-    with Catalogue(path) as catalogue:
+    with Catalogue(path) as catalog:
         return ScanResult(
-            catalogue=path,
-            schema=Schema.from_json(catalogue.note("schema")),
-            format=catalogue.note("format"),
-            options=catalogue.note("options"),
-            count=catalogue.note("count"),
-            folder=catalogue.note("folder") or "",
+            catalog=path,
+            schema=Schema.from_json(catalog.note("schema")),
+            format=catalog.note("format"),
+            options=catalog.note("options"),
+            count=catalog.note("count"),
+            folder=catalog.note("folder") or "",
         )
 
 
@@ -418,8 +417,8 @@ def _check_split(key: str, split: str) -> None:
 
 
 def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
-    with Catalogue(path) as catalogue:
-        problems = catalogue.problems(limit=3)
+    with Catalogue(path) as catalog:
+        problems = catalog.problems(limit=3)
     path.unlink()
     return DataError(
         "A dataset has at least one sample.",
@@ -430,8 +429,8 @@ def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
 
 
 def _check_keys(path: Path) -> None:
-    with Catalogue(path) as catalogue:
-        twice = catalogue.repeated_keys()
+    with Catalogue(path) as catalog:
+        twice = catalog.repeated_keys()
     if twice:
         path.unlink()
         raise DataError(

@@ -26,8 +26,8 @@ from ziggurat.records.run_lengths import mask_pixels, read_run_lengths, run_leng
 __all__ = [
     "FittedPicture",
     "Fitting",
-    "PictureSums",
-    "decoded_picture",
+    "ImageSums",
+    "decoded_image",
     "fit_mask",
     "fit_objects",
     "fit_picture",
@@ -94,7 +94,7 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
     """
     if fitting.keeps_bytes and isinstance(part, bytes):
         return _as_it_is(part, fitting, key)
-    pixels = decoded_picture(part, fitting, key)
+    pixels = decoded_image(part, fitting, key)
     source_size, decoded = (pixels.shape[0], pixels.shape[1]), pixels
     pixels = _with_channels(pixels, fitting.form.channels)
     transform = None
@@ -105,7 +105,7 @@ def fit_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> FittedP
     return FittedPicture(_encoded(pixels, fitting.form), pixels, source_size, transform, decoded)
 
 
-def decoded_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.ndarray:
+def decoded_image(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.ndarray:
     """Return an image as it came, (H, W, C) or (H, W) uint8; perceptual hashes are made of it.
 
     Args:
@@ -119,12 +119,12 @@ def decoded_picture(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.
     return part if isinstance(part, np.ndarray) else decode_image(part, channels=_channels_of(part, fitting), key=key)
 
 
-def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting, key: str, fill: int = 0) -> Any:
+def fit_mask(part: bytes | np.ndarray, image: FittedPicture, fitting: Fitting, key: str, fill: int = 0) -> Any:
     """Return a mask as a record holds it: moved as its image was, by nearest neighbors, as PNG or as an array.
 
     Args:
         part: bytes of an image of one channel, or (H, W) uint8 or uint16.
-        picture: that it belongs to.
+        image: that it belongs to.
         fitting: what is wanted.
         key: names the sample in errors.
         fill: class number of what the image's frame adds.
@@ -132,14 +132,14 @@ def fit_mask(part: bytes | np.ndarray, picture: FittedPicture, fitting: Fitting,
     Raises:
         DatapointError: where it is damaged, has more than one channel, or another size than its image.
     """
-    transform = picture.transform
+    transform = image.transform
     if fitting.check == "none" and transform is None and isinstance(part, bytes):
         return part
     mask = part if isinstance(part, np.ndarray) else decode_mask(part, key)
-    if picture.source_size is not None and mask.shape != picture.source_size:
+    if image.source_size is not None and mask.shape != image.source_size:
         raise DatapointError(
             key,
-            f"its mask has height and width {mask.shape}, the image {picture.source_size}: they must be the same.",
+            f"its mask has height and width {mask.shape}, the image {image.source_size}: they must be the same.",
         )
     if transform is None and isinstance(part, bytes) and fitting.form.encoding != "raw":
         return part
@@ -157,7 +157,7 @@ def _as_it_is(part: bytes, fitting: Fitting, key: str) -> FittedPicture:
         return FittedPicture(part, None, None)
     if fitting.check == "header":
         return FittedPicture(part, None, size_of(part, key))
-    pixels = decoded_picture(part, fitting, key)
+    pixels = decoded_image(part, fitting, key)
     return FittedPicture(part, pixels, (pixels.shape[0], pixels.shape[1]), decoded=pixels)
 
 
@@ -255,7 +255,7 @@ def _mask(
     return run_lengths(transform.apply_mask(mask_pixels(content)))
 
 
-class PictureSums:
+class ImageSums:
     """Sums of images, for the mean image (while all have one shape) and the mean pixel."""
 
     def __init__(self) -> None:
@@ -263,33 +263,33 @@ class PictureSums:
         self.pixels = 0
         self.channel_sums: np.ndarray | None = None
         """(C) int64; None before the first image, or where channels differ."""
-        self._picture_sum: np.ndarray | None = None  # of whole numbers below 2**53, which float64 holds exactly
+        self._image_sum: np.ndarray | None = None  # of whole numbers below 2**53, which float64 holds exactly
 
     @property
-    def picture_sum(self) -> np.ndarray | None:
+    def image_sum(self) -> np.ndarray | None:
         """(H, W, C) int64; None before the first image, or where shapes differ."""
-        return None if self._picture_sum is None else self._picture_sum.astype(np.int64)
+        return None if self._image_sum is None else self._image_sum.astype(np.int64)
 
-    def add(self, picture: np.ndarray) -> None:
+    def add(self, image: np.ndarray) -> None:
         """Add an image, (H, W, C) uint8."""
         if self.count == 0:
-            self._picture_sum = np.zeros(picture.shape, np.float64)
-            self.channel_sums = np.zeros(picture.shape[2], np.int64)
-        pixels = picture.shape[0] * picture.shape[1]
-        self._merge(1, pixels, _channel_sums(picture), picture)
+            self._image_sum = np.zeros(image.shape, np.float64)
+            self.channel_sums = np.zeros(image.shape[2], np.int64)
+        pixels = image.shape[0] * image.shape[1]
+        self._merge(1, pixels, _channel_sums(image), image)
 
-    def add_all(self, other: PictureSums) -> None:
+    def add_all(self, other: ImageSums) -> None:
         """Add the sums of other images."""
         if not other.count:
             return
         if self.count == 0:
-            self._picture_sum = None if other._picture_sum is None else np.zeros_like(other._picture_sum)
+            self._image_sum = None if other._image_sum is None else np.zeros_like(other._image_sum)
             self.channel_sums = None if other.channel_sums is None else np.zeros_like(other.channel_sums)
-        self._merge(other.count, other.pixels, other.channel_sums, other._picture_sum)
+        self._merge(other.count, other.pixels, other.channel_sums, other._image_sum)
 
-    def mean_picture(self) -> np.ndarray | None:
+    def mean_image(self) -> np.ndarray | None:
         """Return (H, W, C) float32, or None where shapes differ or there is no image."""
-        return None if self._picture_sum is None else (self._picture_sum / self.count).astype(np.float32)
+        return None if self._image_sum is None else (self._image_sum / self.count).astype(np.float32)
 
     def mean_pixel(self) -> tuple[float, ...]:
         """Return one number a channel, or nothing where channels differ or there is no image."""
@@ -299,42 +299,42 @@ class PictureSums:
 
     def as_parts(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"count": self.count, "pixels": self.pixels, "channels": self.channel_sums, "picture": self.picture_sum}
+        return {"count": self.count, "pixels": self.pixels, "channels": self.channel_sums, "picture": self.image_sum}
 
     @classmethod
     def from_parts(cls, parts: dict[str, Any]) -> Self:
         """Return the sums that ``as_parts`` gave."""
         sums = cls()
         sums.count, sums.pixels = parts["count"], parts["pixels"]
-        picture = parts["picture"]
+        image = parts["picture"]
         sums.channel_sums = parts["channels"]
-        sums._picture_sum = None if picture is None else picture.astype(np.float64)
+        sums._image_sum = None if image is None else image.astype(np.float64)
         return sums
 
-    def _merge(self, count: int, pixels: int, channel_sums: np.ndarray | None, picture: np.ndarray | None) -> None:
+    def _merge(self, count: int, pixels: int, channel_sums: np.ndarray | None, image: np.ndarray | None) -> None:
         self.count += count
         self.pixels += pixels
         if self.channel_sums is not None:
             same = channel_sums is not None and channel_sums.shape == self.channel_sums.shape
             self.channel_sums = self.channel_sums + channel_sums if same else None
-        if self._picture_sum is None:
+        if self._image_sum is None:
             return
-        if picture is None or picture.shape != self._picture_sum.shape:
-            self._picture_sum = None
+        if image is None or image.shape != self._image_sum.shape:
+            self._image_sum = None
         else:
-            _add_onto(self._picture_sum, picture)
+            _add_onto(self._image_sum, image)
 
 
-def _channel_sums(picture: np.ndarray) -> np.ndarray:
-    channels = picture.shape[2]
+def _channel_sums(image: np.ndarray) -> np.ndarray:
+    channels = image.shape[2]
     if channels > _MOST_CHANNELS:
-        return picture.reshape(-1, channels).sum(axis=0, dtype=np.int64)
-    return np.array(cv2.sumElems(picture)[:channels]).astype(np.int64)
+        return image.reshape(-1, channels).sum(axis=0, dtype=np.int64)
+    return np.array(cv2.sumElems(image)[:channels]).astype(np.int64)
 
 
-def _add_onto(total: np.ndarray, picture: np.ndarray) -> None:
+def _add_onto(total: np.ndarray, image: np.ndarray) -> None:
     """Add (H, W, C) uint8 or float64 onto (H, W, C) float64, which is nearly three times as fast as onto int64."""
-    if picture.dtype == np.uint8:
-        cv2.accumulate(picture.reshape(len(picture), -1), total.reshape(len(total), -1))
+    if image.dtype == np.uint8:
+        cv2.accumulate(image.reshape(len(image), -1), total.reshape(len(total), -1))
     else:
-        total += picture
+        total += image

@@ -21,7 +21,7 @@ __all__ = ["Assignment", "assign_splits", "class_targets", "share_out_units", "s
 _SHOWN = 5
 
 
-def splits_by_lists(catalogue: Catalogue, lists: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
+def splits_by_lists(catalog: Catalogue, lists: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
     """Return the split of each sample, (N,) int8, -1 for a sample that no file names, and warnings.
 
     A line is a key, a file name, or one of both without its ending; a name without folder stands for all the files
@@ -34,9 +34,9 @@ def splits_by_lists(catalogue: Catalogue, lists: Mapping[str, str]) -> tuple[np.
     Raises:
         DataError: where a file cannot be read, names nothing, or names a sample of another split.
     """
-    splits = np.full(len(catalogue), -1, np.int8)
+    splits = np.full(len(catalog), -1, np.int8)
     warnings: list[str] = []
-    names = [digests(catalogue, form) for form in _FORMS]
+    names = [digests(catalog, form) for form in _FORMS]
     for split, file in sorted(lists.items(), key=lambda item: SPLITS.index(item[0])):
         wanted = digests_of(_lines(Path(file)))
         found = np.zeros(len(splits), bool)
@@ -44,7 +44,7 @@ def splits_by_lists(catalogue: Catalogue, lists: Mapping[str, str]) -> tuple[np.
             found |= np.isin(each, wanted)
         if not found.any():
             raise DataError(f"A list names samples of the source, for {split}.", received=f"`{file}`, which names none")
-        _check_single(catalogue, splits, found, split)
+        _check_single(catalog, splits, found, split)
         splits[found] = SPLITS.index(split)
         missing = _missing(Path(file), wanted, names)
         if missing:
@@ -76,11 +76,11 @@ def _lines(path: Path) -> Iterator[str]:
         ) from None
 
 
-def _check_single(catalogue: Catalogue, splits: np.ndarray, found: np.ndarray, split: str) -> None:
+def _check_single(catalog: Catalogue, splits: np.ndarray, found: np.ndarray, split: str) -> None:
     twice = np.flatnonzero(found & (splits >= 0))
     if len(twice):
-        number = int(catalogue.column("number")[twice[0]])
-        key = catalogue.entries([number])[0].key
+        number = int(catalog.column("number")[twice[0]])
+        key = catalog.entries([number])[0].key
         raise DataError(
             "A sample is in one split only.",
             received=f"{len(twice)} samples that the lists name for {split} and for another split, such as `{key}`",
@@ -230,7 +230,7 @@ class Assignment:
 
 
 def assign_splits(
-    catalogue: Catalogue,
+    catalog: Catalogue,
     rule: SplitRule,
     hashes: np.ndarray | None = None,
     *,
@@ -248,7 +248,7 @@ def assign_splits(
     Raises:
         DataError: where the samples cannot be divided so.
     """
-    work = _Work(catalogue, rule, hashes, class_names)
+    work = _Work(catalog, rule, hashes, class_names)
     work.divide()
     return work.finished()
 
@@ -257,11 +257,11 @@ class _Work:
     """The columns that a division needs, and what came of it."""
 
     def __init__(
-        self, catalogue: Catalogue, rule: SplitRule, hashes: np.ndarray | None, class_names: Sequence[str]
+        self, catalog: Catalogue, rule: SplitRule, hashes: np.ndarray | None, class_names: Sequence[str]
     ) -> None:
-        self.catalogue, self.rule, self.hashes = catalogue, rule, hashes
+        self.catalog, self.rule, self.hashes = catalog, rule, hashes
         self.random = np.random.default_rng(rule.seed)
-        self.classes = catalogue.column("class")
+        self.classes = catalog.column("class")
         self.warnings: list[str] = []
         self.is_random = False
         self.splits, self.shares = self._given()
@@ -272,16 +272,16 @@ class _Work:
     def _given(self) -> tuple[np.ndarray, tuple[float, float, float]]:
         """Return what is decided already, (N,) int8 with ``OPEN`` where not, and the shares of the open samples."""
         rule = self.rule
-        splits = np.full(len(self.catalogue), OPEN, np.int8)
+        splits = np.full(len(self.catalog), OPEN, np.int8)
         if rule.method == "list":
-            splits, self.warnings = splits_by_lists(self.catalogue, rule.lists)
+            splits, self.warnings = splits_by_lists(self.catalog, rule.lists)
             return splits, (1, 0, 0)
         if rule.method != "source":
             return splits, rule.shares
-        texts = self.catalogue.texts("split")
+        texts = self.catalog.texts("split")
         numbers = np.array([SPLITS.index(text) if text in SPLITS else OPEN for text in texts], np.int8)
         if len(splits):
-            splits = numbers[self.catalogue.column("split")]
+            splits = numbers[self.catalog.column("split")]
         val = 0.0 if "val" in texts else rule.val_share
         test = 0.0 if "test" in texts else rule.test_share
         if val or test:
@@ -318,7 +318,7 @@ class _Work:
         return strata.reshape(-1).astype(np.int32)
 
     def _by_time(self, places: np.ndarray) -> np.ndarray:
-        times = self.catalogue.column("time")[places]
+        times = self.catalog.column("time")[places]
         dated = np.flatnonzero(~np.isnan(times))
         if not len(dated):
             raise DataError(
@@ -334,7 +334,7 @@ class _Work:
         return splits
 
     def _together(self, places: np.ndarray, strata: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        _, units = np.unique(units_of(self.catalogue, self.rule, self.hashes)[places], return_inverse=True)
+        _, units = np.unique(units_of(self.catalog, self.rule, self.hashes)[places], return_inverse=True)
         units = units.reshape(-1)
         sizes = np.bincount(units)
         wanted = int((targets.sum(axis=1) > 0).sum())
@@ -375,19 +375,19 @@ class _Work:
     def _say_unnamed(self) -> None:
         if not len(self.unnamed):
             return
-        numbers = self.catalogue.column("number")[self.unnamed[:_BOUNDED]]
+        numbers = self.catalog.column("number")[self.unnamed[:_BOUNDED]]
         reason = "No list of a split names it."
         self.problems += [
             Problem(key=entry.key, kind="not-listed", reason=reason, left_out=True)
-            for entry in self.catalogue.entries(numbers.tolist())
+            for entry in self.catalog.entries(numbers.tolist())
         ]
         self.warnings.append(f"{len(self.unnamed)} samples are in no list and are left out.")
 
     def _warn_of_leaks(self) -> None:
-        texts = self.catalogue.texts("group")
+        texts = self.catalog.texts("group")
         groups = None
         if any(texts):
-            groups = self.catalogue.column("group")
+            groups = self.catalog.column("group")
             groups = np.where(groups == texts.index(""), -1, groups) if "" in texts else groups
         hashes = None if self.rule.method == "cluster" else self.hashes  # clusters do not leak by hashes
         if groups is None and hashes is None:

@@ -119,17 +119,17 @@ def _check_share(name: str, share: float) -> None:
     raise ConfigurationError(f"`{name}` must be from 0 to 1.", received=received, advice=advice)
 
 
-def units_of(catalogue: Catalogue, rule: SplitRule, hashes: np.ndarray | None) -> np.ndarray:
+def units_of(catalog: Catalogue, rule: SplitRule, hashes: np.ndarray | None) -> np.ndarray:
     """Return the unit of each sample, (N,) int32: samples of one unit go to one split.
 
     Raises:
         DataError: where the catalog has not what the rule needs.
     """
     if rule.method == "stem":
-        return _numbers(digests(catalogue, lambda key: stem_of(key, rule.pattern)))
+        return _numbers(digests(catalog, lambda key: stem_of(key, rule.pattern)))
     if rule.method == "cluster":
         if hashes is None:
-            hashes = catalogue.column("picture_hash")
+            hashes = catalog.column("picture_hash")
         if len(hashes) and (hashes == -1).all():
             raise DataError(
                 "Clusters of near duplicates need the perceptual hashes of images.",
@@ -137,14 +137,14 @@ def units_of(catalogue: Catalogue, rule: SplitRule, hashes: np.ndarray | None) -
                 advice="Split datasets without images by `group`, `stem` or `share`.",
             )
         return clusters(hashes, rule.max_distance)
-    texts = catalogue.texts("group")
+    texts = catalog.texts("group")
     if not any(texts):
         raise DataError(
             "The method `group` needs samples with a group.",
             received="no group",
             advice="Name the group when importing (a column, for tables), or split by `stem` or `cluster`.",
         )
-    groups = catalogue.column("group")
+    groups = catalog.column("group")
     return _numbers(np.where(groups == texts.index(""), -1, groups) if "" in texts else groups)
 
 
@@ -165,9 +165,9 @@ def stem_of(key: str, pattern: str = "") -> str:
     return f"{path.parent}/{stem}" if stem else ""
 
 
-def digests(catalogue: Catalogue, text_of: Callable[[str], str]) -> np.ndarray:
+def digests(catalog: Catalogue, text_of: Callable[[str], str]) -> np.ndarray:
     """Return 64 bits for a text made of each sample's key, (N,) int64; -1 where the text is empty."""
-    return digests_of(text_of(entry.key) for entry in catalogue.walk())
+    return digests_of(text_of(entry.key) for entry in catalog.walk())
 
 
 def digests_of(texts: Iterable[str]) -> np.ndarray:

@@ -21,10 +21,10 @@ from ziggurat.datasets.statistics.model import (
     Bar,
     ClassStatistics,
     ColumnStatistics,
+    ImageStatistics,
     MaskStatistics,
     NumberStatistics,
     ObjectStatistics,
-    PictureStatistics,
     Statistics,
     TextStatistics,
     bars_of,
@@ -49,7 +49,7 @@ def column_statistics(
     """Return the statistics of a table's columns and the rows that they rest on, at most ``samples``."""
     values: list[list[Any]] = [[] for _ in schema.columns]
     rows = 0
-    for entry in chosen_entries(source.catalogue, samples, seed):
+    for entry in chosen_entries(source.catalog, samples, seed):
         cells = _cells(source, entry)
         if cells is None or len(cells) != len(values):
             continue
@@ -66,7 +66,7 @@ def column_statistics(
 def label_statistics(source: Source, samples: int, seed: int) -> tuple[NumberStatistics, ...]:
     """Return the statistics of each number of the labels, where they are numbers."""
     values: list[list[float]] = []
-    for entry in chosen_entries(source.catalogue, samples, seed):
+    for entry in chosen_entries(source.catalog, samples, seed):
         label = entry.label if isinstance(entry.label, list) else [entry.label]
         numbers = [number for number in label if isinstance(number, int | float)]
         if len(numbers) != len(label) or len(numbers) > _MOST_LABELS:
@@ -147,7 +147,7 @@ def _seconds(value: Any) -> float:
 
 
 def _texts(source: Source, samples: int, seed: int) -> Iterator[tuple[int, str]]:
-    for entry in chosen_entries(source.catalogue, samples, seed):
+    for entry in chosen_entries(source.catalog, samples, seed):
         parts = source.parts(entry)
         if parts:
             text = parts[0] if isinstance(parts[0], str) else bytes(parts[0]).decode("utf-8", "replace")
@@ -185,11 +185,11 @@ def _most_telling(number: int, by_class: dict[int, Counter[str]], texts: Counter
 
 def object_statistics(source: Source, samples: int, seed: int) -> ObjectStatistics:
     """Return the statistics of objects: their number of all images, their boxes of at most ``samples``."""
-    counts = source.catalogue.column("objects")
+    counts = source.catalog.column("objects")
     counts = counts[counts >= 0]
     looked_at = crowds = difficult = 0
     boxes: list[tuple[float, float, float, float]] = []
-    for entry in chosen_entries(source.catalogue, samples, seed):
+    for entry in chosen_entries(source.catalog, samples, seed):
         looked_at += 1
         width, height = source.stored_size(entry) or (0, 0)
         for each in entry.label or ():
@@ -226,7 +226,7 @@ def mask_statistics(source: Source, schema: Schema, masks: int, seed: int) -> Ma
         return None
     pixels, pictures = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
     looked_at = unreadable = ignored = 0
-    for entry in chosen_entries(source.catalogue, masks, seed):
+    for entry in chosen_entries(source.catalog, masks, seed):
         try:
             counts = _pixel_counts(source, entry)
         except DatapointError:
@@ -269,14 +269,14 @@ def _pixel_counts(source: Source, entry: Any) -> np.ndarray:
     return np.bincount(pixels.reshape(-1))
 
 
-def picture_statistics(catalogue: Catalogue, sizes: int = 10) -> PictureStatistics | None:
+def image_statistics(catalog: Catalogue, sizes: int = 10) -> ImageStatistics | None:
     """Return the sizes of the images as they came; None where no size is known.
 
     Args:
         catalog: of the samples.
         sizes: how many of the most frequent sizes to list.
     """
-    widths, heights = catalogue.column("width"), catalogue.column("height")
+    widths, heights = catalog.column("width"), catalog.column("height")
     known = (widths > 0) & (heights > 0)
     missing = int(len(known) - known.sum())
     widths, heights = widths[known].astype(np.int64), heights[known].astype(np.int64)
@@ -290,7 +290,7 @@ def picture_statistics(catalogue: Catalogue, sizes: int = 10) -> PictureStatisti
     bars = tuple(
         Bar(name=f"{int(both[at]) >> 32} x {int(both[at]) & 0xFFFFFFFF}", count=int(counts[at])) for at in order
     )
-    return PictureStatistics(width_px=width, height_px=height, aspect=aspect, sizes=bars, different_sizes=len(both))
+    return ImageStatistics(width_px=width, height_px=height, aspect=aspect, sizes=bars, different_sizes=len(both))
 
 
 _MASKS: Final = 200
@@ -322,20 +322,20 @@ def statistics_of(
     """
     known = Source(source)
     schema = schema or _schema_of(source)
-    catalogue = known.catalogue
+    catalog = known.catalog
     looks = _looked_into(known, schema, samples, masks, seed)
-    total = len(catalogue)
+    total = len(catalog)
     return Statistics(
         kind=schema.kind,
-        samples=_in_order(catalogue.split_counts()),
-        classes=_classes(catalogue, schema),
+        samples=_in_order(catalog.split_counts()),
+        classes=_classes(catalog, schema),
         labels=looks.labels,
-        source_bytes=_of_column(catalogue, "source_bytes"),
-        stored_bytes=_of_column(catalogue, "stored_bytes"),
-        groups=sum(1 for group in catalogue.texts("group") if group),
-        times=_times(catalogue),
-        problems=catalogue.problem_counts(),
-        pictures=picture_statistics(catalogue),
+        source_bytes=_of_column(catalog, "source_bytes"),
+        stored_bytes=_of_column(catalog, "stored_bytes"),
+        groups=sum(1 for group in catalog.texts("group") if group),
+        times=_times(catalog),
+        problems=catalog.problem_counts(),
+        pictures=image_statistics(catalog),
         objects=looks.objects,
         masks=looks.masks,
         columns=looks.columns,
@@ -390,12 +390,12 @@ def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
 
 
-def _classes(catalogue: Catalogue, schema: Schema) -> tuple[ClassStatistics, ...]:
+def _classes(catalog: Catalogue, schema: Schema) -> tuple[ClassStatistics, ...]:
     """Return all classes, those without samples too; numbers below 0 stand for no class."""
     if schema.kind not in _WITH_CLASSES and not (schema.kind == "table" and schema.class_names):
         return ()
-    splits = _in_order(catalogue.split_counts())
-    by_split = {split: catalogue.class_counts(split) for split in splits}
+    splits = _in_order(catalog.split_counts())
+    by_split = {split: catalog.class_counts(split) for split in splits}
     beyond = max((number for counts in by_split.values() for number in counts), default=-1) + 1
     names = dict(enumerate(schema.class_names))
     return tuple(
@@ -408,14 +408,14 @@ def _classes(catalogue: Catalogue, schema: Schema) -> tuple[ClassStatistics, ...
     )
 
 
-def _of_column(catalogue: Catalogue, name: str) -> NumberStatistics | None:
-    values = catalogue.column(name)
+def _of_column(catalog: Catalogue, name: str) -> NumberStatistics | None:
+    values = catalog.column(name)
     known = values[values >= 0]
     return describe(known, missing=len(values) - len(known))
 
 
-def _times(catalogue: Catalogue) -> tuple[float, float] | None:
-    times = catalogue.column("time")
+def _times(catalog: Catalogue) -> tuple[float, float] | None:
+    times = catalog.column("time")
     known = times[np.isfinite(times)]
     return (float(known.min()), float(known.max())) if len(known) else None
 
@@ -443,7 +443,7 @@ class Source:
 
     def __init__(self, source: Dataset | Catalogue) -> None:
         self.dataset = source if isinstance(source, Dataset) else None
-        self.catalogue = source.catalogue if isinstance(source, Dataset) else source
+        self.catalog = source.catalogue if isinstance(source, Dataset) else source
 
     def parts(self, entry: Entry) -> tuple[Any, ...] | None:
         """Return the parts of a sample as they are stored; None where a scan knows only where they are."""
@@ -461,14 +461,14 @@ class Source:
         return None
 
 
-def chosen_entries(catalogue: Catalogue, at_most: int, seed: int) -> Iterator[Entry]:
+def chosen_entries(catalog: Catalogue, at_most: int, seed: int) -> Iterator[Entry]:
     """Yield all samples, or a random choice of so many where there are more, in their order."""
-    count = len(catalogue)
+    count = len(catalog)
     if count <= at_most:
-        yield from catalogue.walk()
+        yield from catalog.walk()
         return
-    numbers = catalogue.column("number")
+    numbers = catalog.column("number")
     places = np.random.default_rng(seed).choice(count, at_most, replace=False)
     chosen = np.sort(numbers[places])
     for start in range(0, len(chosen), _BLOCK):
-        yield from catalogue.entries([int(number) for number in chosen[start : start + _BLOCK]])
+        yield from catalog.entries([int(number) for number in chosen[start : start + _BLOCK]])

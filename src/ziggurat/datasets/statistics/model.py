@@ -15,10 +15,10 @@ __all__ = [
     "ClassStatistics",
     "ColumnStatistics",
     "Histogram",
+    "ImageStatistics",
     "MaskStatistics",
     "NumberStatistics",
     "ObjectStatistics",
-    "PictureStatistics",
     "Statistics",
     "TextStatistics",
     "bars_of",
@@ -117,7 +117,7 @@ class ClassStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureStatistics:
+class ImageStatistics:
     """The images as they came; None where nobody has looked at their headers.
 
     Args:
@@ -263,7 +263,7 @@ class Statistics:
     groups: int = 0
     times: tuple[float, float] | None = None
     problems: Mapping[str, int] = field(default_factory=dict)
-    pictures: PictureStatistics | None = None
+    pictures: ImageStatistics | None = None
     objects: ObjectStatistics | None = None
     masks: MaskStatistics | None = None
     columns: tuple[ColumnStatistics, ...] = ()

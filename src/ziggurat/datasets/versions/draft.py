@@ -72,22 +72,22 @@ class Origin:
         Raises:
             DataError: where the catalog has other samples than the manifest says.
         """
-        catalogue = dataset.catalogue
-        places = np.array([SPLITS.index(name) if name in SPLITS else LEFT_OUT for name in catalogue.texts("split")])
-        splits = places[catalogue.column("split")].astype(np.int8) if len(catalogue) else np.zeros(0, np.int8)
+        catalog = dataset.catalogue
+        places = np.array([SPLITS.index(name) if name in SPLITS else LEFT_OUT for name in catalog.texts("split")])
+        splits = places[catalog.column("split")].astype(np.int8) if len(catalog) else np.zeros(0, np.int8)
         origin = cls(
             dataset=dataset,
             first=first,
             splits=splits,
-            rows=catalogue.column("row").astype(np.int32),
-            numbers=catalogue.column("number").astype(np.int32),
+            rows=catalog.column("row").astype(np.int32),
+            numbers=catalog.column("number").astype(np.int32),
             classes=np.arange(len(dataset.schema.class_names), dtype=np.int32),
         )
         counts = {name: int(np.count_nonzero(splits == place)) for place, name in enumerate(SPLITS)}
         if any(counts[name] != note.count for name, note in dataset.manifest.splits.items()) or LEFT_OUT in splits:
             raise DataError(
                 "A catalog has the samples that its manifest counts.",
-                received=f"{len(catalogue)} of {len(dataset)} samples in `{catalogue.path}`",
+                received=f"{len(catalog)} of {len(dataset)} samples in `{catalog.path}`",
                 advice="Create the dataset again, or bring the file back.",
             )
         return origin

@@ -202,13 +202,13 @@ class _Change:
             return None
         total = np.rint(mean.astype(np.float64) * self.before)  # sums of uint8 pixels are whole numbers
         for places, sign in ((self.came, 1), (self.left, -1)):
-            for picture in self._pictures(places):
-                if picture.shape != total.shape:
+            for image in self._images(places):
+                if image.shape != total.shape:
                     return None
-                total += sign * picture.astype(np.float64)
+                total += sign * image.astype(np.float64)
         return total
 
-    def _pictures(self, places: np.ndarray) -> Iterator[np.ndarray]:
+    def _images(self, places: np.ndarray) -> Iterator[np.ndarray]:
         for place in places.tolist():
             split = SPLITS[self.origin.splits[place]]
             yield self.origin.dataset.picture(split, int(self.origin.rows[place]))
@@ -249,7 +249,7 @@ def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) 
         raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
     datasets = [origin.dataset for origin in draft.origins]
     with VersionFolder(folder) as work, storage_errors(folder):
-        _write_catalogue(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
+        _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
         mean, pixel_mean = version_mean(draft)
         if mean is not None:
             np.save(work.path / _MEAN_NAME, mean, allow_pickle=False)
@@ -307,24 +307,24 @@ class _Problems:
 
 
 def _old_problems(origin: Origin) -> Iterator[Problem]:
-    catalogue, offset = origin.dataset.catalogue, 0
-    while page := catalogue.problems(offset=offset, limit=_PAGE):
+    catalog, offset = origin.dataset.catalogue, 0
+    while page := catalog.problems(offset=offset, limit=_PAGE):
         for problem in page:
             yield replace(problem, key=origin.prefix + problem.key)
         offset += len(page)
 
 
-def _write_catalogue(draft: Draft, path: Path, problems: _Problems) -> None:
-    with CatalogueWriter(path) as catalogue:
+def _write_catalog(draft: Draft, path: Path, problems: _Problems) -> None:
+    with CatalogueWriter(path) as catalog:
         for problem in problems:
-            catalogue.add_problem(problem)
+            catalog.add_problem(problem)
         number = 0
         for place, split in _used(draft):
             row = 0
             for block in _blocks(draft, place):
                 for entry, label in draft.labelled(block.numbers, block.origin):
                     key = block.origin.prefix + entry.key
-                    catalogue.add(_placed(entry, key=key, label=label, number=number, split=split, row=row))
+                    catalog.add(_placed(entry, key=key, label=label, number=number, split=split, row=row))
                     number, row = number + 1, row + 1
 
 
@@ -381,8 +381,8 @@ def _write_split(draft: Draft, place: int, work: VersionFolder) -> SplitNote:
     if has_rows:
         np.save(work.path / f"{split}.rows.npy", rows, allow_pickle=False)
     changed = _write_labels(draft, blocks, work.path / f"{split}.labels.jsonl")
-    with Catalogue(work.path / _INDEX_NAME) as catalogue:
-        counts = catalogue.class_counts(split)
+    with Catalogue(work.path / _INDEX_NAME) as catalog:
+        counts = catalog.class_counts(split)
     return SplitNote(
         count=len(rows),
         stores=tuple(stores),

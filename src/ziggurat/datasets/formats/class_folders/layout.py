@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.datasets.formats.shared.folder_walk import (
-    PictureWalk,
+    ImageWalk,
     folders_in,
-    has_picture_name,
-    holds_pictures,
+    has_image_name,
+    holds_images,
     split_folders,
 )
 from ziggurat.datasets.formats.table.files import table_signs
@@ -135,11 +135,11 @@ def _are_splits(source: Path, named: list[tuple[str, str]]) -> bool:
     names = {name for _, name in named}
     found = {split for split, _ in named}
     others = (name for name in folders_in(source) if name not in names)
-    if not any(holds_pictures(source / name / inner) for name in names for inner in folders_in(source / name)[:10]):
+    if not any(holds_images(source / name / inner) for name in names for inner in folders_in(source / name)[:10]):
         # Images right in Train and Test have no classes; a class called train stands beside others.
-        is_split = len(found) > 1 and not any(holds_pictures(source / name) for name in others)
+        is_split = len(found) > 1 and not any(holds_images(source / name) for name in others)
         return is_split or source.joinpath(CLASSES_NAME).is_file()
-    return ("train" in found and len(found) > 1) or not any(holds_pictures(source / name) for name in others)
+    return ("train" in found and len(found) > 1) or not any(holds_images(source / name) for name in others)
 
 
 def guess_class_folders(format_name: str, source: Path) -> Guess | None:
@@ -147,7 +147,7 @@ def guess_class_folders(format_name: str, source: Path) -> Guess | None:
     if not source.is_dir() or any(source.glob("metadata.*")):
         return None
     places = class_places(source, "auto")
-    found = [(place, _classes_with_pictures(source, place)) for place in places]
+    found = [(place, _classes_with_images(source, place)) for place in places]
     most = max(found, key=lambda pair: len(pair[1]))
     if source.joinpath(CLASSES_NAME).is_file():
         reason = f"{CLASSES_NAME} of an export lists the classes"
@@ -190,7 +190,7 @@ def _is_strange(folder: Path, name: str) -> bool:
         return True
     inner = folders_in(folder / name)
     parts = [each for each in inner if _is_split(each) or _OF_OTHERS.fullmatch(each)]
-    return any(holds_pictures(folder / name / each) for each in parts)
+    return any(holds_images(folder / name / each) for each in parts)
 
 
 def _is_split(name: str) -> bool:
@@ -212,7 +212,7 @@ def _lost(source: Path, *, of_classes: bool) -> str:
 
 def _guess_flat(format_name: str, source: Path) -> Guess | None:
     """Return a guess for images without anything that says what they show."""
-    if not holds_pictures(source) or any(_OF_OTHERS.fullmatch(name) for name in folders_in(source)):
+    if not holds_images(source) or any(_OF_OTHERS.fullmatch(name) for name in folders_in(source)):
         return None
     return Guess(
         format=format_name,
@@ -224,8 +224,8 @@ def _guess_flat(format_name: str, source: Path) -> Guess | None:
     )
 
 
-def _classes_with_pictures(source: Path, place: ClassPlace) -> list[str]:
-    return [name for name in place.classes[:_LOOKED_AT] if holds_pictures(source / place.path_of(name))]
+def _classes_with_images(source: Path, place: ClassPlace) -> list[str]:
+    return [name for name in place.classes[:_LOOKED_AT] if holds_images(source / place.path_of(name))]
 
 
 def _count(source: Path, found: tuple[ClassPlace, list[str]]) -> str:
@@ -235,12 +235,12 @@ def _count(source: Path, found: tuple[ClassPlace, list[str]]) -> str:
 
 def _same_names(one: Path, other: Path) -> bool:
     """Tell whether two folders have images of the same names."""
-    stems = [{os.path.splitext(name)[0] for name in _first_pictures(folder)} for folder in (one, other)]
+    stems = [{os.path.splitext(name)[0] for name in _first_images(folder)} for folder in (one, other)]
     return len(stems[0]) > 1 and stems[0] == stems[1]
 
 
-def _first_pictures(folder: Path) -> list[str]:
-    found = islice(PictureWalk(folder).pictures(nested=False), 2 * _LOOKED_AT)
+def _first_images(folder: Path) -> list[str]:
+    found = islice(ImageWalk(folder).images(nested=False), 2 * _LOOKED_AT)
     return [each.path for each in found if not isinstance(each, Problem)]
 
 
@@ -249,7 +249,7 @@ def _side_files(folder: Path) -> bool:
     with os.scandir(folder) as entries:
         names = [entry.name for entry in islice(entries, 200)]
     beside = sum(os.path.splitext(name)[1].lower() in _SIDE_FILES for name in names)
-    return beside > 0.3 * sum(has_picture_name(name) for name in names)
+    return beside > 0.3 * sum(has_image_name(name) for name in names)
 
 
 def _lists(source: Path) -> bool:
@@ -265,7 +265,7 @@ def label_files(source: Path, *, of_classes: bool = False) -> Iterator[str]:
     """
     opened = 0
     for folder, names in _folders(source, ()):
-        pictures = {os.path.splitext(name)[0] for name in names if has_picture_name(name)}
+        images = {os.path.splitext(name)[0] for name in names if has_image_name(name)}
         for name in names:
             stem, ending = os.path.splitext(name)
             ending, path = ending.lower(), source / folder / name
@@ -273,9 +273,9 @@ def label_files(source: Path, *, of_classes: bool = False) -> Iterator[str]:
                 if opened == _MOST_OPENED:
                     continue
                 opened += 1
-                is_label = _names_pictures(path) if ending in _TABLES else _has_mark(path, _MARKS[ending])
+                is_label = _names_images(path) if ending in _TABLES else _has_mark(path, _MARKS[ending])
             else:
-                is_label = not of_classes and (ending in _ALWAYS or (ending == ".txt" and stem in pictures))
+                is_label = not of_classes and (ending in _ALWAYS or (ending == ".txt" and stem in images))
             if is_label:
                 yield os.path.join(folder, name)
 
@@ -288,8 +288,8 @@ def data_files(source: Path, *, without: Collection[str] = ()) -> Iterator[str]:
         without: names of folders in it that are not entered.
     """
     for folder, names in _folders(source, without):
-        if pictures := [name for name in names if has_picture_name(name)]:
-            yield os.path.join(folder, pictures[0])
+        if images := [name for name in names if has_image_name(name)]:
+            yield os.path.join(folder, images[0])
         for name in names:
             ending = os.path.splitext(name)[1].lower()
             if ending in _ALWAYS or (ending in _MARKS and _has_mark(source / folder / name, _MARKS[ending])):
@@ -328,8 +328,8 @@ def _has_mark(path: Path, marks: tuple[bytes, ...]) -> bool:
     return any(mark in start for mark in marks)
 
 
-def _names_pictures(path: Path) -> bool:
+def _names_images(path: Path) -> bool:
     try:
-        return table_signs(path).has_pictures
+        return table_signs(path).has_images
     except DataError:
         return False

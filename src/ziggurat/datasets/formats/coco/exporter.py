@@ -57,7 +57,7 @@ def _write_split(export: DetectionExport, split: str, categories: Sequence[Mappi
             file.write('{"images": [')
             ids = _Ids()
             for number, sample in enumerate(export.samples(split), 1):
-                file.write(f"{',' if number > 1 else ''}\n{_json(_picture(number, sample))}")
+                file.write(f"{',' if number > 1 else ''}\n{_json(_image(number, sample))}")
                 _write_annotations(export, number, sample, categories, ids, waiting)
             file.write('\n],\n"annotations": [')
             waiting.seek(0)
@@ -112,7 +112,7 @@ class _Ids:
         return wanted
 
 
-def _picture(number: int, sample: PlacedSample) -> dict[str, Any]:
+def _image(number: int, sample: PlacedSample) -> dict[str, Any]:
     width, height = sample.size
     fields = {"id": number, "file_name": sample.path, "width": width, "height": height}
     return fields if sample.path == sample.key else {**fields, KEY_FIELD: sample.key}

@@ -14,7 +14,7 @@ from ziggurat.datasets.formats.shared.text_encoding import encoding_by_mark
 from ziggurat.errors import DataError
 
 __all__ = [
-    "PictureFinder",
+    "ImageFinder",
     "annotation_files",
     "coco_fault",
     "json_files",
@@ -24,7 +24,7 @@ __all__ = [
     "stream_lists",
 ]
 
-_PICTURE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
+_IMAGE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
 _CHUNK: Final = 1 << 20
 _LARGEST_VALUE: Final = 64 << 20
@@ -75,7 +75,7 @@ def split_of_file(path: str) -> str:
     return split_within(posixpath.splitext(name)[0]) or split_of(posixpath.basename(folder))
 
 
-class PictureFinder:
+class ImageFinder:
     """Finds the images that one JSON file names.
 
     Args:
@@ -114,8 +114,8 @@ def _likely_folders(root: Path, json_path: str, split: str) -> list[str]:
     others = folders_below(root, 2)
     same_word = [each for each in others if each and stem.endswith(posixpath.basename(each).lower())]
     same_split = [each for each in others if split and split_of(posixpath.basename(each)) == split]
-    inner = [posixpath.join(each, name) for each in same_split for name in _PICTURE_FOLDERS]
-    usual = [posixpath.join(each, name) for each in (own, "") for name in _PICTURE_FOLDERS]
+    inner = [posixpath.join(each, name) for each in same_split for name in _IMAGE_FOLDERS]
+    usual = [posixpath.join(each, name) for each in (own, "") for name in _IMAGE_FOLDERS]
     # A folder of another split may have images of the same names; it must not come before the split's own.
     foreign = [each for each in others if split and split_of(posixpath.basename(each)) not in ("", split)]
     late = [each for each in others if each not in foreign]

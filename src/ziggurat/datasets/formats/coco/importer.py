@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from ziggurat.datasets.formats.coco.files import (
-    PictureFinder,
+    ImageFinder,
     annotation_files,
     coco_fault,
     json_files,
@@ -113,31 +113,31 @@ class _CocoScan(Scan):
         self, path: str, content: _Content, classes: Mapping[Any, int], keys: set[str]
     ) -> Iterator[Sample | Problem]:
         split = split_of_file(path)
-        finder = PictureFinder(self._root, path, split, self._folder)
-        for picture, written in content.pictures():
-            found = finder.find(picture.get("file_name"))
+        finder = ImageFinder(self._root, path, split, self._folder)
+        for image, written in content.images():
+            found = finder.find(image.get("file_name"))
             if found is None:
-                name = str(picture.get("file_name"))[:200].encode("utf-8", "replace").decode()
+                name = str(image.get("file_name"))[:200].encode("utf-8", "replace").decode()
                 reason = f"{path} names this image, and it is not there."
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue
             place, size_bytes = found
-            key = picture[KEY_FIELD] if isinstance(picture.get(KEY_FIELD), str) else place
+            key = image[KEY_FIELD] if isinstance(image.get(KEY_FIELD), str) else place
             if key in keys:
                 reason = f"{path} names it, and so did an entry before."
                 yield Problem(key=key, kind="duplicate-key", reason=reason, left_out=True)
                 continue
             keys.add(key)
-            objects, problems = self._objects(key, picture, written, classes)
+            objects, problems = self._objects(key, image, written, classes)
             yield from problems
             label = objects_to_json(objects)
             yield Sample(key=key, parts=(place,), label=label, split=split, size_bytes=size_bytes)
         yield from content.problems(path)
 
     def _objects(
-        self, key: str, picture: Mapping[str, Any], written: Sequence[Any], classes: Mapping[Any, int]
+        self, key: str, image: Mapping[str, Any], written: Sequence[Any], classes: Mapping[Any, int]
     ) -> tuple[list[ImageObject], list[Problem]]:
-        width, height = picture.get("width"), picture.get("height")
+        width, height = image.get("width"), image.get("height")
         size = (width, height) if type(width) is int and type(height) is int and min(width, height) > 0 else None
         objects: list[ImageObject] = []
         problems: list[Problem] = []
@@ -158,7 +158,7 @@ class _Content:
         self._texts: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by close()
         self._ids: dict[Any, int] = {}
         self._seen: set[int] = set()
-        self._pictures = (array("q"), array("q"))
+        self._images = (array("q"), array("q"))
         self._annotations = (array("q"), array("q"))
         self._unusable = {"images": 0, "annotations": 0}
         try:
@@ -168,12 +168,12 @@ class _Content:
             self.close()
             raise
 
-    def pictures(self) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
+    def images(self) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
         """Yield each image with its annotations, in the order of the file."""
         numbers, places = (np.array(column, np.int64) for column in self._annotations)
         order = np.argsort(numbers, kind="stable")
         numbers, places = numbers[order], places[order]
-        for number, place in zip(*self._pictures, strict=True):
+        for number, place in zip(*self._images, strict=True):
             start, end = np.searchsorted(numbers, [number, number + 1])
             yield self._read(place), [self._read(int(each)) for each in places[start:end]]
 
@@ -198,7 +198,7 @@ class _Content:
             return
         if name not in ("images", "annotations"):
             return
-        field, columns = ("id", self._pictures) if name == "images" else ("image_id", self._annotations)
+        field, columns = ("id", self._images) if name == "images" else ("image_id", self._annotations)
         identity = value.get(field) if isinstance(value, dict) else None
         if not isinstance(identity, int | str):
             self._unusable[name] += 1

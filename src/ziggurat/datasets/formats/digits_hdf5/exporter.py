@@ -9,7 +9,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.digits_files import PictureShape, write_mean
+from ziggurat.datasets.formats.shared.digits_files import ImageShape, write_mean
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.records.hdf5_file import NewHDF5File, require_h5py
@@ -47,7 +47,7 @@ def export_digits_hdf5(
         raise ConfigurationError("A file holds at least one value.", received=str(elements_per_file))
     require_h5py()
     export = Export(dataset, folder, "digits_hdf5", ("image-classification",))
-    shape = PictureShape(export)
+    shape = ImageShape(export)
     for split in dataset.splits:
         place = export.folder / f"{split or 'all'}_db"
         with storage_errors(place):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.digits_files import Datum, PictureShape, pack_datum, write_mean
+from ziggurat.datasets.formats.shared.digits_files import Datum, ImageShape, pack_datum, write_mean
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.datasets.image_size import size_of
 from ziggurat.errors import DatapointError, StorageError, UnknownNameError
@@ -40,7 +40,7 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
     if encoding not in _ENCODINGS:
         raise UnknownNameError("encoding of a DIGITS store", encoding, _ENCODINGS)
     export = Export(dataset, folder, "digits_lmdb", ("image-classification",))
-    shape = PictureShape(export)
+    shape = ImageShape(export)
     for split in dataset.splits:
         keys: list[str] = []
         with _Store(export.folder / f"{split or 'all'}_db") as store:
@@ -56,7 +56,7 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
     return export.report()
 
 
-def _datum(export: Export, shape: PictureShape, sample: StoredSample, encoding: str) -> Datum | None:
+def _datum(export: Export, shape: ImageShape, sample: StoredSample, encoding: str) -> Datum | None:
     part = sample.parts[0]
     if isinstance(part, bytes) and encoding == "stored":
         form = export.dataset.manifest.image

@@ -28,7 +28,7 @@ __all__ = ["DigitsLMDBImporter"]
 
 _NAME_FILES: Final = ("labels.txt", "classes.txt")
 _AS_ARRAY: Final = "array"
-_AS_PICTURE: Final = "picture"
+_AS_IMAGE: Final = "picture"
 
 _BLOCK_BYTES = 16 << 20
 _BLOCK_RECORDS = 1000
@@ -155,7 +155,7 @@ class _DatumScan(Scan):
         except DataError as error:
             return Problem(key=name, kind="unreadable", reason=str(error), left_out=True)
         self._check_shape(shape, name)
-        parts = [_address(stores.records, key, _AS_PICTURE if self._kind != "generic" else _AS_ARRAY)]
+        parts = [_address(stores.records, key, _AS_IMAGE if self._kind != "generic" else _AS_ARRAY)]
         if label is not None and self._label_part:
             parts.append(_address(stores.labels, label[0], _AS_ARRAY))
         if self._kind != "generic":
@@ -190,7 +190,7 @@ class _DatumReader(PartReader):
             except DataError as error:
                 raise DatapointError(address, str(error)) from error
         datum = datum_of(self._leases[store], key.encode("latin-1"), address)
-        return picture_of(datum, address) if form == _AS_PICTURE else array_of(datum, address)
+        return image_of(datum, address) if form == _AS_IMAGE else array_of(datum, address)
 
     def close(self) -> None:
         """Give the stores back."""
@@ -310,7 +310,7 @@ def shape_of(datum: Datum) -> tuple[int, int, int]:
         raise DataError("An encoded Datum holds an image.", received=str(error)) from error
 
 
-def picture_of(datum: Datum, address: str) -> bytes | np.ndarray:
+def image_of(datum: Datum, address: str) -> bytes | np.ndarray:
     """Return an image: the bytes of a file, or (H, W, C) uint8, RGB (Caffe stores BGR).
 
     Raises:

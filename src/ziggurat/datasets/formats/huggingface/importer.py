@@ -15,11 +15,11 @@ from ziggurat.datasets.formats.huggingface.tables import (
     FILE_COLUMN,
     MetadataFile,
     find_metadata,
+    image_tables,
     label_column,
-    picture_tables,
     table_rows,
 )
-from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk
+from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
 from ziggurat.datasets.formats.shared.text_lists import Labels, ListLine, SeenKeys, survey
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
@@ -108,7 +108,7 @@ class _MetadataScan(Scan):
                 received=f"none in `{source}` or its train, val and test",
             )
         self._root = source if source.is_dir() else source.parent
-        self._walk = PictureWalk(self._root)
+        self._walk = ImageWalk(self._root)
         self._seen = SeenKeys()
         self._columns = Columns(kind="generic")
         self._labels: Labels | None = None
@@ -159,7 +159,7 @@ class _MetadataScan(Scan):
         if row is None:
             yield _left_out(place, "bad-line", "The row cannot be read.")
             return
-        found = self._picture(file, place, row.get(FILE_COLUMN))
+        found = self._image(file, place, row.get(FILE_COLUMN))
         if isinstance(found, Problem):
             yield found
             return
@@ -175,11 +175,11 @@ class _MetadataScan(Scan):
             yield _left_out(found.path, "no-label", str(error))
 
     def _sample(
-        self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundPicture, split: str
+        self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundImage, split: str
     ) -> Iterator[Sample | Problem]:
         parts, label = [found.path], None
         if self._columns.second:
-            second = self._picture(file, place, row.get(self._columns.second))
+            second = self._image(file, place, row.get(self._columns.second))
             if isinstance(second, Problem):
                 yield second
                 return
@@ -203,24 +203,24 @@ class _MetadataScan(Scan):
         except (KeyError, ValueError):
             raise NoLabelError(f"Its label {', '.join(line.values)[:80]!r} is none of the first split's.") from None
 
-    def _picture(self, file: MetadataFile, place: str, name: Any) -> FoundPicture | Problem:
+    def _image(self, file: MetadataFile, place: str, name: Any) -> FoundImage | Problem:
         if not isinstance(name, str) or not name or "\0" in name:
             return _left_out(place, "bad-line", "The row names no file.")
         path = PurePosixPath(file.folder) / name.replace("\\", "/")
         if path.is_absolute() or ".." in path.parts:
             return _left_out(place, "bad-line", f"`{name[:200]}` leads out of the folder.")
-        return self._walk.picture(str(path))
+        return self._walk.image(str(path))
 
     def _unlisted(self) -> Iterator[Problem]:
         for folder in dict.fromkeys(file.folder for file in self._files):
-            found = sum(1 for each in self._walk.pictures(folder) if isinstance(each, FoundPicture))
+            found = sum(1 for each in self._walk.images(folder) if isinstance(each, FoundImage))
             self._used -= found
         if self._used < 0:
             yield Problem(key=".", kind="not-listed", reason=f"{-self._used} images have no row in the metadata.")
 
 
 def _files(source: Path) -> list[MetadataFile]:
-    return find_metadata(source) or picture_tables(source)
+    return find_metadata(source) or image_tables(source)
 
 
 def _kind(columns: Columns, labels: Labels | None) -> str:

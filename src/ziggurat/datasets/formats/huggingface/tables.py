@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.detection_import import PICTURE_FOLDERS, folders_below, split_within
-from ziggurat.datasets.formats.shared.folder_walk import has_picture_name, split_folders
+from ziggurat.datasets.formats.shared.detection_import import IMAGE_FOLDERS, folders_below, split_within
+from ziggurat.datasets.formats.shared.folder_walk import has_image_name, split_folders
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
-__all__ = ["FILE_COLUMN", "MetadataFile", "find_metadata", "label_column", "picture_tables", "table_rows"]
+__all__ = ["FILE_COLUMN", "MetadataFile", "find_metadata", "image_tables", "label_column", "table_rows"]
 
 FILE_COLUMN: Final = "file_name"
 _NAMES: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -146,7 +146,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         raise DataError("A metadata file is whole.", received=f"`{path}`: {error}") from None
 
 
-def picture_tables(source: Path) -> list[MetadataFile]:
+def image_tables(source: Path) -> list[MetadataFile]:
     """Return the CSV files that name images of a source: one for each split, or the likeliest.
 
     Args:
@@ -222,7 +222,7 @@ def _likelihood(folder: str, stem: str) -> tuple[int, int, str]:
     """Return what folders are sorted by: that of the table's own name first, then those of images by their names."""
     name = folder.rpartition("/")[2].lower()
     own = name == stem.lower() or (bool(split_within(name)) and split_within(name) == split_within(stem))
-    return (0 if own else 1 if name in PICTURE_FOLDERS else 2, folder.count("/"), folder)
+    return (0 if own else 1 if name in IMAGE_FOLDERS else 2, folder.count("/"), folder)
 
 
 def _suffixes(folder: Path) -> list[str]:
@@ -231,13 +231,13 @@ def _suffixes(folder: Path) -> list[str]:
             names = [entry.name for entry in itertools.islice(entries, 200)]
     except OSError:
         return []
-    return sorted({os.path.splitext(name)[1] for name in names if has_picture_name(name)})
+    return sorted({os.path.splitext(name)[1] for name in names if has_image_name(name)})
 
 
 def _are_there(folder: Path, names: Sequence[str]) -> bool:
     """Tell whether most of some names are images below a folder; no other place is looked at."""
     names = [name for name in names if not name.startswith("/") and ".." not in name.split("/")]
-    if not names or not has_picture_name(names[0]) or not _is_file(folder / names[0]):
+    if not names or not has_image_name(names[0]) or not _is_file(folder / names[0]):
         return False
     return sum(_is_file(folder / name) for name in names) >= _FOUND_SHARE * len(names)
 

@@ -30,9 +30,9 @@ def export_image_pairs(dataset: Dataset, folder: Path) -> ExportReport:
     for split in dataset.splits:
         lines: list[str] = []
         for sample in export.samples(split):
-            picture, *others = (encoded_part(part, sample.key) for part in sample.parts)
-            path = names.place(sample.key, picture)
-            export.write(path, picture)
+            image, *others = (encoded_part(part, sample.key) for part in sample.parts)
+            path = names.place(sample.key, image)
+            export.write(path, image)
             target_path = path
             for target in others:
                 target_path = f"targets/{os.path.splitext(path)[0]}{suffix_of(target)}"

@@ -11,7 +11,7 @@ from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import (
     Match,
     Pairing,
-    first_picture,
+    first_image,
     folder_named,
     folders_in,
     matches,
@@ -147,7 +147,7 @@ def _known_pairings(source: Path) -> list[Pairing]:
     """Return the pairs of folders with names that say what they are, and images in both."""
     for first, second in _NAMES:
         found = pairings(source, (first,), (second,), _ENDINGS)
-        if found and found[0].second and all(first_picture(source, folder) for folder in found[0][:2] if folder):
+        if found and found[0].second and all(first_image(source, folder) for folder in found[0][:2] if folder):
             return found
     return []
 

@@ -39,7 +39,7 @@ _DIGITS_NAMES: Final = (
 )  # fmt: skip
 _DIGITS_ALIASES: Final = {"pedestrian": "person"}
 
-_PICTURES: Final = ("image_2", "images", "image", "jpegimages", "imgs", "img")
+_IMAGES: Final = ("image_2", "images", "image", "jpegimages", "imgs", "img")
 _COLUMNS: Final = 15
 
 
@@ -113,15 +113,15 @@ def _found(
         reason = "Its images have no labels; none of them is in the dataset."
         yield Problem(key=path, kind="no-label", reason=reason, left_out=True)
     for folder in folders:
-        for pair in walk_pairs(root, folder.pictures, folder.labels, ".txt"):
-            if pair.picture is None or pair.size_bytes is None:
+        for pair in walk_pairs(root, folder.image_folder, folder.labels, ".txt"):
+            if pair.image is None or pair.size_bytes is None:
                 reason = "It has no image of the same name." if pair.label else "It is a link that leads nowhere."
-                name = pair.label or pair.picture or pair.stem
+                name = pair.label or pair.image or pair.stem
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue
             split = folder.split or split_of(pair.stem.partition("/")[0])
             smallest_px = options["min_box_px"] if split == "val" else 0.0
-            yield from _sample(root, pair, keys.get(pair.picture, pair.picture), split, (rule, classes, smallest_px))
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, (rule, classes, smallest_px))
 
 
 def _sample(
@@ -150,8 +150,8 @@ def _sample(
             yield problem
         if stays:
             label.append(_labelled(line, classes, smallest_px))
-    assert pair.picture is not None
-    yield Sample(key=key, parts=(pair.picture,), label=label, split=split, size_bytes=pair.size_bytes)
+    assert pair.image is not None
+    yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
 def _labelled(line: KittiLine, classes: KittiClasses, smallest_px: float) -> dict[str, Any]:
@@ -214,13 +214,13 @@ class KittiFolder:
     """Images and their labels.
 
     Args:
-        pictures: folder, below the source.
+        image_folder: folder, below the source.
         labels: folder, below the source.
         split: that its name means, or empty.
         sure: whether the folder has KITTI's own name.
     """
 
-    pictures: str
+    image_folder: str
     labels: str
     split: str
     sure: bool = False
@@ -258,18 +258,18 @@ def kitti_folders(root: Path, labels: str = "", images: str = "") -> list[KittiF
         lines_fit = _has_kitti_lines(root / path, any_class=name == "label_2") if path and fits else False
         if not (lines_fit or (lines_fit is None and name == "label_2")):
             continue
-        pictures = _pictures_beside(every, folder, images)
-        if pictures is not None:
+        image_folder = _images_beside(every, folder, images)
+        if image_folder is not None:
             split = split_of(posixpath.basename(folder))
             sure = name == "label_2"
-            found.append(KittiFolder(pictures=pictures, labels=path, split=split, sure=sure))
+            found.append(KittiFolder(image_folder=image_folder, labels=path, split=split, sure=sure))
     sure_only = [each for each in found if each.sure]
     return sure_only or found
 
 
 def unlabelled_folders(root: Path, known: list[KittiFolder]) -> Iterator[str]:
     """Yield the folders ``image_2`` that have no labels, such as that of ``testing``."""
-    used = {each.pictures for each in known}
+    used = {each.image_folder for each in known}
     for path in folders_below(root, 3):
         if posixpath.basename(path) == "image_2" and path not in used:
             yield path
@@ -336,8 +336,8 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _pictures_beside(every: list[str], folder: str, images: str) -> str | None:
+def _images_beside(every: list[str], folder: str, images: str) -> str | None:
     beside = {posixpath.basename(each).lower(): each for each in every if each and posixpath.dirname(each) == folder}
     if images:
         return images if images in every else beside.get(images.lower())
-    return next((beside[name] for name in _PICTURES if name in beside), None)
+    return next((beside[name] for name in _IMAGES if name in beside), None)

@@ -31,10 +31,10 @@ def export_masks(dataset: Dataset, folder: Path) -> ExportReport:
     for split in dataset.splits:
         lines: list[str] = []
         for sample in export.samples(split):
-            picture, mask = (encoded_part(part, sample.key) for part in sample.parts)
-            path = names.place(sample.key, picture)
+            image, mask = (encoded_part(part, sample.key) for part in sample.parts)
+            path = names.place(sample.key, image)
             mask_path = f"masks/{os.path.splitext(path)[0]}.png"
-            export.write(path, picture)
+            export.write(path, image)
             export.write(mask_path, mask)
             lines.append(pair_line(export, (path, mask_path), sample.key))
             export.counts[split] += 1

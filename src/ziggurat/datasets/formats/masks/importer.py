@@ -14,12 +14,12 @@ from PIL import Image
 
 from ziggurat.datasets.formats.masks.reader import (
     MODES,
-    ColourMap,
+    ColorMap,
     MaskReader,
-    colour_map,
+    color_map,
     mask_address,
     palette_of,
-    read_colour_map,
+    read_color_map,
 )
 from ziggurat.datasets.formats.shared.exports import SCHEMA_NAME, completed
 from ziggurat.datasets.formats.shared.folder_walk import Pairing, folder_named, matches, pairings
@@ -42,7 +42,7 @@ _MASKS: Final = (
 )  # fmt: skip
 _ENDINGS: Final = ("annot", "_masks", "_mask", "_labels", "_label", "_annot", "_gt")
 _NAME_FILES: Final = ("classes.txt", "class_names.txt", "labels.txt")
-_COLOUR_FILES: Final = (
+_COLOR_FILES: Final = (
     "colours.txt", "colors.txt", "colormap.txt", "colourmap.txt", "label_colors.txt", "class_dict.csv",
 )  # fmt: skip
 
@@ -144,7 +144,7 @@ class _MaskScan(Scan):
         self._source = source
         self._options = options
         self._class_names = source.class_names()
-        self._colours = source.colours()
+        self._colors = source.colours()
         self._first_mask = ""
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -166,7 +166,7 @@ class _MaskScan(Scan):
     @property
     def schema(self) -> Schema:
         """Names and colors as the source has them; the colors of the first mask's palette where it has no others."""
-        colours = self._colours.colours if self._colours else self._palette()
+        colours = self._colors.colours if self._colors else self._palette()
         named = len(self._class_names)
         given = self._options["ignore_class"]
         schema = Schema(
@@ -178,7 +178,7 @@ class _MaskScan(Scan):
         schema = completed(schema, self._source.root)
         if given == -1:
             return replace(schema, ignore_class=None)
-        is_drawn_with_numbers = self._options["mode"] != "rgb" and self._colours is None
+        is_drawn_with_numbers = self._options["mode"] != "rgb" and self._colors is None
         if schema.ignore_class is None and is_drawn_with_numbers and not self._is_exported and self._ignores_void:
             return replace(schema, ignore_class=_VOID, colours=schema.colours[:_VOID])
         return schema
@@ -251,12 +251,12 @@ class MaskSource:
             return [chosen[0]._replace(split="train"), *chosen[1:]] if len(chosen) == 2 else chosen
         return pairings(self.root, _IMAGES, _MASKS, _ENDINGS)
 
-    def colours(self) -> ColourMap | None:
+    def colours(self) -> ColorMap | None:
         """Return the map of colors, None where there is none."""
         if self._options["colours"]:
-            return colour_map(self._options["colours"])
-        path = self._file("colour_file", _COLOUR_FILES)
-        return None if path is None else read_colour_map(path)
+            return color_map(self._options["colours"])
+        path = self._file("colour_file", _COLOR_FILES)
+        return None if path is None else read_color_map(path)
 
     def class_names(self) -> tuple[str, ...]:
         """Return the names of the classes; none if not given."""

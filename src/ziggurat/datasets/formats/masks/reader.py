@@ -18,7 +18,7 @@ from ziggurat.datasets.formats.shared.text_lists import Line, lines_of
 from ziggurat.datasets.importer import PartReader, read_source_file
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
-__all__ = ["MODES", "ColourMap", "MaskReader", "colour_map", "mask_address", "palette_of", "read_colour_map"]
+__all__ = ["MODES", "ColorMap", "MaskReader", "color_map", "mask_address", "palette_of", "read_color_map"]
 
 MODES: Final = ("auto", "index", "palette", "rgb", "binary")
 _GREY: Final = ("L", "1", "I", "I;16", "I;16B")
@@ -28,11 +28,11 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 _NUMBER: Final = r"(\d{1,3})"
 _BETWEEN: Final = r"[\s,;]+"
-_COLOUR: Final = re.compile(
+_COLOR: Final = re.compile(
     rf"(?:(?P<before>.*?){_BETWEEN})??{_NUMBER}{_BETWEEN}{_NUMBER}{_BETWEEN}{_NUMBER}(?:{_BETWEEN}(?P<behind>.*))?"
 )
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
 def mask_address(path: str) -> str:
@@ -59,10 +59,10 @@ class MaskReader(PartReader):
         first_mask: gives the path of the mask whose palette all must have; empty for none.
     """
 
-    def __init__(self, root: Path, mode: str, colours: ColourMap | None, first_mask: Callable[[], str]) -> None:
+    def __init__(self, root: Path, mode: str, colours: ColorMap | None, first_mask: Callable[[], str]) -> None:
         self._folder = root
         self._mode = mode
-        self._colours = colours
+        self._colors = colours
         self._first_mask = first_mask
 
     def read(self, address: str) -> bytes:
@@ -97,7 +97,7 @@ class MaskReader(PartReader):
     def _mode_of(self, image: Image.Image, key: str) -> str:
         if self._mode == "auto":
             if image.mode == "P":
-                return "rgb" if self._colours else "palette"
+                return "rgb" if self._colors else "palette"
             return "rgb" if image.mode in ("RGB", "RGBA") else "index"
         if self._mode == "palette" and image.mode != "P":
             raise DatapointError(key, f"it has no palette, as masks in the mode palette do (it is {image.mode}).")
@@ -117,14 +117,14 @@ class MaskReader(PartReader):
     def _from_palette(self, image: Image.Image, _content: bytes, _key: str) -> np.ndarray:
         return np.asarray(image)
 
-    def _from_colours(self, image: Image.Image, _content: bytes, key: str) -> np.ndarray:
-        if self._colours is None:
+    def _from_colors(self, image: Image.Image, _content: bytes, key: str) -> np.ndarray:
+        if self._colors is None:
             raise DatapointError(
                 key,
                 "it has colors, and it is not known which class each stands for.",
                 advice="Give a file of colors (option `colour_file`) or a list (option `colours`).",
             )
-        return self._colours.numbers(np.asarray(image.convert("RGB")), key)
+        return self._colors.numbers(np.asarray(image.convert("RGB")), key)
 
     def _from_light(self, image: Image.Image, _content: bytes, _key: str) -> np.ndarray:
         return (np.asarray(image.convert("L")) >= 128).astype(np.uint8)
@@ -132,7 +132,7 @@ class MaskReader(PartReader):
     _NUMBERS: Final[dict[str, Callable[..., np.ndarray]]] = {
         "index": _from_grey,
         "palette": _from_palette,
-        "rgb": _from_colours,
+        "rgb": _from_colors,
         "binary": _from_light,
     }
 
@@ -177,7 +177,7 @@ def _bits(content: bytes) -> int:
 
 
 @dataclass(frozen=True)
-class ColourMap:
+class ColorMap:
     """The color of each class.
 
     Args:
@@ -185,7 +185,7 @@ class ColourMap:
         names: by class number; empty where the file has none.
     """
 
-    colours: tuple[Colour, ...]
+    colours: tuple[Color, ...]
     names: tuple[str, ...] = ()
 
     def numbers(self, image: np.ndarray, key: str) -> np.ndarray:
@@ -203,11 +203,11 @@ class ColourMap:
         places = np.searchsorted(known, codes).clip(max=len(known) - 1)
         unknown = known[places] != codes
         if unknown.any():
-            raise _unknown_colour(image, unknown, key)
+            raise _unknown_color(image, unknown, key)
         return classes[places].astype(np.uint8 if len(self.colours) <= 256 else np.uint16)
 
 
-def read_colour_map(path: Path) -> ColourMap:
+def read_color_map(path: Path) -> ColorMap:
     """Return the colors in a file: a class a line, as ``R G B``, ``name R G B`` or ``R G B name``.
 
     The first line may be a heading. Values are divided by blanks, commas or semicolons.
@@ -215,22 +215,22 @@ def read_colour_map(path: Path) -> ColourMap:
     Raises:
         DataError: where a line is none of these.
     """
-    colours: list[Colour] = []
+    colours: list[Color] = []
     names: list[str] = []
     for line in lines_of(path):
-        found = _COLOUR.fullmatch(line.text.strip())
+        found = _COLOR.fullmatch(line.text.strip())
         if found is None and line.number == 1 and not any(mark.isdigit() for mark in line.text):
             continue
         if found is None or max(int(value) for value in found.group(2, 3, 4)) > 255:
-            raise _no_colour(path, line)
+            raise _no_color(path, line)
         colours.append((int(found[2]), int(found[3]), int(found[4])))
         names.append((found["before"] or found["behind"] or "").strip().strip("\"'"))
     if not colours:
         raise DataError("A color map has a line for each class.", received=f"`{path}`, which has none")
-    return ColourMap(tuple(colours), tuple(names) if all(names) and len(set(names)) == len(names) else ())
+    return ColorMap(tuple(colours), tuple(names) if all(names) and len(set(names)) == len(names) else ())
 
 
-def colour_map(values: Sequence[Any]) -> ColourMap:
+def color_map(values: Sequence[Any]) -> ColorMap:
     """Return the colors of an option: a list of [R, G, B].
 
     Raises:
@@ -240,18 +240,18 @@ def colour_map(values: Sequence[Any]) -> ColourMap:
         colours = tuple((int(red), int(green), int(blue)) for red, green, blue in values)
     except (TypeError, ValueError):
         colours = ()
-    if len(colours) != len(values) or not all(0 <= value <= 255 for colour in colours for value in colour):
+    if len(colours) != len(values) or not all(0 <= value <= 255 for color in colours for value in color):
         raise ConfigurationError(
             "`colours` is a list of [R, G, B] from 0 to 255, one for each class.", received=repr(values)
         )
-    return ColourMap(colours)
+    return ColorMap(colours)
 
 
 def _codes(image: np.ndarray) -> np.ndarray:
     return image[..., 0] << 16 | image[..., 1] << 8 | image[..., 2]
 
 
-def _unknown_colour(image: np.ndarray, unknown: np.ndarray, key: str) -> DatapointError:
+def _unknown_color(image: np.ndarray, unknown: np.ndarray, key: str) -> DatapointError:
     row, column = np.argwhere(unknown)[0].tolist()
     red, green, blue = image[row, column].tolist()
     return DatapointError(
@@ -262,7 +262,7 @@ def _unknown_colour(image: np.ndarray, unknown: np.ndarray, key: str) -> Datapoi
     )
 
 
-def _no_colour(path: Path, line: Line) -> DataError:
+def _no_color(path: Path, line: Line) -> DataError:
     return DataError(
         "A line of a color map is `R G B`, `name R G B` or `R G B name`, with numbers from 0 to 255.",
         received=f"{line.text!r} in `{path}`, line {line.number}",

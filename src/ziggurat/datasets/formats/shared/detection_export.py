@@ -17,7 +17,7 @@ from PIL import Image
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.formats.shared.detection_import import KEYS_NAME, PICTURE_SUFFIXES
+from ziggurat.datasets.formats.shared.detection_import import IMAGE_SUFFIXES, KEYS_NAME
 from ziggurat.datasets.formats.shared.exports import ExportReport, new_folder, suffixes_of
 from ziggurat.datasets.image_size import encoded_size
 from ziggurat.datasets.samples import Problem
@@ -200,9 +200,9 @@ class DetectionExport:
         stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
         suffixes = suffixes_of(data)
         # Tools for detection know the common suffixes only, .jpg and not .jfif.
-        fitting = [suffix for suffix in suffixes if suffix in PICTURE_SUFFIXES] or suffixes[:1]
+        fitting = [suffix for suffix in suffixes if suffix in IMAGE_SUFFIXES] or suffixes[:1]
         if ending.lower() not in fitting:
-            stem = stem if ending.lower() in PICTURE_SUFFIXES else stem + ending
+            stem = stem if ending.lower() in IMAGE_SUFFIXES else stem + ending
             ending = fitting[0]
         free, count = stem, 1
         # Label files are named by stems, and some file systems know no case; a chance hit costs a suffix only.

@@ -20,9 +20,9 @@ from ziggurat.records.schema import Schema
 
 __all__ = [
     "ANNOTATION_FOLDERS",
+    "IMAGE_FOLDERS",
+    "IMAGE_SUFFIXES",
     "KEYS_NAME",
-    "PICTURE_FOLDERS",
-    "PICTURE_SUFFIXES",
     "ZERO_SIZE_OPTION",
     "BoxRule",
     "NamedScan",
@@ -30,7 +30,7 @@ __all__ = [
     "clean_json",
     "first_file",
     "folders_below",
-    "is_picture",
+    "is_image",
     "read_class_names",
     "read_keys",
     "some_files",
@@ -58,11 +58,11 @@ _PROBLEM_FIELDS: Final = tuple(each.name for each in fields(Problem))
 Named = Sample | Problem
 """A sample whose label has names of classes (or -1) where numbers are to be, or a problem."""
 
-PICTURE_SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
+IMAGE_SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
 ANNOTATION_FOLDERS: Final = ("annotations", "annotation", "annots", "annot", "xmls", "xml", "labels", "label")
 """Names, in lower case, of folders with a label file for each image; the usual ones first."""
 
-PICTURE_FOLDERS: Final = (
+IMAGE_FOLDERS: Final = (
     "jpegimages", "images", "image", "imgs", "img", "pngimages", "pictures", "photos", "frames",
 )  # fmt: skip
 """Names, in lower case, of folders of images that lie beside those of labels."""
@@ -210,9 +210,9 @@ def split_within(name: str) -> str:
     return next((split for word in re.split(r"[^a-zA-Z]+", name) if (split := split_of(word))), "")
 
 
-def is_picture(name: str) -> bool:
+def is_image(name: str) -> bool:
     """Return whether a file name ends as those of images do."""
-    return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES and not name.startswith(".")
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES and not name.startswith(".")
 
 
 class Pair(NamedTuple):
@@ -220,28 +220,28 @@ class Pair(NamedTuple):
 
     Args:
         stem: path without the ending, below both folders.
-        picture: path below the source.
+        image: path below the source.
         size_bytes: of the image; None where it is a link that leads nowhere.
         label: path below the source.
     """
 
     stem: str
-    picture: str | None
+    image: str | None
     size_bytes: int | None
     label: str | None
 
 
-def walk_pairs(root: Path, pictures: str, labels: str, suffix: str, inner: str = "") -> Iterator[Pair]:
+def walk_pairs(root: Path, images: str, labels: str, suffix: str, inner: str = "") -> Iterator[Pair]:
     """Yield images and label files by name, sorted, folder by folder; memory holds the names of one folder at a time.
 
     Args:
         root: that paths are relative to.
-        pictures: folder of images below it.
+        images: folder of images below it.
         labels: folder of label files below it; it may be the same.
         suffix: ending of label files, such as ``.xml``.
         inner: folder below both to begin with.
     """
-    yield from _walk_pairs(root, (pictures, labels), suffix, inner, set())
+    yield from _walk_pairs(root, (images, labels), suffix, inner, set())
 
 
 def folders_below(root: Path, depth: int, *, at_most: int = 300) -> list[str]:
@@ -323,7 +323,7 @@ def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, ent
     if place in entered:
         return
     entered.add(place)
-    pictures: dict[str, list[os.DirEntry[str]]] = {}
+    images: dict[str, list[os.DirEntry[str]]] = {}
     labels: dict[str, str] = {}
     folders: set[str] = set()
     for number, base in enumerate(dict.fromkeys(bases)):
@@ -331,15 +331,15 @@ def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, ent
             stem, ending = os.path.splitext(entry.name)
             if entry.is_dir():
                 folders |= set() if entry.name.startswith((".", "__MACOSX")) else {entry.name}
-            elif number == 0 and is_picture(entry.name):
-                pictures.setdefault(stem, []).append(entry)
+            elif number == 0 and is_image(entry.name):
+                images.setdefault(stem, []).append(entry)
             if base == bases[1] and ending.lower() == suffix and not entry.is_dir():
                 labels[stem] = _joined(base, inner, entry.name)
-    for stem in sorted({*pictures, *labels}):
+    for stem in sorted({*images, *labels}):
         label = labels.get(stem)
-        for entry in pictures.get(stem, ()):
+        for entry in images.get(stem, ()):
             yield Pair(_joined(inner, stem), _joined(bases[0], inner, entry.name), _size_bytes(entry), label)
-        if stem not in pictures:
+        if stem not in images:
             yield Pair(_joined(inner, stem), None, None, label)
     for name in sorted(folders):
         yield from _walk_pairs(root, bases, suffix, _joined(inner, name), entered)

@@ -26,7 +26,7 @@ from ziggurat.protobuf_wire import (
 __all__ = [
     "MEAN_QUALITY",
     "Datum",
-    "PictureShape",
+    "ImageShape",
     "pack_blob",
     "pack_datum",
     "unpack_blob",
@@ -37,7 +37,7 @@ __all__ = [
 MEAN_QUALITY: Final = 90
 
 
-class PictureShape:
+class ImageShape:
     """Lets only images of one size and number of channels through: those of the first."""
 
     def __init__(self, export: Export) -> None:

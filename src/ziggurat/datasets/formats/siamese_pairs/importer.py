@@ -45,7 +45,7 @@ class SiamesePairsImporter(Importer):
         for path, _split in _lists(source):
             first = next(lines_of(path), Line(1, ""))
             pair = _pair_of(first, path, "")
-            if isinstance(pair, Sample) and all(_is_picture(str(part)) for part in pair.parts):
+            if isinstance(pair, Sample) and all(_is_image(str(part)) for part in pair.parts):
                 return Guess(
                     format=self.name,
                     confidence=0.9,
@@ -147,14 +147,14 @@ class _Partners:
     others: Sequence[int]
     taken: set[str] = field(default_factory=set)
 
-    def draw(self, picture: str, pairs: int, rng: random.Random) -> Iterator[tuple[str, int]]:
+    def draw(self, image: str, pairs: int, rng: random.Random) -> Iterator[tuple[str, int]]:
         """Yield partners with 1 for the same class and 0 for another, by turns, none of them twice."""
-        self.taken = {picture}
+        self.taken = {image}
         for number in range(pairs):
             same = 1 - number % 2
             for _ in range(_ATTEMPTS):
                 numbers = [self.mine] if same else self.others
-                partner = rng.choice(self.chosen[rng.choice(numbers)]) if numbers else picture
+                partner = rng.choice(self.chosen[rng.choice(numbers)]) if numbers else image
                 if partner not in self.taken:
                     self.taken.add(partner)
                     yield partner, same
@@ -178,7 +178,7 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
     return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
 
 
-def _is_picture(name: str) -> bool:
+def _is_image(name: str) -> bool:
     """Whether a name ends as an image's does: one path with a blank in it is not taken for two."""
     return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 

@@ -21,9 +21,9 @@ from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
 __all__ = [
+    "IMAGE_SUFFIXES",
     "LABEL_NAMES",
     "PARQUET_SUFFIXES",
-    "PICTURE_SUFFIXES",
     "TEXT_NAMES",
     "ParquetTable",
     "TableFile",
@@ -57,7 +57,7 @@ LABEL_NAMES: Final = ("label", "class", "category", "target", "sentiment", "topi
 """Usual names of the column with the class, the likeliest first."""
 
 _ROWS_SEEN: Final = 200
-PICTURE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How names of images end."""
 
 _WORDS_OF_TEXT: Final = 2.5
@@ -398,7 +398,7 @@ class TableSigns:
         profiles: of the columns.
         dialect: how it is written, in words.
         has_header: whether the first row names the columns.
-        has_pictures: whether a column holds names of images.
+        has_images: whether a column holds names of images.
         share_of_good_rows: from 0 to 1: those with a cell for each column.
         rows: that were looked at.
     """
@@ -406,7 +406,7 @@ class TableSigns:
     profiles: Sequence[ColumnProfile]
     dialect: str
     has_header: bool
-    has_pictures: bool
+    has_images: bool
     share_of_good_rows: float
     rows: int
 
@@ -429,11 +429,11 @@ def table_signs(path: Path, missing: Sequence[str] = ("", "?", "NA", "NaN")) -> 
 def signs_of(table: TextTable | ParquetTable, missing: Sequence[str] = ("", "?", "NA", "NaN")) -> TableSigns:
     """Look at the first rows of a table."""
     profiles = [ColumnProfile(name, missing, decimal=table.decimal, typed=table.typed) for name in table.names]
-    rows = pictures = good = 0
+    rows = images = good = 0
     for row in itertools.islice(table.head(), _ROWS_SEEN):
         rows += 1
         good += not row.reason
-        pictures += any(isinstance(cell, str) and cell.lower().endswith(PICTURE_SUFFIXES) for cell in row.cells)
+        images += any(isinstance(cell, str) and cell.lower().endswith(IMAGE_SUFFIXES) for cell in row.cells)
         for profile, cell in zip(profiles, row.cells, strict=False):
             profile.add(cell, row.place)
     has_header, dialect = True, "Parquet"
@@ -445,7 +445,7 @@ def signs_of(table: TextTable | ParquetTable, missing: Sequence[str] = ("", "?",
         profiles=profiles,
         dialect=dialect,
         has_header=has_header,
-        has_pictures=rows > 0 and pictures > rows / 2,
+        has_images=rows > 0 and images > rows / 2,
         share_of_good_rows=good / rows if rows else 0.0,
         rows=rows,
     )

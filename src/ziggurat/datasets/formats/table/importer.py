@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.tables import picture_tables
+from ziggurat.datasets.formats.huggingface.tables import image_tables
 from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem, head_lines
 from ziggurat.datasets.formats.table.columns import (
     ColumnPlan,
@@ -128,7 +128,7 @@ class TableImporter(Importer):
 
     def _judged(self, source: Path, files: list[TableFile], signs: TableSigns) -> Guess | None:
         size = f"{len(signs.profiles)} columns, {signs.dialect}"
-        if signs.has_pictures or picture_tables(source):
+        if signs.has_images or image_tables(source):
             return self._guess(0.1, f"a table that names images: {size}")
         if signs.is_texts:
             return self._guess(0.4, f"a table of {size}, which looks like labeled texts")

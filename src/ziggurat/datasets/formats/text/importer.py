@@ -130,7 +130,7 @@ class TextImporter(Importer):
             signs = table_signs(path)
         except (DataError, MissingDependencyError):
             return None
-        if not signs.is_texts or signs.has_pictures:
+        if not signs.is_texts or signs.has_images:
             return None
         return self._guess(0.85, f"a table with a text and its class in each row: {signs.dialect}")
 

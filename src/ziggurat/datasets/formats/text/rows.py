@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem
 from ziggurat.datasets.formats.table.dialect import Description, number_of
 from ziggurat.datasets.formats.table.files import (
+    IMAGE_SUFFIXES,
     LABEL_NAMES,
-    PICTURE_SUFFIXES,
     TEXT_NAMES,
     ParquetTable,
     TableFile,
@@ -211,7 +211,7 @@ def json_columns(path: Path) -> tuple[str, str]:
         DataError: where the first line has none of the usual names, or names an image.
     """
     first = next((content for _, content in _objects(path) if isinstance(content, dict)), {})
-    if any(isinstance(value, str) and value.lower().endswith(PICTURE_SUFFIXES) for value in first.values()):
+    if any(isinstance(value, str) and value.lower().endswith(IMAGE_SUFFIXES) for value in first.values()):
         raise DataError("JSON lines of texts name no images.", received=f"`{path}` with {', '.join(first)}")
     lower = {str(name).lower(): str(name) for name in reversed(first)}
     text = next((lower[name] for name in TEXT_NAMES if name in lower), "")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from ziggurat.datasets.formats.shared.exports import ExportedKeys
-from ziggurat.datasets.formats.shared.folder_walk import has_picture_name
+from ziggurat.datasets.formats.shared.folder_walk import has_image_name
 from ziggurat.datasets.formats.shared.text_lists import (
     CLASS_NUMBER,
     Labels,
@@ -74,11 +74,11 @@ class TextList(Importer):
             return None
         path = lists[0][1]
         lines = [parse_line(text or "") for _, text in islice(read_lines(path), _HEAD)]
-        valid = [line for line in lines if line is not None and _is_of_picture(line)]
+        valid = [line for line in lines if line is not None and _is_of_image(line)]
         if not valid or len(valid) < 0.8 * len(lines):
             return None
-        pictures = ListPictures(path, source, "", urls=True)
-        is_there = any(pictures.is_there(line.path) for line in valid)
+        images = ListImages(path, source, "", urls=True)
+        is_there = any(images.is_there(line.path) for line in valid)
         plain = all(len(line.values) == 1 and not _is_fraction(line.values[0]) for line in valid)
         return Guess(
             format=self.name,
@@ -128,8 +128,8 @@ class _ListScan(Scan):
         return Schema(kind="image-classification", class_names=labels.names)
 
     def _read(self, split: str, path: Path, labels: Labels) -> Iterator[Sample | Problem]:
-        pictures = ListPictures(path, self._source, self._options["folder"], urls=self._options["urls"])
-        pictures.require_some(line.path for _, line in _parsed(path) if line is not None)
+        images = ListImages(path, self._source, self._options["folder"], urls=self._options["urls"])
+        images.require_some(line.path for _, line in _parsed(path) if line is not None)
         keys = ExportedKeys(path.with_suffix(".keys.jsonl"))
         is_empty = True
         for number, line in _parsed(path):
@@ -148,15 +148,15 @@ class _ListScan(Scan):
                 is_empty = False
                 continue
             is_empty = False
-            yield self._sample(pictures, keys, line.path, label, split, place=place)
+            yield self._sample(images, keys, line.path, label, split, place=place)
         if is_empty:
             raise no_valid_lines(path)
 
     def _sample(
-        self, pictures: ListPictures, keys: ExportedKeys, path: str, label: Any, split: str, *, place: str
+        self, images: ListImages, keys: ExportedKeys, path: str, label: Any, split: str, *, place: str
     ) -> Sample | Problem:
         try:
-            address, key = pictures.address(path)
+            address, key = images.address(path)
         except ValueError as error:
             return _bad_line(place, str(error))
         key = keys.key(key)
@@ -193,23 +193,23 @@ def _split_lists(source: Path, options: Mapping[str, Any]) -> list[tuple[str, Pa
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _LABEL_FILES]
     for suffix in (".txt", ""):
         others = [path for path in files if path.suffix == suffix and not path.name.startswith(".")]
-        others = [path for path in others if suffix or _begins_with_a_picture(path)]
+        others = [path for path in others if suffix or _begins_with_a_image(path)]
         if others:
             return [("", others[0])] if len(others) == 1 else []
     return []
 
 
-def _begins_with_a_picture(path: Path) -> bool:
+def _begins_with_a_image(path: Path) -> bool:
     first = next((text for _, text in read_lines(path)), None)
     line = parse_line(first or "")
-    return line is not None and _is_of_picture(line)
+    return line is not None and _is_of_image(line)
 
 
-def _is_of_picture(line: ListLine) -> bool:
+def _is_of_image(line: ListLine) -> bool:
     """Tell whether a line is about one image; lists of pairs have two paths before the number."""
     path = PurePosixPath(line.path.partition("?")[0])
     first_words = line.path.split()[:-1]
-    return has_picture_name(f"x{path.suffix}") and not any(has_picture_name(word) for word in first_words)
+    return has_image_name(f"x{path.suffix}") and not any(has_image_name(word) for word in first_words)
 
 
 def _is_fraction(value: str) -> bool:
@@ -220,7 +220,7 @@ def _bad_line(place: str, reason: str) -> Problem:
     return Problem(key=place, kind="bad-line", reason=reason, left_out=True)
 
 
-class ListPictures:
+class ListImages:
     """Finds the images of one list.
 
     Args:

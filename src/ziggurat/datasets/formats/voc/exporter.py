@@ -22,7 +22,7 @@ from ziggurat.datasets.formats.shared.detection_export import (
     number_text,
 )
 from ziggurat.datasets.formats.shared.exports import ExportReport, line_names
-from ziggurat.datasets.formats.voc.importer import voc_colours
+from ziggurat.datasets.formats.voc.importer import voc_colors
 from ziggurat.errors import DatapointError
 from ziggurat.records.objects import ImageObject
 
@@ -129,7 +129,7 @@ def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
     """
     export = DetectionExport(dataset, folder, "voc", "segmentation")
     schema = dataset.schema
-    colours = (*schema.colours, *voc_colours(256)[len(schema.colours) :])
+    colours = (*schema.colours, *voc_colors(256)[len(schema.colours) :])
     (folder / "SegmentationClass").mkdir()
     for split in dataset.splits:
         stems = []
@@ -161,7 +161,7 @@ def _numbers(part: bytes | str | np.ndarray, key: str) -> np.ndarray | None:
 
 def _write_mask(mask: np.ndarray, path: Path, colours: Sequence[tuple[int, int, int]]) -> None:
     image = Image.fromarray(mask)
-    image.putpalette([value for colour in colours for value in colour])
+    image.putpalette([value for color in colours for value in color])
     content = io.BytesIO()
     image.save(content, "PNG")
     with storage_errors(path):

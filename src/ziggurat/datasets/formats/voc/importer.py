@@ -26,7 +26,7 @@ from ziggurat.errors import DataError, StateError
 from ziggurat.records.objects import ImageObject
 from ziggurat.records.schema import Schema
 
-__all__ = ["VocImporter", "voc_colours"]
+__all__ = ["VocImporter", "voc_colors"]
 
 VOC_CLASSES: Final = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -102,12 +102,12 @@ def _found(root: Path, folders: list[VocFolder], options: Mapping[str, Any]) -> 
     for folder in folders:
         lists = SplitLists(root, folder.path, "Main")
         yield from lists.problems
-        for pair in walk_pairs(root, folder.pictures, folder.annotations, ".xml"):
-            if pair.picture is None or pair.size_bytes is None:
-                yield _no_picture(pair)
+        for pair in walk_pairs(root, folder.image_folder, folder.annotations, ".xml"):
+            if pair.image is None or pair.size_bytes is None:
+                yield _no_image(pair)
                 continue
             split = lists.split(pair.stem) or folder.split or split_of(pair.stem.partition("/")[0])
-            yield from _sample(root, pair, keys.get(pair.picture, pair.picture), split, rule, options["one_based"])
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, rule, options["one_based"])
         yield from lists.missing()
 
 
@@ -133,8 +133,8 @@ def _sample(root: Path, pair: Pair, key: str, split: str, rule: BoxRule, one_bas
                 yield problem
             if stays:
                 label.append(_labelled(each, box))
-    assert pair.picture is not None
-    yield Sample(key=key, parts=(pair.picture,), label=label, split=split, size_bytes=pair.size_bytes)
+    assert pair.image is not None
+    yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
 def _labelled(each: VocObject, box: tuple[float, float, float, float]) -> dict[str, Any]:
@@ -149,9 +149,9 @@ def _box(each: VocObject, one_based: bool) -> tuple[float, float, float, float] 
     return (left - 1, top - 1, right, bottom)
 
 
-def _no_picture(pair: Pair) -> Problem:
-    if pair.picture is not None:
-        return Problem(key=pair.picture, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
+def _no_image(pair: Pair) -> Problem:
+    if pair.image is not None:
+        return Problem(key=pair.image, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
     reason = f"{pair.label} has no image of the same name."
     return Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
 
@@ -190,7 +190,7 @@ class MaskScan(Scan):
     def schema(self) -> Schema:
         if not self._ended:
             raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
-        colours = voc_colours(len(self._names))
+        colours = voc_colors(len(self._names))
         return Schema(kind="segmentation", class_names=self._names, colours=colours, ignore_class=_IGNORED)
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -198,21 +198,21 @@ class MaskScan(Scan):
         for folder in self._folders:
             lists = SplitLists(self._root, folder.path, "Segmentation")
             yield from lists.problems
-            for pair in walk_pairs(self._root, folder.pictures, folder.masks, ".png"):
-                if pair.picture is None or pair.size_bytes is None:
-                    reason = f"{pair.label or pair.picture} has no image."
+            for pair in walk_pairs(self._root, folder.image_folder, folder.masks, ".png"):
+                if pair.image is None or pair.size_bytes is None:
+                    reason = f"{pair.label or pair.image} has no image."
                     yield Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
                 elif pair.label is not None:
                     yield Sample(
-                        key=keys.get(pair.picture, pair.picture),
-                        parts=(pair.picture, mask_address(pair.label)),
+                        key=keys.get(pair.image, pair.image),
+                        parts=(pair.image, mask_address(pair.label)),
                         split=lists.split(pair.stem) or folder.split,
                         size_bytes=pair.size_bytes,
                     )
                 elif pair.stem in lists:
                     lists.split(pair.stem)
                     reason = "ImageSets/Segmentation lists it, and it has no mask."
-                    yield Problem(key=pair.picture, kind="no-label", reason=reason, left_out=True)
+                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True)
             yield from lists.missing()
         self._ended = True
 
@@ -227,7 +227,7 @@ def mask_reader(root: Path, folders: Sequence[VocFolder]) -> PartReader:
     return MaskReader(root, "auto", None, first_mask)
 
 
-def voc_colours(count: int) -> tuple[tuple[int, int, int], ...]:
+def voc_colors(count: int) -> tuple[tuple[int, int, int], ...]:
     """Return VOC's color (R, G, B) for each of ``count`` classes.
 
     Bit ``3 j + c`` of the class number is bit ``7 - j`` of channel ``c``.

@@ -15,12 +15,12 @@ from defusedxml.ElementTree import fromstring
 
 from ziggurat.datasets.formats.shared.detection_import import (
     ANNOTATION_FOLDERS,
-    PICTURE_FOLDERS,
-    PICTURE_SUFFIXES,
+    IMAGE_FOLDERS,
+    IMAGE_SUFFIXES,
     clean_json,
     first_file,
     folders_below,
-    is_picture,
+    is_image,
     read_class_names,
     split_of,
 )
@@ -45,13 +45,13 @@ class VocFolder:
     Args:
         path: below the source; empty for the source itself.
         annotations: folder of XML files, below the source; where there is none, that of the images.
-        pictures: folder of images, below the source; the same where both lie together.
+        image_folder: folder of images, below the source; the same where both lie together.
         masks: folder of PNG masks, below the source; empty where there is none.
     """
 
     path: str
     annotations: str
-    pictures: str
+    image_folder: str
     masks: str = ""
 
     @property
@@ -69,7 +69,7 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
         images: folder of images, below the source; empty to look for it.
     """
     if annotations:
-        return [VocFolder(path="", annotations=annotations, pictures=images or _beside(root, "", annotations))]
+        return [VocFolder(path="", annotations=annotations, image_folder=images or _beside(root, "", annotations))]
     found = []
     inside: set[str] = set()
     for folder in folders_below(root, 2):
@@ -78,12 +78,12 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
         own = _annotations(root, folder)
         masks = _child(root, folder, _MASKS)
         if masks or own:
-            pictures = images or _beside(root, folder, own or masks)
-            own = own or pictures
-            inside |= {each for each in (own, masks, pictures) if each != folder}
-            found.append(VocFolder(path=folder, annotations=own, pictures=pictures, masks=masks))
-        elif not own and first_file(root / folder, ".xml", depth=0) and _has_picture(root / folder):
-            found.append(VocFolder(path=folder, annotations=folder, pictures=images or folder))
+            image_folder = images or _beside(root, folder, own or masks)
+            own = own or image_folder
+            inside |= {each for each in (own, masks, image_folder) if each != folder}
+            found.append(VocFolder(path=folder, annotations=own, image_folder=image_folder, masks=masks))
+        elif not own and first_file(root / folder, ".xml", depth=0) and _has_image(root / folder):
+            found.append(VocFolder(path=folder, annotations=folder, image_folder=images or folder))
     return found
 
 
@@ -138,7 +138,7 @@ class SplitLists:
 def _stems(path: Path) -> Iterator[str]:
     for line in read_class_names(path):
         stem, ending = os.path.splitext(line)
-        yield stem if ending.lower() in PICTURE_SUFFIXES else line
+        yield stem if ending.lower() in IMAGE_SUFFIXES else line
 
 
 def _child(root: Path, folder: str, names: Sequence[str]) -> str:
@@ -158,13 +158,13 @@ def _annotations(root: Path, folder: str) -> str:
 
 
 def _beside(root: Path, folder: str, annotations: str) -> str:
-    return _child(root, folder, PICTURE_FOLDERS) or (annotations if _has_picture(root / annotations) else folder)
+    return _child(root, folder, IMAGE_FOLDERS) or (annotations if _has_image(root / annotations) else folder)
 
 
-def _has_picture(folder: Path) -> bool:
+def _has_image(folder: Path) -> bool:
     try:
         with os.scandir(folder) as listing:
-            return any(is_picture(entry.name) for entry in listing)
+            return any(is_image(entry.name) for entry in listing)
     except OSError:
         return False
 

@@ -25,7 +25,7 @@ from ziggurat.datasets.formats.yolo.layout import (
     walk_folder,
     yolo_folders,
 )
-from ziggurat.datasets.image_size import picture_size
+from ziggurat.datasets.image_size import image_size
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StateError
@@ -71,7 +71,7 @@ class YoloImporter(Importer):
             if found is not None:
                 usual = labels == "labels"
                 named = 0.95 if description.splits else 0.9 if description.names else 0.7
-                reason = f"Label files with relative boxes in {found.labels or found.pictures or 'the folder'}"
+                reason = f"Label files with relative boxes in {found.labels or found.image_place or 'the folder'}"
                 reason += f", and names of classes in {description.file}." if description.file else "."
                 options = {} if usual else {"labels": labels}
                 confidence = named if usual else 0.6
@@ -115,26 +115,26 @@ class _YoloScan(Scan):
             yield Problem(key=name, kind="no-picture", reason=f"It names `{entry}`, which the source does not have.")
         for folder in self._folders:
             for pair in walk_folder(self._root, folder, self._labels):
-                if pair.picture is None or pair.size_bytes is None:
-                    if pair.picture or not _is_other_text(pair.stem):
-                        yield _no_picture(pair)
+                if pair.image is None or pair.size_bytes is None:
+                    if pair.image or not _is_other_text(pair.stem):
+                        yield _no_image(pair)
                     continue
-                if seen is not None and pair.picture in seen:
+                if seen is not None and pair.image in seen:
                     reason = "It belongs to two splits or is listed twice; the first counts."
-                    yield Problem(key=pair.picture, kind="duplicate-key", reason=reason, left_out=True)
+                    yield Problem(key=pair.image, kind="duplicate-key", reason=reason, left_out=True)
                     continue
                 if seen is not None:
-                    seen.add(pair.picture)
+                    seen.add(pair.image)
                 split = folder.split or split_of(pair.stem.partition("/")[0])
-                yield from self._sample(pair, keys.get(pair.picture, pair.picture), split)
+                yield from self._sample(pair, keys.get(pair.image, pair.image), split)
         self._ended = True
 
     def _sample(self, pair: Pair, key: str, split: str) -> Iterator[Sample | Problem]:
-        assert pair.picture is not None
+        assert pair.image is not None
         label: list[ImageObject] = []
         try:
             lines = text_lines(self._root / pair.label) if pair.label else []
-            size = picture_size(self._root / pair.picture)
+            size = image_size(self._root / pair.image)
         except (DataError, ValueError) as error:
             yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
             return
@@ -149,7 +149,7 @@ class _YoloScan(Scan):
             if found:
                 label.append(found)
         yield Sample(
-            key=key, parts=(pair.picture,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
+            key=key, parts=(pair.image,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
         )
 
     def _object(
@@ -183,9 +183,9 @@ def _is_other_text(stem: str) -> bool:
     return stem.rpartition("/")[2].lower() in _OTHER_TEXTS
 
 
-def _no_picture(pair: Pair) -> Problem:
+def _no_image(pair: Pair) -> Problem:
     reason = "It has no image of the same name." if pair.label else "There is no such image."
-    return Problem(key=pair.label or pair.picture or pair.stem, kind="no-picture", reason=reason, left_out=True)
+    return Problem(key=pair.label or pair.image or pair.stem, kind="no-picture", reason=reason, left_out=True)
 
 
 def parse_line(line: str, width: int, height: int) -> ImageObject:

@@ -12,12 +12,12 @@ from typing import Any, Final
 import yaml
 
 from ziggurat.datasets.formats.shared.detection_import import (
-    PICTURE_FOLDERS,
+    IMAGE_FOLDERS,
     Pair,
     clean_json,
     first_file,
     folders_below,
-    is_picture,
+    is_image,
     read_class_names,
     some_files,
     split_of,
@@ -39,13 +39,13 @@ class YoloFolder:
     """Images of one split.
 
     Args:
-        pictures: folder below the source, or a text file that lists images.
+        image_place: folder below the source, or a text file that lists images.
         labels: folder of their labels below the source; the same where both lie together.
         split: of them all; empty if not given.
-        listed: whether ``pictures`` is a text file.
+        listed: whether ``image_place`` is a text file.
     """
 
-    pictures: str
+    image_place: str
     labels: str
     split: str
     listed: bool = False
@@ -69,7 +69,7 @@ def yolo_folders(root: Path, description: YoloDescription, labels: str, images: 
             if place is not None:
                 listed = (root / place).is_file()
                 own = "" if listed else labels_of(root, place, labels)
-                found.append(YoloFolder(pictures=place, labels=own, split=split, listed=listed))
+                found.append(YoloFolder(image_place=place, labels=own, split=split, listed=listed))
     if found:
         return [each for each in found if each.listed or has_labels(root, each)] or found
     return _usual_folders(root, labels)
@@ -83,33 +83,33 @@ def lost_entries(root: Path, description: YoloDescription) -> Iterator[str]:
 
 def overlapping(folders: Sequence[YoloFolder]) -> bool:
     """Return whether an image may be in two of the folders."""
-    names = [f"{each.pictures}/" for each in folders]
+    names = [f"{each.image_place}/" for each in folders]
     nested = (a.startswith(b) or b in ("/", a) for i, a in enumerate(names) for j, b in enumerate(names) if i != j)
     return any(each.listed for each in folders) or any(nested)
 
 
-def labels_of(root: Path, pictures: str, labels: str) -> str:
+def labels_of(root: Path, image_place: str, labels: str) -> str:
     """Return the folder of labels for a folder of images: the last ``images`` in its path becomes ``labels``."""
-    parts = pictures.split("/")
+    parts = image_place.split("/")
     for place in range(len(parts) - 1, -1, -1):
-        if parts[place].lower() in PICTURE_FOLDERS:
+        if parts[place].lower() in IMAGE_FOLDERS:
             found = "/".join([*parts[:place], labels, *parts[place + 1 :]])
             if (root / found).is_dir():
                 return found
-    inner = posixpath.join(pictures, labels)
-    return inner if (root / inner).is_dir() else pictures
+    inner = posixpath.join(image_place, labels)
+    return inner if (root / inner).is_dir() else image_place
 
 
 def walk_folder(root: Path, folder: YoloFolder, labels: str) -> Iterator[Pair]:
     """Yield images and label files of a folder or a list, in order."""
     if not folder.listed:
-        yield from walk_pairs(root, folder.pictures, folder.labels, ".txt")
+        yield from walk_pairs(root, folder.image_place, folder.labels, ".txt")
         return
-    for line in text_lines(root / folder.pictures):
+    for line in text_lines(root / folder.image_place):
         entry = line.strip()
         if not entry:
             continue
-        place = _place_in(root, posixpath.dirname(folder.pictures), entry) or _place_in(root, "", entry)
+        place = _place_in(root, posixpath.dirname(folder.image_place), entry) or _place_in(root, "", entry)
         if place is None or not (root / place).is_file():
             yield Pair(entry, entry, None, None)
             continue
@@ -150,22 +150,22 @@ def _usual_folders(root: Path, labels: str) -> list[YoloFolder]:
     every = folders_below(root, 2)
     found = []
     for path in every:
-        if posixpath.basename(path).lower() in PICTURE_FOLDERS:
+        if posixpath.basename(path).lower() in IMAGE_FOLDERS:
             found += _split_folders(root, path, labels)
     if not found:
-        places = [path for path in every if path.count("/") == 0 and _has_pictures(root / path)]
-        found = [YoloFolder(pictures=path, labels=path, split=split_of(path)) for path in places]
+        places = [path for path in every if path.count("/") == 0 and _has_images(root / path)]
+        found = [YoloFolder(image_place=path, labels=path, split=split_of(path)) for path in places]
     return [each for each in found if has_labels(root, each)]
 
 
-def _split_folders(root: Path, pictures: str, labels: str) -> list[YoloFolder]:
+def _split_folders(root: Path, image_place: str, labels: str) -> list[YoloFolder]:
     """Return the folders of splits inside a folder of images, or itself."""
-    inner = [path for path in folders_below(root / pictures, 1) if path and split_of(path)]
+    inner = [path for path in folders_below(root / image_place, 1) if path and split_of(path)]
     if inner:
-        places = [(posixpath.join(pictures, path), split_of(path)) for path in inner]
+        places = [(posixpath.join(image_place, path), split_of(path)) for path in inner]
     else:
-        places = [(pictures, split_of(posixpath.basename(posixpath.dirname(pictures))))]
-    return [YoloFolder(pictures=path, labels=labels_of(root, path, labels), split=split) for path, split in places]
+        places = [(image_place, split_of(posixpath.basename(posixpath.dirname(image_place))))]
+    return [YoloFolder(image_place=path, labels=labels_of(root, path, labels), split=split) for path, split in places]
 
 
 def _place_in(root: Path, base: str, entry: str) -> str | None:
@@ -191,10 +191,10 @@ def _relative_to(root: Path, path: str) -> str:
     return path[len(top) :] if path.startswith(top) else ""
 
 
-def _has_pictures(folder: Path) -> bool:
+def _has_images(folder: Path) -> bool:
     try:
         with os.scandir(folder) as listing:
-            return any(is_picture(entry.name) for entry in listing)
+            return any(is_image(entry.name) for entry in listing)
     except OSError:
         return False
 
