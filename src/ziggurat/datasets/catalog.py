@@ -26,8 +26,7 @@ COLUMNS = (
     "number, split, row, key, parts, content, label, class, sample_group, time, source_bytes, stored_bytes, width, "
     "height, objects, content_hash, picture_hash"
 )
-
-_BLOCK: Final = 1000
+_BLOCK: Final = 1000  # rows that are in memory at once
 _NUMBERS: Final[Mapping[str, tuple[str, Any]]] = {
     "number": ("number", np.int64),
     "row": ("row", np.int64),
@@ -41,10 +40,8 @@ _NUMBERS: Final[Mapping[str, tuple[str, Any]]] = {
     "picture_hash": ("picture_hash", np.int64),
 }
 _MISSING: Final = {np.int32: -1, np.int64: -1, np.float64: float("nan")}
-
 _BATCH: Final = 2000
 _INSERT: Final = f"INSERT INTO samples ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
-
 TABLES: Final = """
 CREATE TABLE samples (
     number INTEGER PRIMARY KEY,  -- from 0; in a dataset: split by split, row by row
@@ -69,7 +66,6 @@ CREATE TABLE object_classes (class INTEGER NOT NULL, number INTEGER NOT NULL, ob
 CREATE TABLE problems (key TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL, left_out INTEGER NOT NULL);
 CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-
 INDEXES: Final = """
 CREATE INDEX samples_by_key ON samples (key);
 CREATE INDEX samples_by_split ON samples (split, number);
@@ -81,6 +77,10 @@ CREATE INDEX objects_by_class ON object_classes (class, number, objects);
 CREATE INDEX problems_by_kind ON problems (kind, key);
 CREATE INDEX problems_by_key ON problems (key);
 """
+
+_OF_KIND = "key IN (SELECT key FROM problems WHERE kind = ?)"
+
+_TEXTS: Final = {"split": "split", "group": "sample_group"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,83 +168,6 @@ class SampleFilter:
     max_width_px: int | None = None
     min_height_px: int | None = None
     max_height_px: int | None = None
-
-
-def where(chosen: SampleFilter, *, object_classes: bool) -> tuple[str, list[Any]]:
-    """Return the SQL condition for a filter, with its values."""
-    conditions: list[tuple[str, Any]] = []
-    if chosen.class_number is not None:
-        by_object = "number IN (SELECT number FROM object_classes WHERE class = ?)"
-        conditions.append((by_object if object_classes else "class = ?", chosen.class_number))
-    if chosen.problem is not None:
-        any_kind = "key IN (SELECT key FROM problems WHERE ? = '')"
-        conditions.append((any_kind if not chosen.problem else _OF_KIND, chosen.problem))
-    if chosen.text:
-        key = "key" if chosen.text.isascii() else "folded(key)"
-        conditions.append((f"{key} LIKE ? ESCAPE '\\'", f"%{_escaped(chosen.text.casefold())}%"))
-    # SQLite uses the index of samples with a group only where the condition says that there is one.
-    group = "sample_group = ? AND sample_group != ''" if chosen.group else "sample_group = ?"
-    plain = {
-        "split = ?": chosen.split,
-        group: chosen.group,
-        "width >= ?": chosen.min_width_px,
-        "width <= ?": chosen.max_width_px,
-        "height >= ?": chosen.min_height_px,
-        "height <= ?": chosen.max_height_px,
-    }
-    conditions += [(condition, value) for condition, value in plain.items() if value is not None]
-    text = " AND ".join(condition for condition, _ in conditions) or "1"
-    return text, [value for _, value in conditions]
-
-
-_OF_KIND = "key IN (SELECT key FROM problems WHERE kind = ?)"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def row_of_entry(entry: Entry) -> tuple[Any, ...]:
-    """Return the values of ``COLUMNS`` for an entry."""
-    parts, content = None, None
-    if any(isinstance(part, bytes) for part in entry.parts):
-        content = pack(list(entry.parts))
-    elif entry.parts != (entry.key,):
-        parts = json.dumps(entry.parts, ensure_ascii=False)
-    return (
-        entry.number, entry.split, entry.row, entry.key, parts, content,
-        _label_to_text(entry.label),
-        entry.class_number, entry.group, entry.time, entry.source_bytes, entry.stored_bytes, entry.width_px,
-        entry.height_px, entry.objects, entry.content_hash, entry.picture_hash,
-    )  # fmt: skip
-
-
-def entry_of_row(row: tuple[Any, ...]) -> Entry:
-    """Return the entry of a row with the values of ``COLUMNS``."""
-    (number, split, place, key, parts, content, label, class_number, group, time, source_bytes, stored_bytes, width,
-     height, objects, content_hash, picture_hash) = row  # fmt: skip
-    if content is not None:
-        parts_of = tuple(unpack(content))
-    else:
-        parts_of = (key,) if parts is None else tuple(json.loads(parts))
-    return Entry(
-        number=number, split=split, row=place, key=key, parts=parts_of,
-        label=_label_of_text(label), class_number=class_number, group=group, time=time,
-        source_bytes=source_bytes, stored_bytes=stored_bytes, width_px=width, height_px=height, objects=objects,
-        content_hash=content_hash, picture_hash=picture_hash,
-    )  # fmt: skip
-
-
-def _label_to_text(label: Any) -> str | None:
-    if type(label) is int:  # most are, and this is much faster
-        return str(label)
-    return None if label is None else json.dumps(label, ensure_ascii=False)
-
-
-def _label_of_text(text: str | None) -> Any:
-    if text is None:
-        return None
-    return int(text) if text.isdecimal() else json.loads(text)
 
 
 class Catalogue:
@@ -438,9 +361,6 @@ class Catalogue:
             connection.close()
 
 
-_TEXTS: Final = {"split": "split", "group": "sample_group"}
-
-
 class CatalogueWriter:
     """Writes a new catalog; use it in a ``with`` statement. The same entries give the same bytes.
 
@@ -520,6 +440,80 @@ class CatalogueWriter:
             self._connection.executemany("INSERT INTO object_classes VALUES (?, ?, ?)", self._objects)
             self._connection.executemany("INSERT INTO problems VALUES (?, ?, ?, ?)", self._problems)
         self._rows, self._objects, self._problems = [], [], []
+
+
+def where(chosen: SampleFilter, *, object_classes: bool) -> tuple[str, list[Any]]:
+    """Return the SQL condition for a filter, with its values."""
+    conditions: list[tuple[str, Any]] = []
+    if chosen.class_number is not None:
+        by_object = "number IN (SELECT number FROM object_classes WHERE class = ?)"
+        conditions.append((by_object if object_classes else "class = ?", chosen.class_number))
+    if chosen.problem is not None:
+        any_kind = "key IN (SELECT key FROM problems WHERE ? = '')"
+        conditions.append((any_kind if not chosen.problem else _OF_KIND, chosen.problem))
+    if chosen.text:
+        key = "key" if chosen.text.isascii() else "folded(key)"
+        conditions.append((f"{key} LIKE ? ESCAPE '\\'", f"%{_escaped(chosen.text.casefold())}%"))
+    # SQLite uses the index of samples with a group only where the condition says that there is one.
+    group = "sample_group = ? AND sample_group != ''" if chosen.group else "sample_group = ?"
+    plain = {
+        "split = ?": chosen.split,
+        group: chosen.group,
+        "width >= ?": chosen.min_width_px,
+        "width <= ?": chosen.max_width_px,
+        "height >= ?": chosen.min_height_px,
+        "height <= ?": chosen.max_height_px,
+    }
+    conditions += [(condition, value) for condition, value in plain.items() if value is not None]
+    text = " AND ".join(condition for condition, _ in conditions) or "1"
+    return text, [value for _, value in conditions]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def row_of_entry(entry: Entry) -> tuple[Any, ...]:
+    """Return the values of ``COLUMNS`` for an entry."""
+    parts, content = None, None
+    if any(isinstance(part, bytes) for part in entry.parts):
+        content = pack(list(entry.parts))
+    elif entry.parts != (entry.key,):
+        parts = json.dumps(entry.parts, ensure_ascii=False)
+    return (
+        entry.number, entry.split, entry.row, entry.key, parts, content,
+        _label_to_text(entry.label),
+        entry.class_number, entry.group, entry.time, entry.source_bytes, entry.stored_bytes, entry.width_px,
+        entry.height_px, entry.objects, entry.content_hash, entry.picture_hash,
+    )  # fmt: skip
+
+
+def entry_of_row(row: tuple[Any, ...]) -> Entry:
+    """Return the entry of a row with the values of ``COLUMNS``."""
+    (number, split, place, key, parts, content, label, class_number, group, time, source_bytes, stored_bytes, width,
+     height, objects, content_hash, picture_hash) = row  # fmt: skip
+    if content is not None:
+        parts_of = tuple(unpack(content))
+    else:
+        parts_of = (key,) if parts is None else tuple(json.loads(parts))
+    return Entry(
+        number=number, split=split, row=place, key=key, parts=parts_of,
+        label=_label_of_text(label), class_number=class_number, group=group, time=time,
+        source_bytes=source_bytes, stored_bytes=stored_bytes, width_px=width, height_px=height, objects=objects,
+        content_hash=content_hash, picture_hash=picture_hash,
+    )  # fmt: skip
+
+
+def _label_to_text(label: Any) -> str | None:
+    if type(label) is int:  # most are, and this is much faster
+        return str(label)
+    return None if label is None else json.dumps(label, ensure_ascii=False)
+
+
+def _label_of_text(text: str | None) -> Any:
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() else json.loads(text)
 
 
 def connect_for_writing(path: Path, *, fresh: bool) -> sqlite3.Connection:

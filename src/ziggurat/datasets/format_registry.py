@@ -225,9 +225,6 @@ def is_unpacked_first(path: Path, format_name: str = "") -> bool:
     return not any(guess is not None and _is_usable(guess) for guess in found)
 
 
-# ---- helpers
-
-
 def _loaded(name: str) -> Importer | None:
     try:
         return importer(name)

@@ -26,20 +26,20 @@ __all__ = [
 
 NO_HASH: Final = -1
 """Stands for a sample without a hash: no image has this one, and it is near to nothing."""
-
 NEAR_DISTANCE: Final = 6
 """Bits in which the hashes of near duplicates may differ; ``docs/how-to/datasets/split-without-leaks.md`` measures."""
-
 MOST_DISTANCE: Final = 16
 """Bits up to which near hashes are looked for."""
-
 _SMALL_PX: Final = 64
 _SIDE: Final = 32
 _MOST_PIXELS: Final = 2**23  # whose sum has 31 bits
 _NOISE: Final = 1.0  # of a coefficient; what is below changes with every compression
 _STRUCTURE: Final = 32  # coefficients that must be above the noise
-_COARSE: Final = 16.0
-_PAIRS_AT_ONCE: Final = 2_000_000
+_COARSE: Final = 16.0  # rounds off what compression changes
+_PAIRS_AT_ONCE: Final = 2_000_000  # bounds the memory of a comparison to some tens of MB
+
+# Bits of each 16-bit number, so that four look-ups count those of a hash.
+_TABLE: Final = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
 
 
 # ---- hashes
@@ -248,9 +248,6 @@ def _join(roots: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
             if np.array_equal(further, roots):
                 break
             roots[:] = further
-
-
-_TABLE: Final = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
 
 
 def _bits(numbers: np.ndarray) -> np.ndarray:

@@ -14,9 +14,9 @@ from ziggurat.errors import DatapointError
 
 __all__ = ["encoded_size", "image_size", "size_of"]
 
-_HEAD_BYTES: Final = 1 << 16
+_HEAD_BYTES: Final = 1 << 16  # enough for the header of most images; Pillow reads the others
 _ORIENTATION: Final = 0x0112
-_TURNED: Final = (5, 6, 7, 8)
+_TURNED: Final = (5, 6, 7, 8)  # orientations that swap width and height
 
 
 def size_of(part: bytes, key: str) -> tuple[int, int]:

@@ -23,10 +23,48 @@ __all__ = ["BoxLook", "LabelLook", "Predictions", "check_classes", "check_labels
 _WITH_LABELS = ("image-classification", "text-classification", "image-regression", "image-pairs", "table")
 _BY_CLASS = ("image-classification", "text-classification", "detection")
 _SHOWN = 10
-
 _PREDICTED_KINDS = ("image-classification", "text-classification")
-
 _FORM = "Predictions are a probability for each class, in the order of the classes, and the `key` or `split` and `row`."
+
+_MASKS_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
+    "unknown-mask-value": (
+        "error",
+        "have values that no class has.",
+        "Name the classes, say which value is to be ignored, or leave the samples out.",
+    ),
+    "mask-size": ("error", "have another size than their image.", "Leave them out, or make them anew."),
+    "empty-mask": ("note", "have nothing but what is to be ignored.", "They teach nothing; leave them out."),
+}
+
+_SLACK_PX: Final = 1.0  # formats count the last pixel in or out
+_IGNORED: Final = -1
+_BOX_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
+    "zero-size-box": (
+        "error",
+        "{boxes} boxes in {samples} samples have no width or no height.",
+        "Draw them again, or leave the samples out: a loss divides by their size.",
+    ),
+    "unknown-box-class": (
+        "error",
+        "{boxes} boxes in {samples} samples have a class number that no class has.",
+        "Name the classes, or leave the samples out.",
+    ),
+    "box-outside": (
+        "warning",
+        "{boxes} boxes in {samples} samples reach outside of their image.",
+        "Look whether boxes and images belong together; a rotated image is a usual cause.",
+    ),
+    "duplicate-box": (
+        "warning",
+        "{boxes} boxes in {samples} samples are there twice, with the same class.",
+        "Delete one of each.",
+    ),
+    "tiny-box": (
+        "note",
+        "{boxes} boxes in {samples} samples are under {tiny:g} px wide or high.",
+        "A network hardly finds them; store larger images, or mark them as to be ignored.",
+    ),
+}
 
 
 class LabelLook:
@@ -176,17 +214,6 @@ def check_masks(facts: Facts, *, every: bool) -> Iterator[Finding]:
             yield facts.finding(kind, severity, found, f"{len(found)} masks{of} {text}", advice, notes=notes[kind])
 
 
-_MASKS_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
-    "unknown-mask-value": (
-        "error",
-        "have values that no class has.",
-        "Name the classes, say which value is to be ignored, or leave the samples out.",
-    ),
-    "mask-size": ("error", "have another size than their image.", "Leave them out, or make them anew."),
-    "empty-mask": ("note", "have nothing but what is to be ignored.", "They teach nothing; leave them out."),
-}
-
-
 def _looked_at(facts: Facts, place: int) -> Iterator[tuple[str, str]]:
     """Yield kind and note of what is wrong with the mask of a sample; what cannot be read is not its matter."""
     schema = facts.dataset.schema
@@ -212,37 +239,6 @@ def _looked_at(facts: Facts, place: int) -> Iterator[tuple[str, str]]:
 
 def _shape(image: bytes | str, key: str) -> tuple[int, ...]:
     return decode_image(image, key=key).shape
-
-
-_SLACK_PX: Final = 1.0  # formats count the last pixel in or out
-_IGNORED: Final = -1
-_BOX_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
-    "zero-size-box": (
-        "error",
-        "{boxes} boxes in {samples} samples have no width or no height.",
-        "Draw them again, or leave the samples out: a loss divides by their size.",
-    ),
-    "unknown-box-class": (
-        "error",
-        "{boxes} boxes in {samples} samples have a class number that no class has.",
-        "Name the classes, or leave the samples out.",
-    ),
-    "box-outside": (
-        "warning",
-        "{boxes} boxes in {samples} samples reach outside of their image.",
-        "Look whether boxes and images belong together; a rotated image is a usual cause.",
-    ),
-    "duplicate-box": (
-        "warning",
-        "{boxes} boxes in {samples} samples are there twice, with the same class.",
-        "Delete one of each.",
-    ),
-    "tiny-box": (
-        "note",
-        "{boxes} boxes in {samples} samples are under {tiny:g} px wide or high.",
-        "A network hardly finds them; store larger images, or mark them as to be ignored.",
-    ),
-}
 
 
 class BoxLook:

@@ -32,7 +32,7 @@ __all__ = ["INDEX_NAME", "MEAN_NAME", "Assembled", "assemble"]
 INDEX_NAME: Final = "index.sqlite"
 MEAN_NAME: Final = "mean.npy"
 _SAME: Final = {"text-classification": "the same text", "table": "the same row"}
-_READ_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 20  # of a store, for its checksum
 _BLOCK: Final = 1000
 
 

@@ -47,17 +47,16 @@ __all__ = ["CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "in_processes", "ma
 
 CHUNK: Final = 256
 """Samples in a chunk where each takes its time, such as images that are decoded."""
-
 LARGE_CHUNK: Final = 2048
 """Samples in a chunk of what is soon done: then bringing its files to the disk would take most of the time."""
-
 _IMAGES: Final = ("image", "image2", "target")
 _SHORT_KINDS: Final = ("table", "text-classification")
 _TRAIN: Final = 0
-
 _Result = TypeVar("_Result")
 _AHEAD = 3
 """Tasks that wait for each process: enough that none is idle, few enough that a stop is quick."""
+
+_mine: tuple[Callable[..., Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,9 +364,6 @@ def in_processes(
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-_mine: tuple[Callable[..., Any], Any] | None = None
 
 
 def _begin(

@@ -23,8 +23,8 @@ from ziggurat.errors import DataError, MissingDependencyError, ZigguratError
 
 __all__ = ["PACKAGES", "RemoteFile", "RemotePlace", "StoredPlace", "TransferError", "fetch"]
 
-_CONNECTIONS: Final = 8
-_AT_ONCE: Final = 256
+_CONNECTIONS: Final = 8  # many servers refuse more from one client
+_AT_ONCE: Final = 256  # files in the queue of the threads; a listing may have millions
 
 PACKAGES: Final[Mapping[str, str]] = {
     "s3": "s3fs",

@@ -20,187 +20,9 @@ __all__ = ["Assignment", "assign_splits", "class_targets", "share_out_units", "s
 
 _SHOWN = 5
 
-
-def splits_by_lists(catalog: Catalogue, lists: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
-    """Return the split of each sample, (N,) int8, -1 for a sample that no file names, and warnings.
-
-    A line is a key, a file name, or one of both without its ending; a name without folder stands for all the files
-    that have it. Without a file for training, training gets what the others leave. A sample keeps 32 bytes in memory.
-
-    Args:
-        catalog: of the samples.
-        lists: split → text file in UTF-8.
-
-    Raises:
-        DataError: where a file cannot be read, names nothing, or names a sample of another split.
-    """
-    splits = np.full(len(catalog), -1, np.int8)
-    warnings: list[str] = []
-    names = [digests(catalog, form) for form in _FORMS]
-    for split, file in sorted(lists.items(), key=lambda item: SPLITS.index(item[0])):
-        wanted = digests_of(_lines(Path(file)))
-        found = np.zeros(len(splits), bool)
-        for each in names:
-            found |= np.isin(each, wanted)
-        if not found.any():
-            raise DataError(f"A list names samples of the source, for {split}.", received=f"`{file}`, which names none")
-        _check_single(catalog, splits, found, split)
-        splits[found] = SPLITS.index(split)
-        missing = _missing(Path(file), wanted, names)
-        if missing:
-            warnings.append(missing)
-    if "train" not in lists:
-        splits[splits == -1] = 0
-    return splits, warnings
-
-
-def _without_ending(key: str) -> str:
-    path = PurePosixPath(key)
-    return str(path.with_suffix("")) if path.name else key
-
-
-_FORMS = (str, _without_ending, lambda key: PurePosixPath(key).name, lambda key: PurePosixPath(key).stem)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the names in a file: lines that are not empty, in either style of line ends, folders with ``/``."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for line in file:
-                name = line.strip().replace("\\", "/").removeprefix("./")
-                if name:
-                    yield name
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            "A list of samples is a text file in UTF-8 with a name a line.", received=f"`{path}`: {error}"
-        ) from None
-
-
-def _check_single(catalog: Catalogue, splits: np.ndarray, found: np.ndarray, split: str) -> None:
-    twice = np.flatnonzero(found & (splits >= 0))
-    if len(twice):
-        number = int(catalog.column("number")[twice[0]])
-        key = catalog.entries([number])[0].key
-        raise DataError(
-            "A sample is in one split only.",
-            received=f"{len(twice)} samples that the lists name for {split} and for another split, such as `{key}`",
-            advice="Take them out of one of the lists.",
-        )
-
-
-def _missing(path: Path, wanted: np.ndarray, names: list[np.ndarray]) -> str:
-    """Return a warning of names that no sample has."""
-    known = np.zeros(len(wanted), bool)
-    for each in names:
-        known |= np.isin(wanted, each)
-    if known.all():
-        return ""
-    shown = [name for name, is_known in zip(_lines(path), known, strict=True) if not is_known][:_SHOWN]
-    return f"{(~known).sum()} names in `{path}` are of no sample, such as {', '.join(f'`{name}`' for name in shown)}."
-
-
-def share_out_units(
-    units: np.ndarray, strata: np.ndarray, targets: np.ndarray, random: np.random.Generator
-) -> np.ndarray:
-    """Choose the split of each unit: (N,) int8, numbers of splits, the same for all samples of a unit.
-
-    The units are taken by size, the largest first, those of equal size in random order. Each goes to the split that
-    lacks most of the unit's classes, against the size of the class, and most samples over all, against their number.
-    Units of one sample come last and fill up every class exactly, as far as they go.
-
-    Args:
-        units: (N,) number of the unit of each sample, from 0.
-        strata: (N,) number of the class of each sample, from 0.
-        targets: (S, K) samples of class k that split s should get.
-        random: chooses.
-    """
-    sizes = np.bincount(units)
-    chosen = np.zeros(len(sizes), np.int8)
-    need = targets.astype(np.float64)
-    class_sizes = np.maximum(targets.sum(axis=0), 1)
-    members = np.argsort(units, kind="stable").astype(np.int32)
-    starts = np.cumsum(sizes) - sizes
-    large = random.permutation(np.flatnonzero(sizes > 1))
-    for unit in large[np.argsort(-sizes[large], kind="stable")]:
-        classes, counts = np.unique(strata[members[starts[unit] : starts[unit] + sizes[unit]]], return_counts=True)
-        of_classes = (need[:, classes] * (counts / class_sizes[classes])).sum(axis=1)
-        split = int(np.argmax(of_classes + need.sum(axis=1) * (counts.sum() / class_sizes.sum())))
-        chosen[unit] = split
-        need[split, classes] -= counts
-    splits = chosen[units]
-    single = np.flatnonzero(sizes[units] == 1)
-    if len(single):
-        available = np.bincount(strata[single], minlength=targets.shape[1])
-        splits[single] = share_out(strata[single], _filled(need, available), random)
-    return _without_empty(splits, units, targets, random)
-
-
-def _filled(need: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """Return how many single samples of each class each split gets, (S, K): what it lacks, as far as there are some."""
-    wanted = np.maximum(np.rint(need).astype(np.int64), 0)
-    for _ in range(int(max(0, (wanted.sum(axis=0) - available).max(initial=0)))):
-        over = np.flatnonzero(wanted.sum(axis=0) > available)
-        wanted[np.argmax(wanted[:, over], axis=0), over] -= 1
-    wanted[0] += available - wanted.sum(axis=0)
-    return wanted
-
-
-def _without_empty(
-    splits: np.ndarray, units: np.ndarray, targets: np.ndarray, random: np.random.Generator
-) -> np.ndarray:
-    """Give a unit to each split that should have samples and has none: the smallest of the fullest that has several."""
-    sizes = np.bincount(units)
-    chosen = np.zeros(len(sizes), np.int8)
-    chosen[units] = splits
-    for split in np.flatnonzero(targets.sum(axis=1) > 0):
-        held = np.bincount(chosen, minlength=len(targets))
-        if held[split]:
-            continue
-        counts = np.bincount(chosen, weights=sizes, minlength=len(targets))
-        fullest = int(np.argmax(np.where(held > 1, counts, 0)))
-        there = random.permutation(np.flatnonzero(chosen == fullest))
-        if len(there) > 1:
-            chosen[there[np.argmin(sizes[there])]] = split
-    return chosen[units]
-
-
 LEFT_OUT: Final = -1
 OPEN: Final = -2
 """Stands for a sample that has no split yet."""
-
-
-def limit_classes(
-    splits: np.ndarray,
-    classes: np.ndarray,
-    rule: SplitRule,
-    random: np.random.Generator,
-    class_names: Sequence[str] = (),
-) -> tuple[list[Problem], list[str]]:
-    """Set samples to ``LEFT_OUT`` where their class is too small or too large; return problems and notes.
-
-    Args:
-        splits: (N,) int8 what is decided already; changed here.
-        classes: (N,) numbers of classes, -1 for none.
-        rule: has the limits.
-        random: chooses.
-        class_names: by number.
-    """
-    problems: list[Problem] = []
-    notes: list[str] = []
-    numbers, counts = np.unique(classes[(classes >= 0) & (splits != LEFT_OUT)], return_counts=True)
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        name = str(class_names[number]) if number < len(class_names) else str(number)
-        if count < rule.min_per_class:
-            splits[classes == number] = LEFT_OUT
-            reason = f"Class {name} has {count} samples; {rule.min_per_class} are asked for. All of it is left out."
-            problems.append(Problem(key=name, kind="small-class", reason=reason, left_out=True))
-        elif rule.max_per_class is not None and count > rule.max_per_class:
-            free = np.flatnonzero((classes == number) & ((splits == OPEN) | (splits == 0)))
-            leave = min(count - rule.max_per_class, len(free))
-            splits[random.permutation(free)[:leave]] = LEFT_OUT
-            notes.append(f"{leave} of {count} samples of class {name} are left out by `max_per_class`.")
-    return problems, notes
-
 
 _FAR: Final = 0.05
 _CHAIN: Final = 0.1
@@ -397,6 +219,182 @@ class _Work:
         report = find_leaks(hashes, self.splits, groups, max_distance=self.rule.max_distance)
         if report.text:
             self.warnings.append(report.text)
+
+
+def splits_by_lists(catalog: Catalogue, lists: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
+    """Return the split of each sample, (N,) int8, -1 for a sample that no file names, and warnings.
+
+    A line is a key, a file name, or one of both without its ending; a name without folder stands for all the files
+    that have it. Without a file for training, training gets what the others leave. A sample keeps 32 bytes in memory.
+
+    Args:
+        catalog: of the samples.
+        lists: split → text file in UTF-8.
+
+    Raises:
+        DataError: where a file cannot be read, names nothing, or names a sample of another split.
+    """
+    splits = np.full(len(catalog), -1, np.int8)
+    warnings: list[str] = []
+    names = [digests(catalog, form) for form in _FORMS]
+    for split, file in sorted(lists.items(), key=lambda item: SPLITS.index(item[0])):
+        wanted = digests_of(_lines(Path(file)))
+        found = np.zeros(len(splits), bool)
+        for each in names:
+            found |= np.isin(each, wanted)
+        if not found.any():
+            raise DataError(f"A list names samples of the source, for {split}.", received=f"`{file}`, which names none")
+        _check_single(catalog, splits, found, split)
+        splits[found] = SPLITS.index(split)
+        missing = _missing(Path(file), wanted, names)
+        if missing:
+            warnings.append(missing)
+    if "train" not in lists:
+        splits[splits == -1] = 0
+    return splits, warnings
+
+
+def _without_ending(key: str) -> str:
+    path = PurePosixPath(key)
+    return str(path.with_suffix("")) if path.name else key
+
+
+_FORMS = (str, _without_ending, lambda key: PurePosixPath(key).name, lambda key: PurePosixPath(key).stem)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the names in a file: lines that are not empty, in either style of line ends, folders with ``/``."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for line in file:
+                name = line.strip().replace("\\", "/").removeprefix("./")
+                if name:
+                    yield name
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            "A list of samples is a text file in UTF-8 with a name a line.", received=f"`{path}`: {error}"
+        ) from None
+
+
+def _check_single(catalog: Catalogue, splits: np.ndarray, found: np.ndarray, split: str) -> None:
+    twice = np.flatnonzero(found & (splits >= 0))
+    if len(twice):
+        number = int(catalog.column("number")[twice[0]])
+        key = catalog.entries([number])[0].key
+        raise DataError(
+            "A sample is in one split only.",
+            received=f"{len(twice)} samples that the lists name for {split} and for another split, such as `{key}`",
+            advice="Take them out of one of the lists.",
+        )
+
+
+def _missing(path: Path, wanted: np.ndarray, names: list[np.ndarray]) -> str:
+    """Return a warning of names that no sample has."""
+    known = np.zeros(len(wanted), bool)
+    for each in names:
+        known |= np.isin(wanted, each)
+    if known.all():
+        return ""
+    shown = [name for name, is_known in zip(_lines(path), known, strict=True) if not is_known][:_SHOWN]
+    return f"{(~known).sum()} names in `{path}` are of no sample, such as {', '.join(f'`{name}`' for name in shown)}."
+
+
+def share_out_units(
+    units: np.ndarray, strata: np.ndarray, targets: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Choose the split of each unit: (N,) int8, numbers of splits, the same for all samples of a unit.
+
+    The units are taken by size, the largest first, those of equal size in random order. Each goes to the split that
+    lacks most of the unit's classes, against the size of the class, and most samples over all, against their number.
+    Units of one sample come last and fill up every class exactly, as far as they go.
+
+    Args:
+        units: (N,) number of the unit of each sample, from 0.
+        strata: (N,) number of the class of each sample, from 0.
+        targets: (S, K) samples of class k that split s should get.
+        random: chooses.
+    """
+    sizes = np.bincount(units)
+    chosen = np.zeros(len(sizes), np.int8)
+    need = targets.astype(np.float64)
+    class_sizes = np.maximum(targets.sum(axis=0), 1)
+    members = np.argsort(units, kind="stable").astype(np.int32)
+    starts = np.cumsum(sizes) - sizes
+    large = random.permutation(np.flatnonzero(sizes > 1))
+    for unit in large[np.argsort(-sizes[large], kind="stable")]:
+        classes, counts = np.unique(strata[members[starts[unit] : starts[unit] + sizes[unit]]], return_counts=True)
+        of_classes = (need[:, classes] * (counts / class_sizes[classes])).sum(axis=1)
+        split = int(np.argmax(of_classes + need.sum(axis=1) * (counts.sum() / class_sizes.sum())))
+        chosen[unit] = split
+        need[split, classes] -= counts
+    splits = chosen[units]
+    single = np.flatnonzero(sizes[units] == 1)
+    if len(single):
+        available = np.bincount(strata[single], minlength=targets.shape[1])
+        splits[single] = share_out(strata[single], _filled(need, available), random)
+    return _without_empty(splits, units, targets, random)
+
+
+def _filled(need: np.ndarray, available: np.ndarray) -> np.ndarray:
+    """Return how many single samples of each class each split gets, (S, K): what it lacks, as far as there are some."""
+    wanted = np.maximum(np.rint(need).astype(np.int64), 0)
+    for _ in range(int(max(0, (wanted.sum(axis=0) - available).max(initial=0)))):
+        over = np.flatnonzero(wanted.sum(axis=0) > available)
+        wanted[np.argmax(wanted[:, over], axis=0), over] -= 1
+    wanted[0] += available - wanted.sum(axis=0)
+    return wanted
+
+
+def _without_empty(
+    splits: np.ndarray, units: np.ndarray, targets: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Give a unit to each split that should have samples and has none: the smallest of the fullest that has several."""
+    sizes = np.bincount(units)
+    chosen = np.zeros(len(sizes), np.int8)
+    chosen[units] = splits
+    for split in np.flatnonzero(targets.sum(axis=1) > 0):
+        held = np.bincount(chosen, minlength=len(targets))
+        if held[split]:
+            continue
+        counts = np.bincount(chosen, weights=sizes, minlength=len(targets))
+        fullest = int(np.argmax(np.where(held > 1, counts, 0)))
+        there = random.permutation(np.flatnonzero(chosen == fullest))
+        if len(there) > 1:
+            chosen[there[np.argmin(sizes[there])]] = split
+    return chosen[units]
+
+
+def limit_classes(
+    splits: np.ndarray,
+    classes: np.ndarray,
+    rule: SplitRule,
+    random: np.random.Generator,
+    class_names: Sequence[str] = (),
+) -> tuple[list[Problem], list[str]]:
+    """Set samples to ``LEFT_OUT`` where their class is too small or too large; return problems and notes.
+
+    Args:
+        splits: (N,) int8 what is decided already; changed here.
+        classes: (N,) numbers of classes, -1 for none.
+        rule: has the limits.
+        random: chooses.
+        class_names: by number.
+    """
+    problems: list[Problem] = []
+    notes: list[str] = []
+    numbers, counts = np.unique(classes[(classes >= 0) & (splits != LEFT_OUT)], return_counts=True)
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        name = str(class_names[number]) if number < len(class_names) else str(number)
+        if count < rule.min_per_class:
+            splits[classes == number] = LEFT_OUT
+            reason = f"Class {name} has {count} samples; {rule.min_per_class} are asked for. All of it is left out."
+            problems.append(Problem(key=name, kind="small-class", reason=reason, left_out=True))
+        elif rule.max_per_class is not None and count > rule.max_per_class:
+            free = np.flatnonzero((classes == number) & ((splits == OPEN) | (splits == 0)))
+            leave = min(count - rule.max_per_class, len(free))
+            splits[random.permutation(free)[:leave]] = LEFT_OUT
+            notes.append(f"{leave} of {count} samples of class {name} are left out by `max_per_class`.")
+    return problems, notes
 
 
 def share_out(strata: np.ndarray, targets: np.ndarray, random: np.random.Generator) -> np.ndarray:

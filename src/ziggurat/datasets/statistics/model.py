@@ -29,13 +29,13 @@ __all__ = [
 
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 _BINS: Final = 30
-_LARGEST_WHOLE: Final = 1e15
+_LARGEST_WHOLE: Final = 1e15  # float64 holds larger integers with gaps
 _FACTOR: Final = 100
 """Where the 99th percentile is this many times the first one, bins grow by a factor."""
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _MOST_CLASSES: Final = 40
-_CELL: Final = 40
+_CELL: Final = 40  # characters of a cell; the rest is cut off
 
 
 @dataclass(frozen=True, kw_only=True)

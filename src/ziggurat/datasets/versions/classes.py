@@ -27,7 +27,7 @@ __all__ = [
     "renumbered",
 ]
 
-_NOTHING: Final = object()
+_NOTHING: Final = object()  # None is a value that a format may store
 
 DROPPED: Final = -1
 """In a map of class numbers: the class is left out."""

@@ -34,7 +34,7 @@ __all__ = [
 
 LEFT_OUT: Final = -1
 _BLOCK: Final = 1000
-_NOT_GIVEN: Final = object()
+_NOT_GIVEN: Final = object()  # None is a label that a change may give
 
 Samples = Sequence[int] | Sequence[str] | np.ndarray
 """Rows of a split, from 0, or keys."""

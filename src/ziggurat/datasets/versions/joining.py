@@ -20,9 +20,9 @@ from ziggurat.records.schema import Column, Schema
 __all__ = ["Duplicates", "Survey", "joined", "joined_image", "joined_source", "key_number"]
 
 Duplicates = Literal["keep", "leave-out"]
-_NO_CONTENT: Final = 0
+_NO_CONTENT: Final = 0  # in place of a hash, for samples whose content is unknown
 _UNLIKE_CONTENT: Final = ("image-pairs",)
-_MOST_PREFIXES: Final = 100
+_MOST_PREFIXES: Final = 100  # tried before two datasets with such keys are refused
 
 
 def joined(datasets: Sequence[Dataset]) -> Draft:

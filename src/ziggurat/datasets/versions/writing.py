@@ -31,8 +31,60 @@ from ziggurat.records.tfrecord import index_path
 
 __all__ = ["write_version"]
 
-
 _BLOCK_BYTES: Final = 1 << 20
+
+_TRAIN = SPLITS.index("train")
+
+_INDEX_NAME: Final = "index.sqlite"
+_MEAN_NAME: Final = "mean.npy"
+_PAGE: Final = 1000  # entries that are read at once
+_TEST: Final = SPLITS.index("test")
+
+
+def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) -> Manifest:
+    """Write a draft as a dataset; return its manifest.
+
+    Args:
+        draft: what it is.
+        folder: to make.
+        name: what people call it.
+        survey: of joined datasets, with their duplicates.
+
+    Raises:
+        UsageError: where no sample is left.
+        StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
+    """
+    if (draft.splits < 0).all():
+        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
+    datasets = [origin.dataset for origin in draft.origins]
+    with VersionFolder(folder) as work, storage_errors(folder):
+        _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
+        mean, pixel_mean = version_mean(draft)
+        if mean is not None:
+            np.save(work.path / _MEAN_NAME, mean, allow_pickle=False)
+        _copy_openings(draft, work.path)
+        return Manifest(
+            name=name,
+            schema=draft.schema,
+            splits={split: _write_split(draft, place, work) for place, split in _used(draft)},
+            image=joined_image(datasets),
+            mean="" if mean is None else _MEAN_NAME,
+            pixel_mean=pixel_mean,
+            index=_INDEX_NAME,
+            source=joined_source(datasets),
+            spec=datasets[0].manifest.spec if len(datasets) == 1 else {},
+            problems=dict(sorted(problems.counts.items())),
+            parents=tuple(
+                Parent(id=each.manifest.id, name=each.name, changes=tuple(draft.sentences)) for each in datasets
+            ),
+            release=__version__,
+        ).save(work.path)
+
+
+def _used(draft: Draft) -> Iterator[tuple[int, str]]:
+    for place, split in enumerate(SPLITS):
+        if (draft.splits == place).any():
+            yield place, split
 
 
 class VersionFolder:
@@ -158,9 +210,6 @@ def _occupied(path: Path) -> StorageError:
     )
 
 
-_TRAIN = SPLITS.index("train")
-
-
 def version_mean(draft: Draft) -> tuple[np.ndarray | None, tuple[float, ...]]:
     """Return the mean image of the training split, (H, W, C) float32, and the mean pixel.
 
@@ -226,61 +275,6 @@ def _total(changes: list[_Change]) -> np.ndarray | None:
     return total
 
 
-_INDEX_NAME: Final = "index.sqlite"
-_MEAN_NAME: Final = "mean.npy"
-_PAGE: Final = 1000
-_TEST: Final = SPLITS.index("test")
-
-
-def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) -> Manifest:
-    """Write a draft as a dataset; return its manifest.
-
-    Args:
-        draft: what it is.
-        folder: to make.
-        name: what people call it.
-        survey: of joined datasets, with their duplicates.
-
-    Raises:
-        UsageError: where no sample is left.
-        StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
-    """
-    if (draft.splits < 0).all():
-        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
-    datasets = [origin.dataset for origin in draft.origins]
-    with VersionFolder(folder) as work, storage_errors(folder):
-        _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
-        mean, pixel_mean = version_mean(draft)
-        if mean is not None:
-            np.save(work.path / _MEAN_NAME, mean, allow_pickle=False)
-        _copy_openings(draft, work.path)
-        return Manifest(
-            name=name,
-            schema=draft.schema,
-            splits={split: _write_split(draft, place, work) for place, split in _used(draft)},
-            image=joined_image(datasets),
-            mean="" if mean is None else _MEAN_NAME,
-            pixel_mean=pixel_mean,
-            index=_INDEX_NAME,
-            source=joined_source(datasets),
-            spec=datasets[0].manifest.spec if len(datasets) == 1 else {},
-            problems=dict(sorted(problems.counts.items())),
-            parents=tuple(
-                Parent(id=each.manifest.id, name=each.name, changes=tuple(draft.sentences)) for each in datasets
-            ),
-            release=__version__,
-        ).save(work.path)
-
-
-def _used(draft: Draft) -> Iterator[tuple[int, str]]:
-    for place, split in enumerate(SPLITS):
-        if (draft.splits == place).any():
-            yield place, split
-
-
-# ---- catalog
-
-
 class _Problems:
     """The problems of a version, and how many there are of each kind."""
 
@@ -339,9 +333,6 @@ def _placed(entry: Entry, *, key: str, label: Any, number: int, split: str, row:
         class_number=label if type(label) is int else None,
         objects=len(label) if entry.objects is not None and isinstance(label, list) else None,
     )
-
-
-# ---- records
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,13 @@ _NAMES_OF_PAIRS: Final = frozenset(("a", "b", "x", "y", "low", "high", "source",
 """Names that two classes may have, and the inputs and targets of pairs."""
 
 _SIDE_FILES: Final = frozenset([".xml", ".json", ".jsonl", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".mdb", ".txt"])
-_LOOKED_AT: Final = 30
+_LOOKED_AT: Final = 30  # classes, so that ImageNet is recognized as fast as a source of two classes
 _FEW_CLASSES_SURE: Final = 0.6
 
 _MOST_FOLDERS: Final = 60
 _MOST_ENTRIES: Final = 300
 _DEEPEST: Final = 3
-_MOST_OPENED: Final = 8
+_MOST_OPENED: Final = 8  # files are opened to find labels in them; a guess must not take seconds
 _HEAD_BYTES: Final = 1 << 16
 _ALWAYS: Final = frozenset((".cls", ".mat", ".record", ".tfrecord"))
 _MARKS: Final = {

@@ -20,7 +20,7 @@ from ziggurat.records.schema import Schema
 
 __all__ = ["export_coco"]
 
-_IN_MEMORY_BYTES: Final = 32 << 20
+_IN_MEMORY_BYTES: Final = 32 << 20  # annotations beyond this wait on disk, as a file lists its images first
 _OWN_FIELDS: Final = frozenset(("id", "image_id", "category_id", "bbox", "segmentation", "area", "iscrowd", EXACT_BOX))
 
 

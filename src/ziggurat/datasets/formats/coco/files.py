@@ -26,10 +26,10 @@ __all__ = [
 
 _IMAGE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
-_CHUNK: Final = 1 << 20
-_LARGEST_VALUE: Final = 64 << 20
-_PEEK_BYTES: Final = 1 << 16
-_WHOLE_BYTES: Final = 1 << 22
+_CHUNK: Final = 1 << 20  # characters that are read at once
+_LARGEST_VALUE: Final = 64 << 20  # one image or annotation is far smaller; a damaged file would fill the memory
+_PEEK_BYTES: Final = 1 << 16  # of larger ones, the start and the end
+_WHOLE_BYTES: Final = 1 << 22  # files up to this size are read whole to recognize them
 _LISTS: Final = ("images", "annotations", "categories")
 _SPACE: Final = " \t\r\n"
 

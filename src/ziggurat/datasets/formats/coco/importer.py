@@ -35,7 +35,7 @@ __all__ = ["EXACT_BOX", "KEY_FIELD", "CocoImporter"]
 
 KEY_FIELD: Final = "ziggurat_key"
 """Field of our own exports: the key of an image that could not lie at its key."""
-_IN_MEMORY_BYTES: Final = 32 << 20
+_IN_MEMORY_BYTES: Final = 32 << 20  # annotations beyond this wait on disk
 
 EXACT_BOX: Final = "ziggurat_box"
 """Field of our own exports: (left, top, right, bottom), where x + width does not give right in floating point."""

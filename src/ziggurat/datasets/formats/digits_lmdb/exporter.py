@@ -18,7 +18,7 @@ from ziggurat.errors import DatapointError, StorageError, UnknownNameError
 __all__ = ["export_digits_lmdb"]
 
 _ENCODINGS: Final = ("stored", "none")
-_FIRST_MAP_BYTES: Final = 16 << 20
+_FIRST_MAP_BYTES: Final = 16 << 20  # doubled whenever it is full
 _BATCH: Final = 100
 
 

@@ -21,7 +21,7 @@ __all__ = ["FILE_COLUMN", "MetadataFile", "find_metadata", "image_tables", "labe
 FILE_COLUMN: Final = "file_name"
 _NAMES: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _LONGEST_BYTES: Final = 64 * 1024**2
-_ROWS_AT_ONCE: Final = 1000
+_ROWS_AT_ONCE: Final = 1000  # so that a Parquet file of any size fits into memory
 
 LABEL_COLUMN: Final = "label"
 """Column that rows get where several columns of 0 and 1 say their class."""
@@ -34,11 +34,11 @@ _ID: Final = re.compile(r".*(id|name|path|file)", re.IGNORECASE)
 _BOX_NAMES: Final = frozenset(("bbox", "boxes", "xmin", "xmax", "x_min", "x_max", "encodedpixels"))
 _NO_LABELS: Final = re.compile(r".*submission.*", re.IGNORECASE)
 _HEAD_ROWS: Final = 50
-_TRIED_ROWS: Final = 10
+_TRIED_ROWS: Final = 10  # whose images are looked for
 _MOST_TABLES: Final = 8
 _MOST_FOLDERS: Final = 30
 _MOST_COLUMNS: Final = 40
-_FOUND_SHARE: Final = 0.8
+_FOUND_SHARE: Final = 0.8  # some lists name images that were removed
 
 
 class MetadataFile(NamedTuple):

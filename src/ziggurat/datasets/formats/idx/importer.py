@@ -35,8 +35,8 @@ _NAMES: Final = {"test": "t10k", "": "train"}
 _DIGITS: Final = tuple("0123456789")
 
 _TYPES: Final = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_MOST_BYTES: Final = 1 << 30
-_HEADER_BYTES: Final = 4 + 4 * 255
+_MOST_BYTES: Final = 1 << 30  # of a compressed file, which is held in memory
+_HEADER_BYTES: Final = 4 + 4 * 255  # of the most dimensions that a header can declare
 
 
 @dataclass(frozen=True)

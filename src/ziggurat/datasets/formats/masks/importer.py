@@ -31,9 +31,9 @@ from ziggurat.records.schema import Schema
 
 __all__ = ["MasksImporter", "pair_lists", "pairs_in_list"]
 
-_LOOKED_AT: Final = 4
-_VOID: Final = 255
-_NO_CLASS: Final = range(251, 255)
+_LOOKED_AT: Final = 4  # masks are decoded for a guess, which must not take seconds
+_VOID: Final = 255  # the value of pixels without a class, by custom
+_NO_CLASS: Final = range(251, 255)  # soft edges of a drawing have values just below 255
 
 _IMAGES: Final = ("images", "image", "imgs", "img", "jpegimages", "pictures", "photos", "rgb")
 _MASKS: Final = (

@@ -22,8 +22,8 @@ __all__ = ["MODES", "ColorMap", "MaskReader", "color_map", "mask_address", "pale
 
 MODES: Final = ("auto", "index", "palette", "rgb", "binary")
 _GREY: Final = ("L", "1", "I", "I;16", "I;16B")
-_FEW_BITS: Final = {1: 255, 2: 85, 4: 17}
-_MASK: Final = "mask:"
+_FEW_BITS: Final = {1: 255, 2: 85, 4: 17}  # bits of a pixel → factor by which decoders scale its values up
+_MASK: Final = "mask:"  # before the path, where a part of a sample is a mask to be read here
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 _NUMBER: Final = r"(\d{1,3})"

@@ -17,7 +17,7 @@ from PIL import Image
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.formats.shared.detection_import import IMAGE_SUFFIXES, KEYS_NAME
+from ziggurat.datasets.formats.shared.detection_import import DETECTION_SUFFIXES, KEYS_NAME
 from ziggurat.datasets.formats.shared.exports import ExportReport, new_folder, suffixes_of
 from ziggurat.datasets.image_size import encoded_size
 from ziggurat.datasets.samples import Problem
@@ -35,7 +35,7 @@ TREES: Final = frozenset(
 Programs find the label file of an image by another word for such a folder in its path, so that it must be there once.
 """
 
-_LONGEST_NAME_BYTES: Final = 200
+_LONGEST_NAME_BYTES: Final = 200  # file systems take 255; a number and an ending follow
 
 
 class SourceSample(Protocol):
@@ -200,9 +200,9 @@ class DetectionExport:
         stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
         suffixes = suffixes_of(data)
         # Tools for detection know the common suffixes only, .jpg and not .jfif.
-        fitting = [suffix for suffix in suffixes if suffix in IMAGE_SUFFIXES] or suffixes[:1]
+        fitting = [suffix for suffix in suffixes if suffix in DETECTION_SUFFIXES] or suffixes[:1]
         if ending.lower() not in fitting:
-            stem = stem if ending.lower() in IMAGE_SUFFIXES else stem + ending
+            stem = stem if ending.lower() in DETECTION_SUFFIXES else stem + ending
             ending = fitting[0]
         free, count = stem, 1
         # Label files are named by stems, and some file systems know no case; a chance hit costs a suffix only.

@@ -20,8 +20,8 @@ from ziggurat.records.schema import Schema
 
 __all__ = [
     "ANNOTATION_FOLDERS",
+    "DETECTION_SUFFIXES",
     "IMAGE_FOLDERS",
-    "IMAGE_SUFFIXES",
     "KEYS_NAME",
     "ZERO_SIZE_OPTION",
     "BoxRule",
@@ -47,10 +47,10 @@ ZERO_SIZE_OPTION: Final = ImporterOption(
     help="Whether boxes without area are dropped or kept; they are listed either way.",
     choices=("drop", "keep"),
 )
-_TOLERANCE_PX: Final = 0.5
-_LARGEST: Final = 1e9
-_DEEPEST: Final = 16
-_IN_MEMORY_BYTES: Final = 32 << 20
+_TOLERANCE_PX: Final = 0.5  # tools round corners, and some count the last pixel in
+_LARGEST: Final = 1e9  # a coordinate beyond is damage
+_DEEPEST: Final = 16  # recursion limit for details that came with a source
+_IN_MEMORY_BYTES: Final = 32 << 20  # scanned samples beyond this wait on disk until the classes are known
 
 _SAMPLE_FIELDS: Final = tuple(each.name for each in fields(Sample))
 _PROBLEM_FIELDS: Final = tuple(each.name for each in fields(Problem))
@@ -58,7 +58,9 @@ _PROBLEM_FIELDS: Final = tuple(each.name for each in fields(Problem))
 Named = Sample | Problem
 """A sample whose label has names of classes (or -1) where numbers are to be, or a problem."""
 
-IMAGE_SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
+DETECTION_SUFFIXES: Final = frozenset(
+    (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+)
 ANNOTATION_FOLDERS: Final = ("annotations", "annotation", "annots", "annot", "xmls", "xml", "labels", "label")
 """Names, in lower case, of folders with a label file for each image; the usual ones first."""
 
@@ -69,8 +71,8 @@ IMAGE_FOLDERS: Final = (
 
 KEYS_NAME: Final = "keys.jsonl"
 """File of our own exports: ``["path", "key"]`` for each image that a format cannot put at its key."""
-_FEW_FOLDERS: Final = 20
-_LARGEST_TEXT_BYTES: Final = 64 << 20
+_FEW_FOLDERS: Final = 20  # entered for a guess, so that a large source costs no more
+_LARGEST_TEXT_BYTES: Final = 64 << 20  # of a label file; a larger one is something else
 
 
 class NamedScan(Scan):
@@ -212,7 +214,7 @@ def split_within(name: str) -> str:
 
 def is_image(name: str) -> bool:
     """Return whether a file name ends as those of images do."""
-    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES and not name.startswith(".")
+    return os.path.splitext(name)[1].lower() in DETECTION_SUFFIXES and not name.startswith(".")
 
 
 class Pair(NamedTuple):
@@ -313,9 +315,6 @@ def read_keys(folder: Path) -> dict[str, str]:
         return {str(path): str(key) for path, key in pairs}
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
-
-
-# ---- helpers
 
 
 def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, entered: set[str]) -> Iterator[Pair]:

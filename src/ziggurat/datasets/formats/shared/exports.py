@@ -58,8 +58,8 @@ _UNSAFE: Final = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')
 FOLDER_KEYS_NAME: Final = ".ziggurat-keys.jsonl"
 """Name of the list in the folder of a class."""
 
-_KEY_LINES_KEPT: Final = 50
-_LONGEST_KEY_LINE: Final = 1024 * 1024
+_KEY_LINES_KEPT: Final = 50  # in memory before a list is opened to append them
+_LONGEST_KEY_LINE: Final = 1024 * 1024  # characters; a damaged list must not fill the memory
 
 SCHEMA_NAME: Final = ".ziggurat-schema.json"
 """Name of the file, which holds a schema as JSON."""

@@ -16,9 +16,9 @@ LATIN_1: Final = "latin-1"
 _UTF_8: Final = "utf-8"
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _BLOCK_BYTES: Final = 1 << 20
-_HEAD_BYTES: Final = 1 << 18
+_HEAD_BYTES: Final = 1 << 18  # read for a guess
 _HEAD_LINES: Final = 20
-_LONGEST_HEAD_BYTES: Final = 1 << 24
+_LONGEST_HEAD_BYTES: Final = 1 << 24  # where rows are so long that fewer bytes hold too few of them
 
 
 def encoding_of(path: Path) -> str:

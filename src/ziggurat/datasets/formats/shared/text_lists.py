@@ -36,7 +36,7 @@ __all__ = [
     "two_paths",
 ]
 
-_MAX_LINE_BYTES: Final = 1 << 16
+_MAX_LINE_BYTES: Final = 1 << 16  # no path is longer; a file without line ends must not fill the memory
 _SUFFIX: Final = "|".join(suffix[1:] for suffix in sorted(IMAGE_SUFFIXES))
 _TWO_PATHS: Final = re.compile(rf"(.+?\.(?:{_SUFFIX}))\s+(.+\.(?:{_SUFFIX}))", re.IGNORECASE)
 
@@ -47,10 +47,10 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3
 _SUFFIXES: Final = tuple(IMAGE_SUFFIXES)
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_MOST_CLASSES: Final = 100_000
-_STRAY: Final = 0.01
+_MOST_CLASSES: Final = 100_000  # a higher number is no class but something else, such as a year or an identifier
+_STRAY: Final = 0.01  # share of lines with decimals that are taken for slips
 
-_FIRST_TABLE_SIZE: Final = 1 << 12
+_FIRST_TABLE_SIZE: Final = 1 << 12  # doubled whenever half of it is taken
 
 
 class Line(NamedTuple):

@@ -21,8 +21,8 @@ from ziggurat.records.schema import Schema
 __all__ = ["SiamesePairsImporter"]
 
 _SAME: Final = re.compile(r"(?P<paths>.+?)\s+(?P<same>[01])")
-_REMEMBERED: Final = 1000
-_ATTEMPTS: Final = 20
+_REMEMBERED: Final = 1000  # images of a class; a random choice of them stands for the class, however large it is
+_ATTEMPTS: Final = 20  # to find a partner that is not taken
 
 
 class SiamesePairsImporter(Importer):

@@ -30,16 +30,16 @@ _USUAL_TARGETS: Final = ("target", "label", "survived", "outcome", "y", "diagnos
 _LIKELY_TARGETS: Final = ("class", "salary", "output", "response")
 """Names that other columns may have too: a ``class`` may be that of a cabin, and then repeats its number."""
 
-_MOST_WHOLE_CLASSES: Final = 10
+_MOST_WHOLE_CLASSES: Final = 10  # a column of more distinct integers is a number to predict
 
 MOST_CATEGORIES: Final = 1000
 """A column with more different values than this is none of categories."""
 
 BOOLEANS: Final = {"true": True, "false": False, "yes": True, "no": False}
 
-_LEAST_TWIN_ROWS: Final = 10
-_LONGEST_CATEGORY: Final = 200
-_REMEMBERED: Final = 1_000_000
+_LEAST_TWIN_ROWS: Final = 10  # in fewer rows, two columns may agree by chance
+_LONGEST_CATEGORY: Final = 200  # characters; a longer cell is a text
+_REMEMBERED: Final = 1_000_000  # distinct values; above, memory would grow with the file
 _IDENTIFIER_NAME: Final = re.compile(r"(?i)(id|uuid|guid|key|index)|.*[_\- ](id|uuid|key)|.*[a-z](?-i:Id|ID)|")
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?"  # what both 3.11 and later read

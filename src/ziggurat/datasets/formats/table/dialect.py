@@ -16,17 +16,42 @@ from ziggurat.records.schema import Schema
 
 __all__ = ["Description", "Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows"]
 
-_SURE: Final = 0.95
+_SURE: Final = 0.95  # share of rows with the same number of cells
 _DELIMITERS: Final = ("\t", ";", "|", ",")
-_HEAD_ROWS: Final = 500
+_HEAD_ROWS: Final = 500  # that a guess looks at
 _INTEGER: Final = re.compile(r"[+-]?(0|[1-9]\d{0,18})")
 _FLOAT: Final = re.compile(r"[+-]?((0|[1-9]\d*)?\.\d+|(0|[1-9]\d*)\.?)([eE][+-]?\d{1,4})?")
 _DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
-_LARGEST: Final = 2**63
-
+_LARGEST: Final = 2**63  # int64 holds no larger integers
 DESCRIPTION_NAME: Final = "columns.json"
-_LARGEST_BYTES: Final = 1 << 26
+_LARGEST_BYTES: Final = 1 << 26  # of a description; a larger file is something else
 _VERSION: Final = 1
+
+_USUAL_NAMES: Final = frozenset(
+    [
+        "label",
+        "class",
+        "category",
+        "target",
+        "text",
+        "sentence",
+        "message",
+        "review",
+        "content",
+        "body",
+        "comment",
+        "title",
+        "id",
+        "key",
+        "split",
+        "name",
+        "sentiment",
+        "topic",
+        "date",
+        "time",
+        "y",
+    ]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,33 +140,6 @@ def guess_header(rows: Sequence[Sequence[str]], missing: Iterable[str] = ("", "?
     return _has_categories(others, len(first)), "the first row differs from all others"
 
 
-_USUAL_NAMES: Final = frozenset(
-    [
-        "label",
-        "class",
-        "category",
-        "target",
-        "text",
-        "sentence",
-        "message",
-        "review",
-        "content",
-        "body",
-        "comment",
-        "title",
-        "id",
-        "key",
-        "split",
-        "name",
-        "sentiment",
-        "topic",
-        "date",
-        "time",
-        "y",
-    ]
-)
-
-
 def number_of(cell: str, decimal: str = ".") -> int | float | None:
     """Return the number that a cell holds; None where it holds none, or one that would lose digits.
 
@@ -159,9 +157,6 @@ def number_of(cell: str, decimal: str = ".") -> int | float | None:
         return None
     value = float(cell)
     return value if abs(value) != float("inf") else None
-
-
-# ---- helpers
 
 
 def _delimiter(lines: Sequence[str]) -> str:

@@ -21,9 +21,9 @@ __all__ = ["TABLE_FORMATS", "export_table"]
 TABLE_FORMATS: Final = {"csv": ",", "tsv": "\t", "parquet": ""}
 """Format of the files → what stands between cells."""
 
-_ROW_GROUP: Final = 4096
+_ROW_GROUP: Final = 4096  # rows that are in memory at once
 _MISSING: Final = re.compile(r"|NA|<missing( \d+)?>")
-_LARGEST: Final = 2**63
+_LARGEST: Final = 2**63  # what int64 cannot hold is written as float64
 
 
 def export_table(dataset: Dataset, folder: Path, *, file_format: str = "csv") -> ExportReport:

@@ -21,7 +21,7 @@ from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
 __all__ = [
-    "IMAGE_SUFFIXES",
+    "IMAGE_ENDINGS",
     "LABEL_NAMES",
     "PARQUET_SUFFIXES",
     "TEXT_NAMES",
@@ -40,15 +40,15 @@ __all__ = [
 ]
 
 _HEAD_ROWS: Final = 500
-_LEAST_ROWS: Final = 3
-_GOOD_SHARE: Final = 0.95
-_MOST_SNIFFED: Final = 8
+_LEAST_ROWS: Final = 3  # fewer would make a table of any short text
+_GOOD_SHARE: Final = 0.95  # of rows with a cell for each column
+_MOST_SNIFFED: Final = 8  # files without a suffix that are opened to see whether they are tables
 _NO_TABLES: Final = re.compile(r"(read\W?me|licen[cs]e|copying|notice|authors|change\w*|make\w*|docker\w*)\b.*", re.I)
-_LARGEST_CELL: Final = 1 << 24
+_LARGEST_CELL: Final = 1 << 24  # characters; the default of the csv module cuts off articles
 _SPLITS: Final = {**SPLIT_NAMES, "dev": "val"}
 
 PARQUET_SUFFIXES: Final = (".parquet", ".pq")
-_BATCH_ROWS: Final = 4096
+_BATCH_ROWS: Final = 4096  # that are in memory at once
 
 TEXT_NAMES: Final = ("text", "sentence", "message", "review", "comment", "tweet", "content", "body", "document", "sms")
 """Usual names of the column with the text, the likeliest first."""
@@ -56,11 +56,11 @@ TEXT_NAMES: Final = ("text", "sentence", "message", "review", "comment", "tweet"
 LABEL_NAMES: Final = ("label", "class", "category", "target", "sentiment", "topic", "intent", "y", "rating")
 """Usual names of the column with the class, the likeliest first."""
 
-_ROWS_SEEN: Final = 200
-IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+_ROWS_SEEN: Final = 200  # that a guess looks at
+IMAGE_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How names of images end."""
 
-_WORDS_OF_TEXT: Final = 2.5
+_WORDS_OF_TEXT: Final = 2.5  # on average in a cell, from which a column holds texts and no names
 _NAMES: Final = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}
 
 
@@ -433,7 +433,7 @@ def signs_of(table: TextTable | ParquetTable, missing: Sequence[str] = ("", "?",
     for row in itertools.islice(table.head(), _ROWS_SEEN):
         rows += 1
         good += not row.reason
-        images += any(isinstance(cell, str) and cell.lower().endswith(IMAGE_SUFFIXES) for cell in row.cells)
+        images += any(isinstance(cell, str) and cell.lower().endswith(IMAGE_ENDINGS) for cell in row.cells)
         for profile, cell in zip(profiles, row.cells, strict=False):
             profile.add(cell, row.place)
     has_header, dialect = True, "Parquet"

@@ -34,10 +34,10 @@ __all__ = ["TextList"]
 
 _LABEL_FILES: Final = ("labels.txt", "classes.txt")
 _SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
-_HEAD: Final = 50
+_HEAD: Final = 50  # lines that a guess looks at
 
-_LOOKED_FOR: Final = 100
-_MOST_BYTES: Final = 512 * 1024**2
+_LOOKED_FOR: Final = 100  # paths; none of them on disk means that the folder is wrong
+_MOST_BYTES: Final = 512 * 1024**2  # of an image from the web
 _TIMEOUT_S: Final = 30.0
 
 

@@ -15,8 +15,8 @@ from defusedxml.ElementTree import fromstring
 
 from ziggurat.datasets.formats.shared.detection_import import (
     ANNOTATION_FOLDERS,
+    DETECTION_SUFFIXES,
     IMAGE_FOLDERS,
-    IMAGE_SUFFIXES,
     clean_json,
     first_file,
     folders_below,
@@ -32,10 +32,10 @@ __all__ = ["SplitLists", "VocFolder", "VocObject", "read_annotation", "voc_folde
 _MASKS: Final = ("segmentationclass",)
 _LISTS: Final = ("train", "val", "test", "trainval")
 
-_LARGEST_BYTES: Final = 16 << 20
+_LARGEST_BYTES: Final = 16 << 20  # of an annotation; a larger file is something else
 _CORNERS: Final = ("xmin", "ymin", "xmax", "ymax")
 _OWN_FIELDS: Final = frozenset(("name", "bndbox", "difficult"))
-_DEEPEST: Final = 8
+_DEEPEST: Final = 8  # recursion limit for fields of tools that nest them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class SplitLists:
 def _stems(path: Path) -> Iterator[str]:
     for line in read_class_names(path):
         stem, ending = os.path.splitext(line)
-        yield stem if ending.lower() in IMAGE_SUFFIXES else line
+        yield stem if ending.lower() in DETECTION_SUFFIXES else line
 
 
 def _child(root: Path, folder: str, names: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ Meaning = dict[str, str]
 
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 """How the names of shards end that have no random access."""
-_SMALL_BYTES: Final = 16 << 20
+_SMALL_BYTES: Final = 16 << 20  # members up to this size are read during the scan
 _SMALL: Final = ("cls", "json", "txt", "text", "label")
 
 

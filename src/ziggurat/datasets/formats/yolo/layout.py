@@ -28,8 +28,8 @@ from ziggurat.errors import DataError
 
 __all__ = ["looks_like_yolo", "lost_entries", "overlapping", "read_description", "walk_folder", "yolo_folders"]
 
-_LARGEST_BYTES: Final = 1 << 20
-_MOST_CLASSES: Final = 100_000
+_LARGEST_BYTES: Final = 1 << 20  # of a description; a larger file is something else
+_MOST_CLASSES: Final = 100_000  # a wrong `nc` must not fill the memory
 _NAME_FILES: Final = ("classes.txt", "obj.names", "names.txt", "_darknet.labels", "labels.txt")
 _SPLIT_KEYS: Final = ("train", "val", "valid", "validation", "test")
 
