@@ -7,7 +7,7 @@ import pytest
 from tests.unit.datasets.folder_sets import SHARED, Scanned, put
 from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.datasets.formats.shared.folder_walk import ImageWalk
-from ziggurat.datasets.formats.shared.text_lists import SeenKeys
+from ziggurat.datasets.formats.shared.text_files import SeenKeys
 from ziggurat.datasets.samples import Sample
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from ziggurat.datasets.formats.shared.detection_import import ANNOTATION_FOLDERS, folders_below, split_of, split_within
-from ziggurat.datasets.formats.shared.text_encoding import encoding_by_mark
+from ziggurat.datasets.formats.shared.text_files import encoding_by_mark
 from ziggurat.errors import DataError
 
 __all__ = [

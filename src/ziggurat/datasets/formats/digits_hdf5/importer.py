@@ -10,7 +10,7 @@ import numpy as np
 
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
-from ziggurat.datasets.formats.shared.text_lists import lines_of, names_in
+from ziggurat.datasets.formats.shared.text_files import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError, MissingDependencyError

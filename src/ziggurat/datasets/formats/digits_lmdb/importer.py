@@ -16,7 +16,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.formats.shared.digits_files import Datum, unpack_datum
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
-from ziggurat.datasets.formats.shared.text_lists import names_in
+from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError, UsageError

@@ -20,7 +20,7 @@ from ziggurat.datasets.formats.huggingface.tables import (
     table_rows,
 )
 from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
-from ziggurat.datasets.formats.shared.text_lists import Labels, ListLine, SeenKeys, survey
+from ziggurat.datasets.formats.shared.text_files import Labels, ListLine, SeenKeys, survey
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError

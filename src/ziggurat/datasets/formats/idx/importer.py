@@ -16,7 +16,7 @@ import numpy as np
 
 from ziggurat.dataflow.dataset.idx import read_idx
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.text_lists import names_in
+from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError

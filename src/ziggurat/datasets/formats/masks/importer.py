@@ -23,7 +23,7 @@ from ziggurat.datasets.formats.masks.reader import (
 )
 from ziggurat.datasets.formats.shared.exports import SCHEMA_NAME, completed
 from ziggurat.datasets.formats.shared.folder_walk import Pairing, folder_named, matches, pairings
-from ziggurat.datasets.formats.shared.text_lists import SeenKeys, below_source, lines_of, names_in, two_paths
+from ziggurat.datasets.formats.shared.text_files import SeenKeys, below_source, lines_of, names_in, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
 from ziggurat.errors import DataError

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from ziggurat.datasets.formats.shared.text_lists import Line, lines_of
+from ziggurat.datasets.formats.shared.text_files import Line, lines_of
 from ziggurat.datasets.importer import PartReader, read_source_file
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 

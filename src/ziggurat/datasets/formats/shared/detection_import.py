@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.text_encoding import decode_text
+from ziggurat.datasets.formats.shared.text_files import decode_text
 from ziggurat.datasets.importer import ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample
 from ziggurat.errors import DataError, StateError

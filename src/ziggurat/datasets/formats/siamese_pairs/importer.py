@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.shared.folder_walk import Match, Pairing, folders_in, matches
-from ziggurat.datasets.formats.shared.text_lists import Line, SeenKeys, below_source, lines_of, two_paths
+from ziggurat.datasets.formats.shared.text_files import Line, SeenKeys, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from ziggurat.datasets.formats.shared.text_encoding import encoding_of, head_lines
+from ziggurat.datasets.formats.shared.text_files import encoding_of, head_lines
 from ziggurat.datasets.formats.table.columns import ColumnProfile
 from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, parse_rows
 from ziggurat.datasets.samples import SPLIT_NAMES

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ziggurat.datasets.formats.huggingface.tables import image_tables
-from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem, head_lines
+from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem, head_lines
 from ziggurat.datasets.formats.table.columns import (
     ColumnPlan,
     ColumnProfile,

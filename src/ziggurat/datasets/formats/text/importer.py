@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.text_encoding import (
+from ziggurat.datasets.formats.shared.text_files import (
     LATIN_1,
     decode_text,
     encoding_of,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem
+from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem
 from ziggurat.datasets.formats.table.dialect import Description, number_of
 from ziggurat.datasets.formats.table.files import (
     IMAGE_ENDINGS,

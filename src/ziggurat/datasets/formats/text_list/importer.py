@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ziggurat.datasets.formats.shared.exports import ExportedKeys
 from ziggurat.datasets.formats.shared.folder_walk import has_image_name
-from ziggurat.datasets.formats.shared.text_lists import (
+from ziggurat.datasets.formats.shared.text_files import (
     CLASS_NUMBER,
     Labels,
     ListLine,

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from PIL import Image
 
-from ziggurat.datasets.formats.shared.text_lists import lines_of
+from ziggurat.datasets.formats.shared.text_files import lines_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.protobuf_wire import as_message, bytes_field, fields, fixed_size_values, integers, masked_crc32c, varint
 from ziggurat.records.objects import ImageObject, objects_to_json

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.text_lists import names_in
+from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError

@@ -1,4 +1,4 @@
-"""Text lists with one sample per line: their lines, the labels in them, and duplicate keys."""
+"""Text files of a source: their encodings, lists with one sample per line, and the labels and keys in them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.formats.shared.text_encoding import encoding_by_mark
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
 __all__ = [
     "CLASS_NUMBER",
+    "LATIN_1",
     "Labels",
     "Line",
     "ListLine",
     "SeenKeys",
     "below_source",
+    "decode_text",
+    "encoding_by_mark",
+    "encoding_of",
+    "encoding_problem",
+    "head_lines",
     "is_number",
     "lines_of",
     "names_in",
@@ -36,6 +41,14 @@ __all__ = [
     "two_paths",
 ]
 
+LATIN_1: Final = "latin-1"
+_UTF_8: Final = "utf-8"
+_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BLOCK_BYTES: Final = 1 << 20
+_HEAD_BYTES: Final = 1 << 18  # read for a guess
+_HEAD_LINES: Final = 20
+_LONGEST_HEAD_BYTES: Final = 1 << 24  # where rows are so long that fewer bytes hold too few of them
+
 _MAX_LINE_BYTES: Final = 1 << 16  # no path is longer; a file without line ends must not fill the memory
 _SUFFIX: Final = "|".join(suffix[1:] for suffix in sorted(IMAGE_SUFFIXES))
 _TWO_PATHS: Final = re.compile(rf"(.+?\.(?:{_SUFFIX}))\s+(.+\.(?:{_SUFFIX}))", re.IGNORECASE)
@@ -45,12 +58,104 @@ CLASS_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _SUFFIXES: Final = tuple(IMAGE_SUFFIXES)
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _MOST_CLASSES: Final = 100_000  # a higher number is no class but something else, such as a year or an identifier
 _STRAY: Final = 0.01  # share of lines with decimals that are taken for slips
 
 _FIRST_TABLE_SIZE: Final = 1 << 12  # doubled whenever half of it is taken
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a text file; every byte of it is looked at, so that reading it cannot fail.
+
+    Args:
+        path: the file.
+
+    Returns:
+        encoding: ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the file is valid in it, else ``latin-1``.
+
+    Raises:
+        DataError: where the file cannot be read, or holds zero bytes and so is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            encoding = encoding_by_mark(file.read(4)) or _UTF_8
+            file.seek(0)
+            decoder = codecs.getincrementaldecoder(encoding)()
+            zeros = False
+            while block := file.read(_BLOCK_BYTES):
+                zeros = zeros or 0 in block
+                if decoder is not None:
+                    decoder = _fed(decoder, block)
+            if decoder is not None:
+                decoder = _fed(decoder, b"", final=True)
+    except OSError as error:
+        raise DataError("A source can be read.", received=f"`{path}`: {error.strerror}") from None
+    if zeros and (decoder is None or encoding != "utf-16"):
+        raise DataError(
+            "A file of texts holds letters.",
+            received=f"`{path}`, which holds zero bytes",
+            advice="Save it as UTF-8, or choose the format that it has.",
+        )
+    return LATIN_1 if decoder is None else encoding
+
+
+def decode_text(content: bytes) -> tuple[str, str]:
+    """Return a text and the encoding that it was in; Latin-1 takes whatever is no UTF.
+
+    Args:
+        content: all bytes of a file.
+    """
+    encoding = encoding_by_mark(content[:4]) or _UTF_8
+    try:
+        return content.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return content.decode(LATIN_1), LATIN_1
+
+
+def encoding_by_mark(start: bytes) -> str:
+    """Return the encoding that the byte-order mark at the start of a file says; empty where there is none."""
+    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
+
+
+def encoding_problem(name: str) -> Problem:
+    """Return the problem of a file that was taken for Latin-1."""
+    return Problem(
+        key=name, kind="encoding", reason="It is no valid UTF-8 and was read as Latin-1; check its special letters."
+    )
+
+
+def head_lines(path: Path) -> list[str]:
+    """Return the first lines of a text file with their ends; empty where it is none or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_HEAD_BYTES)
+            while content.count(b"\n") < _HEAD_LINES and len(content) < _LONGEST_HEAD_BYTES:
+                more = file.read(len(content))  # rows may have thousands of columns
+                content += more
+                if not more:
+                    break
+            whole = not file.read(1)
+    except OSError:
+        return []
+    encoding = encoding_by_mark(content[:4]) or _UTF_8
+    if 0 in content and encoding != "utf-16":
+        return []
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(content, whole)
+    except UnicodeDecodeError:
+        text = content.decode(LATIN_1)
+    lines = list(io.StringIO(text, newline=""))  # str.splitlines would split at signs that end no line
+    return lines if whole else lines[:-1]
+
+
+def _fed(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> codecs.IncrementalDecoder | None:
+    """Return the decoder, None where the bytes are not in its encoding."""
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return None
+    return decoder
 
 
 class Line(NamedTuple):
@@ -186,11 +291,11 @@ def read_lines(path: Path) -> Iterator[tuple[int, str | None]]:
     """
     try:
         with path.open("rb") as file:
-            start = file.read(3)
-            if start.startswith(_UTF_16):
+            encoding = encoding_by_mark(file.read(3))
+            if encoding == "utf-16":
                 yield from _read_utf_16(path)
                 return
-            file.seek(3 if start == codecs.BOM_UTF8 else 0)
+            file.seek(len(codecs.BOM_UTF8) if encoding else 0)
             number = 0
             while raw := file.readline(_MAX_LINE_BYTES):
                 number += 1
@@ -324,7 +429,7 @@ def read_class_names(path: Path) -> list[str]:
     """
     try:
         text = path.read_bytes()
-        encoding = "utf-16" if text.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        encoding = encoding_by_mark(text[:4]) or _UTF_8
         names = [line.rstrip("\r") for line in text.decode(encoding).split("\n")]
     except (OSError, UnicodeError) as error:
         raise DataError("A file of class names is text with one name a line.", received=f"`{path}`: {error}") from None
