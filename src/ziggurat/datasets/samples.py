@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["LEAKING", "SPLITS", "SPLIT_NAMES", "Problem", "Sample", "split_of"]
+__all__ = ["LEAKING", "SPLITS", "SPLIT_NAMES", "Problem", "Sample", "split_in", "split_of"]
 
 SPLITS: Final = ("train", "val", "test")
 """The splits that a dataset may have, in order."""
@@ -75,3 +76,13 @@ def split_of(path: str) -> str:
     'val'
     """
     return SPLIT_NAMES.get(path.partition("/")[0].lower(), "")
+
+
+def split_in(path: str) -> str:
+    """Return the split that the last word of a path with such a meaning stands for; empty where none has one.
+
+    >>> split_in("coco_val.record-00000-of-00010")
+    'val'
+    """
+    splits = (SPLIT_NAMES.get(word.lower(), "") for word in reversed(re.findall("[a-zA-Z]+", path)))
+    return next(filter(None, splits), "")

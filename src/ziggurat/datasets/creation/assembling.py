@@ -32,7 +32,6 @@ __all__ = ["INDEX_NAME", "MEAN_NAME", "Assembled", "assemble"]
 INDEX_NAME: Final = "index.sqlite"
 MEAN_NAME: Final = "mean.npy"
 _SAME: Final = {"text-classification": "the same text", "table": "the same row"}
-_READ_BYTES: Final = 1 << 20  # of a store, for its checksum
 _BLOCK: Final = 1000
 
 
@@ -284,11 +283,8 @@ def _split_note(folder: Path, split: str, store: str) -> SplitNote:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _save_mean(folder: Path, sums: ImageSums) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +14,12 @@ from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import Problem, Sample, split_of
+from ziggurat.datasets.samples import Problem, Sample, split_in
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import KINDS, Schema
 
 __all__ = ["WebDatasetImporter"]
 
-_WORDS: Final = re.compile(r"[a-zA-Z]+")
 _NAME_FILES: Final = ("classes.txt", "labels.txt", "class_names.txt")
 
 _IMAGES: Final = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
@@ -149,7 +147,7 @@ class _ShardScan(Scan):
                 for member in members
             ),
             label=label,
-            split=_split_of_path(path),
+            split=split_in(path),
             size_bytes=members[0].size_bytes,
         )
 
@@ -205,11 +203,6 @@ def _first_sample(path: Path) -> ShardSample | None:
     except DataError:
         return None
     return first
-
-
-def _split_of_path(path: str) -> str:
-    found = [split_of(word) for word in _WORDS.findall(path)]
-    return next((split for split in reversed(found) if split), "")
 
 
 def _class_names(root: Path, given: str) -> tuple[str, ...]:
