@@ -32,7 +32,6 @@ _BINS: Final = 30
 _LARGEST_WHOLE: Final = 1e15  # float64 holds larger integers with gaps
 _FACTOR: Final = 100
 """Where the 99th percentile is this many times the first one, bins grow by a factor."""
-
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _MOST_CLASSES: Final = 40
 _CELL: Final = 40  # characters of a cell; the rest is cut off
@@ -281,6 +280,17 @@ class Statistics:
         return asdict(self)
 
 
+def statistics_lines(statistics: Statistics) -> list[str]:
+    """Return statistics as lines of text."""
+    return [
+        *_counts(statistics),
+        *_classes(statistics),
+        *_numbers(statistics),
+        *_columns(statistics),
+        *_rest(statistics),
+    ]
+
+
 def describe(values: Any, *, missing: int = 0) -> NumberStatistics | None:
     """Return what is known of numbers, None where there are none.
 
@@ -358,17 +368,6 @@ def _floats(values: np.ndarray) -> tuple[float, ...]:
 
 def _whole(values: np.ndarray) -> tuple[int, ...]:
     return tuple(int(value) for value in values)
-
-
-def statistics_lines(statistics: Statistics) -> list[str]:
-    """Return statistics as lines of text."""
-    return [
-        *_counts(statistics),
-        *_classes(statistics),
-        *_numbers(statistics),
-        *_columns(statistics),
-        *_rest(statistics),
-    ]
 
 
 def _counts(found: Statistics) -> Iterator[str]:

@@ -37,44 +37,6 @@ __all__ = [
 MEAN_QUALITY: Final = 90
 
 
-class ImageShape:
-    """Lets only images of one size and number of channels through: those of the first."""
-
-    def __init__(self, export: Export) -> None:
-        self._export = export
-        self.shape: tuple[int, ...] = ()
-
-    def pixels(self, dataset: Dataset, sample: StoredSample) -> np.ndarray | None:
-        """Return the pixels of a sample, (H, W, C) uint8; None where it had to be left out."""
-        try:
-            pixels = pixels_of(dataset, sample)
-        except DatapointError as error:
-            self._export.leave_out(sample.key, "unreadable", error.rule)
-            return None
-        self.shape = self.shape or pixels.shape
-        if pixels.shape == self.shape:
-            return pixels
-        reason = f"It has height, width and channels {pixels.shape}, the first image {self.shape}."
-        self._export.leave_out(sample.key, "other-size", reason)
-        return None
-
-
-def write_mean(export: Export) -> None:
-    """Write ``mean.binaryproto``, (1, C, H, W) in BGR, and ``mean.jpg``, where the dataset has a mean image.
-
-    DIGITS rounds the mean to whole numbers, and so does this.
-    """
-    mean = export.dataset.mean()
-    if mean is None:
-        export.notes.append("The dataset has no mean image, so `mean.binaryproto` is not written.")
-        return
-    pixels = np.rint(mean).clip(0, 255).astype(np.uint8)
-    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    bgr = np.ascontiguousarray(pixels[:, :, ::-1].transpose(2, 0, 1))
-    export.write("mean.binaryproto", pack_blob(bgr[None].astype(np.float32)))
-    export.write("mean.jpg", encode_image(pixels, "jpeg", quality=MEAN_QUALITY))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Datum:
     """One record of Caffe.
@@ -174,3 +136,41 @@ def pack_blob(values: np.ndarray) -> bytes:
     """Return a serialized ``BlobProto`` of an array (N, C, H, W) float32."""
     head = b"".join(integer_field(number, size) for number, size in enumerate(values.shape, start=1))
     return head + bytes_field(5, np.ascontiguousarray(values, "<f4").tobytes())
+
+
+class ImageShape:
+    """Lets only images of one size and number of channels through: those of the first."""
+
+    def __init__(self, export: Export) -> None:
+        self._export = export
+        self.shape: tuple[int, ...] = ()
+
+    def pixels(self, dataset: Dataset, sample: StoredSample) -> np.ndarray | None:
+        """Return the pixels of a sample, (H, W, C) uint8; None where it had to be left out."""
+        try:
+            pixels = pixels_of(dataset, sample)
+        except DatapointError as error:
+            self._export.leave_out(sample.key, "unreadable", error.rule)
+            return None
+        self.shape = self.shape or pixels.shape
+        if pixels.shape == self.shape:
+            return pixels
+        reason = f"It has height, width and channels {pixels.shape}, the first image {self.shape}."
+        self._export.leave_out(sample.key, "other-size", reason)
+        return None
+
+
+def write_mean(export: Export) -> None:
+    """Write ``mean.binaryproto``, (1, C, H, W) in BGR, and ``mean.jpg``, where the dataset has a mean image.
+
+    DIGITS rounds the mean to whole numbers, and so does this.
+    """
+    mean = export.dataset.mean()
+    if mean is None:
+        export.notes.append("The dataset has no mean image, so `mean.binaryproto` is not written.")
+        return
+    pixels = np.rint(mean).clip(0, 255).astype(np.uint8)
+    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    bgr = np.ascontiguousarray(pixels[:, :, ::-1].transpose(2, 0, 1))
+    export.write("mean.binaryproto", pack_blob(bgr[None].astype(np.float32)))
+    export.write("mean.jpg", encode_image(pixels, "jpeg", quality=MEAN_QUALITY))

@@ -173,60 +173,6 @@ def split_folders(folder: Path) -> list[tuple[str, str]]:
     return sorted(((split, name) for split, name in found if split), key=lambda pair: (SPLITS.index(pair[0]), pair[1]))
 
 
-def _listed(folder: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of files, of folders, and of links."""
-    files, folders, links = [], [], []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name in _NOT_DATA:
-                continue
-            if entry.is_symlink():
-                links.append(entry.name)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            else:
-                files.append(entry.name)
-    return files, folders, links
-
-
-def _image(path: str, place: str, descriptor: int | None) -> FoundImage | Problem:
-    """Look at a file; relative to an open folder, which is twice as fast as by its whole path."""
-    if not _is_text(path):
-        return _problem(_shown(path), "bad-name", "Its name is not UTF-8.")
-    try:
-        found = os.stat(place, dir_fd=descriptor)
-    except OSError as error:
-        return _problem(path, "no-picture", f"The file cannot be read ({error.strerror}).")
-    if not stat.S_ISREG(found.st_mode):
-        return _problem(path, "no-picture", "It is no file.")
-    if not found.st_size:
-        return _problem(path, "unreadable", "It is empty (0 bytes).")
-    return FoundImage(path, found.st_size)
-
-
-def _is_text(name: str) -> bool:
-    """Tell whether a name is UTF-8; Python smuggles other bytes through as halves of pairs."""
-    if name.isascii():
-        return True
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _shown(name: str) -> str:
-    return name if _is_text(name) else os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _loop(path: str) -> Problem:
-    return _problem(_shown(path), "link-loop", "The folder that it links to is above it, or came by another link.")
-
-
-def _problem(key: str, kind: str, reason: str) -> Problem:
-    return Problem(key=key, kind=kind, reason=reason, left_out=True)
-
-
 class Pairing(NamedTuple):
     """Two folders whose files belong together.
 
@@ -303,6 +249,60 @@ def first_image(root: Path, folder: str) -> str:
     """Return the path of the first image in a folder or below it, relative to ``root``; empty for none."""
     found = (match for match in matches(root, Pairing(folder, None)) if isinstance(match, Match))
     return next(found, Match("", "", None)).first
+
+
+def _listed(folder: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of files, of folders, and of links."""
+    files, folders, links = [], [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _NOT_DATA:
+                continue
+            if entry.is_symlink():
+                links.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                files.append(entry.name)
+    return files, folders, links
+
+
+def _image(path: str, place: str, descriptor: int | None) -> FoundImage | Problem:
+    """Look at a file; relative to an open folder, which is twice as fast as by its whole path."""
+    if not _is_text(path):
+        return _problem(_shown(path), "bad-name", "Its name is not UTF-8.")
+    try:
+        found = os.stat(place, dir_fd=descriptor)
+    except OSError as error:
+        return _problem(path, "no-picture", f"The file cannot be read ({error.strerror}).")
+    if not stat.S_ISREG(found.st_mode):
+        return _problem(path, "no-picture", "It is no file.")
+    if not found.st_size:
+        return _problem(path, "unreadable", "It is empty (0 bytes).")
+    return FoundImage(path, found.st_size)
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is UTF-8; Python smuggles other bytes through as halves of pairs."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(name: str) -> str:
+    return name if _is_text(name) else os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _loop(path: str) -> Problem:
+    return _problem(_shown(path), "link-loop", "The folder that it links to is above it, or came by another link.")
+
+
+def _problem(key: str, kind: str, reason: str) -> Problem:
+    return Problem(key=key, kind=kind, reason=reason, left_out=True)
 
 
 def _by_ending(names: list[str], endings: list[str]) -> list[Pairing]:
