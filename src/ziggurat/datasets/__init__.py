@@ -18,12 +18,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
+    from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
     from ziggurat.datasets.checks import check_dataset
     from ziggurat.datasets.creation import CreationRequest, CreationStopped, Watch, create_dataset
     from ziggurat.datasets.dataset import Dataset, StoredSample
-    from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-    from ziggurat.datasets.format_choice import Recognition, guess_format, guesses, importer, importers, recognize
+    from ziggurat.datasets.format_registry import (
+        EXPORT_FORMATS,
+        Recognition,
+        export_dataset,
+        guess_format,
+        guesses,
+        importer,
+        importers,
+        recognize,
+    )
     from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
     from ziggurat.datasets.samples import Problem, Sample
     from ziggurat.datasets.splitting import SplitRule, assign_splits, find_leaks
@@ -77,12 +85,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ziggurat.datasets.catalogue": "Catalogue Entry SampleFilter",
+    "ziggurat.datasets.catalog": "Catalogue Entry SampleFilter",
     "ziggurat.datasets.checks": "check_dataset",
     "ziggurat.datasets.creation": "CreationRequest CreationStopped Watch create_dataset",
     "ziggurat.datasets.dataset": "Dataset StoredSample",
-    "ziggurat.datasets.export": "EXPORT_FORMATS export_dataset",
-    "ziggurat.datasets.format_choice": "Recognition guess_format guesses importer importers recognize",
+    "ziggurat.datasets.format_registry": "EXPORT_FORMATS Recognition export_dataset guess_format guesses "
+    "importer importers recognize",
     "ziggurat.datasets.importer": "FilePartReader Guess Importer ImporterOption PartReader Scan",
     "ziggurat.datasets.samples": "Problem Sample",
     "ziggurat.datasets.splitting": "SplitRule assign_splits find_leaks",

@@ -16,7 +16,7 @@ import numpy as np
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.record_data import RecordData, decode_mask
-from ziggurat.datasets.catalogue import Catalogue
+from ziggurat.datasets.catalog import Catalogue
 from ziggurat.errors import DataError
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.schema import Schema

@@ -1,15 +1,4 @@
-"""Perceptual hashes of images, and the search for near-duplicate images by hash.
-
-The hash is the DCT hash of Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010): 64
-low frequencies of a small grayscale image, each compared with their median. Hashes of resized or compressed copies of
-an image differ in few bits; hashes of different images differ in about 32. That holds for images with structure. An
-image under 64 px, or with little structure, gets the digest of its content instead, so that it matches only identical
-images.
-
-A dataset has one hash for each sample: that of its first image, decoded at full size, before fitting. The split by
-clusters, the leak report and the checks compare the same hashes. A different decoding, such as one at reduced size,
-changes up to 4 bits; near duplicates may differ in up to 6.
-"""
+"""Perceptual hashes of images and of the samples of a dataset, and the search for near-duplicate images by hash."""
 
 from __future__ import annotations
 
@@ -20,7 +9,8 @@ from typing import Final
 import cv2
 import numpy as np
 
-from ziggurat.errors import UsageError
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.errors import DataError, DatapointError, UsageError
 
 __all__ = [
     "MOST_DISTANCE",
@@ -31,24 +21,26 @@ __all__ = [
     "near_distinct",
     "near_pairs",
     "picture_hash",
+    "stored_hashes",
 ]
 
 NO_HASH: Final = -1
 """Stands for a sample without a hash: no image has this one, and it is near to nothing."""
-
 NEAR_DISTANCE: Final = 6
 """Bits in which the hashes of near duplicates may differ; ``docs/how-to/datasets/split-without-leaks.md`` measures."""
-
 MOST_DISTANCE: Final = 16
 """Bits up to which near hashes are looked for."""
-
 _SMALL_PX: Final = 64
 _SIDE: Final = 32
 _MOST_PIXELS: Final = 2**23  # whose sum has 31 bits
 _NOISE: Final = 1.0  # of a coefficient; what is below changes with every compression
 _STRUCTURE: Final = 32  # coefficients that must be above the noise
-_COARSE: Final = 16.0
-_PAIRS_AT_ONCE: Final = 2_000_000
+_COARSE: Final = 16.0  # rounds off what compression changes
+_PAIRS_AT_ONCE: Final = 2_000_000  # bounds the memory of a comparison to some tens of MB
+
+# Bits of each 16-bit number, so that four look-ups count those of a hash.
+_TABLE: Final = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
+
 
 # ---- hashes
 
@@ -64,15 +56,15 @@ def picture_hash(image: np.ndarray) -> int:
     """
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size or image.shape[2:] > (4,):
         raise UsageError("An image is (H, W, C) uint8.", received=f"{image.dtype} of shape {image.shape}")
-    colour = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
-    if min(colour.shape[:2]) < _SMALL_PX:
-        return _digest(repr(image.shape).encode() + colour.tobytes())
-    grey = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY) if colour.shape[2:] == (3,) else colour
+    color = np.ascontiguousarray(image[:, :, :3] if image.ndim == 3 else image)
+    if min(color.shape[:2]) < _SMALL_PX:
+        return _digest(repr(image.shape).encode() + color.tobytes())
+    grey = cv2.cvtColor(color, cv2.COLOR_RGB2GRAY) if color.shape[2:] == (3,) else color
     found = _hash_of_grey(grey)
     if found is not None:
         return found
     # Little structure: alike is what has the same mean color and, coarsely, the same coefficients.
-    tone = np.rint(colour.reshape(-1, *colour.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
+    tone = np.rint(color.reshape(-1, *color.shape[2:]).mean(axis=0) / _COARSE).astype(np.int16)
     return _digest(tone.tobytes() + np.rint(_coefficients(grey) / _COARSE).astype(np.int16).tobytes())
 
 
@@ -258,11 +250,36 @@ def _join(roots: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
             roots[:] = further
 
 
-_TABLE: Final = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
-
-
 def _bits(numbers: np.ndarray) -> np.ndarray:
     """Return how many bits are set: (N,) uint64 -> (N,) uint8."""
     if hasattr(np, "bitwise_count"):  # not before NumPy 2
         return np.bitwise_count(numbers)
     return _TABLE[np.ascontiguousarray(numbers).view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.uint8)
+
+
+def stored_hashes(dataset: Dataset, *, compute: bool) -> np.ndarray:
+    """Return the perceptual hash of each sample in the order of the catalog, (N,) int64; ``NO_HASH`` for none.
+
+    Release 0.1 kept none of images that stay in their source, and a person may ask for none.
+
+    Args:
+        dataset: it.
+        compute: whether images without a hash are read and get one. Images that were fitted are hashed as they are
+            stored, for what they were made of is not there.
+
+    Raises:
+        DataError: where the catalog cannot be read.
+    """
+    catalog = dataset.catalogue
+    hashes = catalog.column("picture_hash")
+    missing = np.flatnonzero(hashes == NO_HASH)
+    if not compute or dataset.manifest.image is None or not len(missing):
+        return hashes
+    for place, entry in zip(missing.tolist(), catalog.entries(catalog.column("number")[missing].tolist())):
+        if entry.row is None:
+            continue
+        try:
+            hashes[place] = picture_hash(dataset.picture(entry.split, entry.row))
+        except (DatapointError, DataError):  # a damaged image is found by other checks
+            continue
+    return hashes

@@ -12,11 +12,11 @@ from PIL import Image
 from ziggurat.dataflow.image_header import read_header
 from ziggurat.errors import DatapointError
 
-__all__ = ["encoded_size", "picture_size", "size_of"]
+__all__ = ["encoded_size", "image_size", "size_of"]
 
-_HEAD_BYTES: Final = 1 << 16
+_HEAD_BYTES: Final = 1 << 16  # enough for the header of most images; Pillow reads the others
 _ORIENTATION: Final = 0x0112
-_TURNED: Final = (5, 6, 7, 8)
+_TURNED: Final = (5, 6, 7, 8)  # orientations that swap width and height
 
 
 def size_of(part: bytes, key: str) -> tuple[int, int]:
@@ -37,7 +37,7 @@ def size_of(part: bytes, key: str) -> tuple[int, int]:
         raise DatapointError(key, f"it is no image ({type(error).__name__}).") from error
 
 
-def picture_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path) -> tuple[int, int]:
     """Return (width, height) in pixels of an image as it is shown, from its header; turned where EXIF says so.
 
     Raises:

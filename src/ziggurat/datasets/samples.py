@@ -1,17 +1,29 @@
-"""Sample as an importer describes it, before its content is read, and problems of a source."""
+"""Sample as an importer describes it, before its content is read; problems of a source; and names of splits."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["LEAKING", "SPLITS", "Problem", "Sample"]
+__all__ = ["LEAKING", "SPLITS", "SPLIT_NAMES", "Problem", "Sample", "split_in", "split_of"]
 
 SPLITS: Final = ("train", "val", "test")
 """The splits that a dataset may have, in order."""
 
 LEAKING: Final = "leaking-column"
 """Kind of the problem of a column that determines the target; a creation warns of it."""
+
+SPLIT_NAMES: Final = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "test": "test",
+    "testing": "test",
+}
+"""Name of a folder or a list, in lower case → the split that it stands for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,3 +67,22 @@ class Problem:
     kind: str
     reason: str
     left_out: bool = False
+
+
+def split_of(path: str) -> str:
+    """Return the split that the first folder of a path stands for; empty where it stands for none.
+
+    >>> split_of("Validation/cat/1.jpg")
+    'val'
+    """
+    return SPLIT_NAMES.get(path.partition("/")[0].lower(), "")
+
+
+def split_in(path: str) -> str:
+    """Return the split that the last word of a path with such a meaning stands for; empty where none has one.
+
+    >>> split_in("coco_val.record-00000-of-00010")
+    'val'
+    """
+    splits = (SPLIT_NAMES.get(word.lower(), "") for word in reversed(re.findall("[a-zA-Z]+", path)))
+    return next(filter(None, splits), "")

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.format_choice import SURE
+from ziggurat.datasets.format_registry import SURE
 from ziggurat.datasets.importer import Importer, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
-from ziggurat.datasets.versions.labels import label_fault
+from ziggurat.datasets.versions.classes import label_fault
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, UnknownNameError, ZigguratError
 from ziggurat.records.schema import KINDS, Schema
 

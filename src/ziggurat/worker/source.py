@@ -24,10 +24,10 @@ from ziggurat.dataflow.images import ImageFolder, ImageList, decode_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.policy import ErrorPolicy
 from ziggurat.dataflow.record_data import RecordData
-from ziggurat.datasets.catalogue import Catalogue, Entry
+from ziggurat.datasets.catalog import Catalogue, Entry
+from ziggurat.datasets.creation.create import ScanResult, read_scan, scan_source
 from ziggurat.datasets.creation.request import Watch
-from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
-from ziggurat.datasets.format_choice import importer
+from ziggurat.datasets.format_registry import importer
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import SPLITS
 from ziggurat.datasets.splitting.assign import assign_splits
@@ -230,7 +230,7 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
             received=f"{scan.schema.kind} in `{folder}`",
             advice="Create a dataset from it, and look at its page for what can be done with it.",
         )
-    with Catalogue(scan.catalogue) as catalogue:
+    with Catalogue(scan.catalog) as catalogue:
         numbers = _split_numbers(catalogue, place / _SPLITS_NAME, rule)
         members: dict[str, list[Entry]] = {split: [] for split in SPLITS}
         for number, entry in zip(numbers.tolist(), catalogue.walk(), strict=True):

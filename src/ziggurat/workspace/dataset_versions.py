@@ -8,10 +8,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.catalogue import SampleFilter
+from ziggurat.datasets.catalog import SampleFilter
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.hashing import stored_hashes
 from ziggurat.datasets.splitting import SplitRule, assign_splits
-from ziggurat.datasets.stored_hashes import stored_hashes
 from ziggurat.datasets.versions import (
     Change,
     Differences,

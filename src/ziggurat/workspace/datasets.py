@@ -16,12 +16,20 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalogue import Catalogue, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.export import EXPORT_FORMATS, export_dataset
-from ziggurat.datasets.format_choice import Recognition, guess_format, importer, importers, is_unpacked_first, recognize
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.format_registry import (
+    EXPORT_FORMATS,
+    Recognition,
+    export_dataset,
+    guess_format,
+    importer,
+    importers,
+    is_unpacked_first,
+    recognize,
+)
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
@@ -164,7 +172,7 @@ class Datasets:
 
         Args:
             name: of the dataset.
-            chosen: values of ``ziggurat.datasets.catalogue.SampleFilter``; ``class_name`` may stand for
+            chosen: values of ``ziggurat.datasets.catalog.SampleFilter``; ``class_name`` may stand for
                 ``class_number``, and the problem ``any`` for any.
             offset: how many to leave out first.
             limit: how many to return at most.
@@ -229,7 +237,7 @@ class Datasets:
             return statistics_of(dataset)
 
     def export(self, name: str, format: str, target: Path, options: Mapping[str, Any]) -> ExportReport:  # noqa: A002
-        """Write a dataset in a format of others, see ``ziggurat.datasets.export``."""
+        """Write a dataset in a format of others, see ``ziggurat.datasets.format_registry``."""
         check_export_options(format, options)
         with self.opened(name) as dataset:
             return export_dataset(dataset, format, target, options)

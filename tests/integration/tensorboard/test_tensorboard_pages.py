@@ -15,7 +15,8 @@ pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 from tests.integration.studio.studio_process import StudioProcess, tiny_training, wait_for
 from ziggurat.client import Client
-from ziggurat.engine.monitors.tensorboard_records import file_version, image_event, record
+from ziggurat.engine.monitors.tensorboard_records import file_version, image_event
+from ziggurat.protobuf_wire import tfrecord_frame
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EPOCHS = 3
@@ -46,7 +47,7 @@ def write_picture(folder):
     """Write an event file as a network may that does not mean well."""
     folder.mkdir()
     events = (file_version(1.0), image_event(1.0, 1, "picture", (8, 8, 3), PICTURE))
-    (folder / "events.out.tfevents.1.evil").write_bytes(b"".join(record(each) for each in events))
+    (folder / "events.out.tfevents.1.evil").write_bytes(b"".join(tfrecord_frame(each) for each in events))
 
 
 @pytest.fixture(scope="module")

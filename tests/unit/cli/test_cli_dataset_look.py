@@ -5,7 +5,7 @@ import pytest
 from dataset_folders import fitted, pet_folders, pets
 
 from tests.old_stores import store_as_0_1_did
-from ziggurat.datasets.export import EXPORT_FORMATS
+from ziggurat.datasets.format_registry import EXPORT_FORMATS
 from ziggurat.workspace.datasets import export_options
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.format_choice import guess_format
+from ziggurat.datasets.format_registry import guess_format
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.records.codec import pack_record
 from ziggurat.records.manifest import ImageForm, Manifest, SplitNote, StoreNote

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import picture_hash
 from ziggurat.datasets.samples import Sample

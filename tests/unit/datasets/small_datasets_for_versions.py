@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ziggurat.datasets.catalogue import CatalogueWriter, Entry
+from ziggurat.datasets.catalog import CatalogueWriter, Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.records.codec import FileReference, pack_record

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry, SampleFilter
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StorageError, UnknownNameError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry, SampleFilter
 from ziggurat.errors import DataError
 
 

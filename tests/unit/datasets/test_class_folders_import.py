@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.datasets.folder_sets import SHARED, Scanned, put
 from ziggurat.datasets.formats.class_folders.importer import ClassFolders
-from ziggurat.datasets.formats.shared.folder_walk import PictureWalk
-from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
+from ziggurat.datasets.formats.shared.folder_walk import ImageWalk
+from ziggurat.datasets.formats.shared.text_files import SeenKeys
 from ziggurat.datasets.samples import Sample
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 
@@ -158,7 +158,7 @@ def test_a_walk_ends_where_folders_link_to_each_other(tmp_path):
         put(tmp_path, f"{name}/1.png")
         for other in "abcdef":
             tmp_path.joinpath(name, f"to-{other}").symlink_to(tmp_path / other)
-    assert 6 <= len(list(PictureWalk(tmp_path).pictures())) < 200
+    assert 6 <= len(list(ImageWalk(tmp_path).images())) < 200
 
 
 # ---- images without classes

@@ -28,7 +28,7 @@ from ziggurat.datasets.formats.voc.exporter import export_voc
 from ziggurat.datasets.formats.voc.importer import VocImporter
 from ziggurat.datasets.formats.yolo.exporter import export_yolo
 from ziggurat.datasets.formats.yolo.importer import YoloImporter
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, StorageError
 from ziggurat.records.schema import Schema
 
 FORMATS = {
@@ -193,7 +193,7 @@ def test_pictures_are_written_as_they_are_stored(tmp_path):
 def test_an_export_needs_a_new_folder_and_objects(tmp_path, name):
     export, _ = FORMATS[name]
     save_text(tmp_path / "used/1.txt", "")
-    with pytest.raises(DataError, match="new or empty"):
+    with pytest.raises(StorageError, match="new or empty"):
         export(PETS, tmp_path / "used")
     pictures = type(PETS)(Schema(kind="image-classification"), {})
     with pytest.raises(DataError, match=f"The format {name} holds datasets of the kind detection"):

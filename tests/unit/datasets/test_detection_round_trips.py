@@ -16,7 +16,7 @@ from ziggurat.datasets.formats.voc.exporter import export_voc
 from ziggurat.datasets.formats.voc.importer import VocImporter
 from ziggurat.datasets.formats.yolo.exporter import export_yolo
 from ziggurat.datasets.formats.yolo.importer import YoloImporter
-from ziggurat.datasets.image_size import picture_size
+from ziggurat.datasets.image_size import image_size
 
 ANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PARTS = st.text("abc é日.-_&<'\"%", min_size=1, max_size=6).filter(lambda text: text.strip(". ") == text)
@@ -68,7 +68,7 @@ def there_and_back(export, importer, names, pictures, **options):
         target = Path(folder) / "new"
         report = export(dataset(names, pictures), target, **options)
         found = scan(importer, target)
-        sizes = {key: picture_size(target / str(sample.parts[0])) for key, sample in found.samples.items()}
+        sizes = {key: image_size(target / str(sample.parts[0])) for key, sample in found.samples.items()}
     assert report.counts == {split: len(content) for split, content in pictures.items()}
     assert sizes == {key: size for content in pictures.values() for key, (size, _) in content.items()}
     assert found.splits() == {key: split for split, content in pictures.items() for key in content}

@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.datasets.formats.digits_lmdb.exporter import export_digits_lmdb
 from ziggurat.datasets.formats.digits_lmdb.importer import DigitsLMDBImporter
-from ziggurat.datasets.wire_format import (
-    Datum,
-    WireFormatError,
-    pack_blob,
-    pack_datum,
-    unpack_blob,
-    unpack_datum,
-)
+from ziggurat.datasets.formats.shared.digits_files import Datum, pack_blob, pack_datum, unpack_blob, unpack_datum
 from ziggurat.errors import DataError, UnknownNameError, UsageError
+from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema
 

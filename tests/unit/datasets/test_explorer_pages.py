@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.unit.datasets.small_sources import photo, request
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry, SampleFilter
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.records.manifest import ImageForm
 from ziggurat.workspace.datasets import Datasets

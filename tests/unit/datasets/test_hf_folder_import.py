@@ -7,7 +7,7 @@ import pytest
 from tests.unit.datasets.folder_sets import Scanned, put
 from tests.unit.datasets.small_sources import request
 from ziggurat.datasets.creation import create_dataset
-from ziggurat.datasets.format_choice import guess_format
+from ziggurat.datasets.format_registry import guess_format
 from ziggurat.datasets.formats.huggingface.importer import HuggingFaceFolder
 from ziggurat.errors import DataError
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ziggurat.datasets.format_choice import importer
+from ziggurat.datasets.format_registry import importer
 from ziggurat.plugins import available
 from ziggurat.records.tfrecord import TFRecordWriter, index_path
 from ziggurat.testing.importer import ImporterConformance

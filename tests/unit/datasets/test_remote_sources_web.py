@@ -10,7 +10,7 @@ from tests.unit.datasets.web_folders import fetched, serving
 from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import SourceLimits, came_from_outside, open_source
-from ziggurat.datasets.sources.web_place import parse_index
+from ziggurat.datasets.sources.web import parse_index
 from ziggurat.errors import DataError, DatapointError
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.datasets.folder_sets import picture, put
 from tests.unit.datasets.web_folders import fetched, serving
-from ziggurat.datasets.creation.pool import in_processes
+from ziggurat.datasets.creation.chunk import in_processes
 from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import limit_addresses
-from ziggurat.datasets.sources.web_client import WebClient, address_limits
+from ziggurat.datasets.sources.web import WebClient, address_limits
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.net.ssrf import AllowedAddresses, status_in_words
 from ziggurat.settings import Settings, child_environment, load_settings

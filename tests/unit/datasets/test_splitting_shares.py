@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_datasets_for_checks import catalogue_of, sample
 
 from ziggurat.datasets.splitting import SplitRule, assign_splits
-from ziggurat.datasets.splitting.shares import class_targets, split_totals
+from ziggurat.datasets.splitting.assign import class_targets, split_totals
 from ziggurat.errors import ConfigurationError, UnknownNameError
 
 

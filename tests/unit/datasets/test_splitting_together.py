@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from small_datasets_for_checks import catalogue_of, sample
 
 from ziggurat.datasets.splitting import SplitRule, assign_splits
-from ziggurat.datasets.splitting.assign import share_out_units
-from ziggurat.datasets.splitting.shares import class_targets
-from ziggurat.datasets.splitting.units import stem_of
+from ziggurat.datasets.splitting.assign import class_targets, share_out_units
+from ziggurat.datasets.splitting.rule import stem_of
 from ziggurat.errors import DataError
 
 

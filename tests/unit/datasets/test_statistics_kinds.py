@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from table_text_fakes import Scanned, catalogue_of
 
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.formats.table.importer import TableImporter
 from ziggurat.datasets.formats.text.importer import TextImporter
 from ziggurat.datasets.samples import Problem, Sample

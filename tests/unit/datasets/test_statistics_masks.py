@@ -9,7 +9,7 @@ import numpy as np
 from table_text_fakes import MemoryDataset
 
 from ziggurat.dataflow.images import encode_image
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import StoredSample
 from ziggurat.datasets.samples import Sample
 from ziggurat.datasets.statistics import statistics_lines, statistics_of

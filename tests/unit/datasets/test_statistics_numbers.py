@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ziggurat.datasets.statistics.numbers import bars_of, describe, histogram_of
+from ziggurat.datasets.statistics.model import bars_of, describe, histogram_of
 
 
 def test_numbers_are_described() -> None:

@@ -86,7 +86,8 @@ def test_what_was_exported_comes_back(file_format: str, dataset: MemoryDataset) 
     assert guess.confidence == 1.0
     before = list(dataset.samples())
     assert sum(report.counts.values()) == len(before)
-    assert [problem for problem in again.problems if problem.kind != "missing-value" or problem.left_out] == []
+    notes = ("missing-value", "leaking-column")  # a drawn column may determine the target by chance
+    assert [problem for problem in again.problems if problem.kind not in notes or problem.left_out] == []
     assert [(each.key, each.split, each.label) for each in again.samples] == [
         (each.key, each.split, each.label) for each in before
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from table_text_fakes import SHARED, Scanned
 
-from ziggurat.datasets.format_choice import guess_format
+from ziggurat.datasets.format_registry import guess_format
 from ziggurat.datasets.formats.text.importer import TextImporter
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError, UnknownNameError

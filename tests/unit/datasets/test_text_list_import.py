@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.datasets.folder_sets import Scanned, picture, put
-from ziggurat.datasets.formats.shared.list_lines import ListLine, parse_line
+from ziggurat.datasets.formats.shared.text_files import ListLine, parse_line
 from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.errors import DataError
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.formats.tfrecord.exporter import export_tfrecord
-from ziggurat.datasets.formats.tfrecord.frames import frame, frames_of
 from ziggurat.datasets.formats.tfrecord.importer import TFRecordImporter
-from ziggurat.datasets.wire_format import WireFormatError, pack_features, unpack_features
+from ziggurat.datasets.formats.tfrecord.records import frames_of, pack_features, unpack_features
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
+from ziggurat.protobuf_wire import WireFormatError, tfrecord_frame
 from ziggurat.records.schema import Schema
 
 JPEG = encode_image(np.full((8, 10, 3), 90, np.uint8), "jpeg")
@@ -24,7 +24,7 @@ PNG = encode_image(np.full((8, 10, 3), 9, np.uint8), "png")
 
 def write(path, *records):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(frame(pack_features(record)) for record in records))
+    path.write_bytes(b"".join(tfrecord_frame(pack_features(record)) for record in records))
 
 
 def classified(number, text=b"", **more):
@@ -86,7 +86,9 @@ def test_bad_records_are_listed(tmp_path):
         classified(0) | {"image/class/label": [1, 2]},
         classified(-1),
     )
-    content = bytearray(path.read_bytes() + frame(b"\xff\xff\xff") + frame(pack_features(classified(0))))
+    content = bytearray(
+        path.read_bytes() + tfrecord_frame(b"\xff\xff\xff") + tfrecord_frame(pack_features(classified(0)))
+    )
     content[20] ^= 1  # in the first record
     path.write_bytes(content + b"\0" * 5)
     with pytest.raises(DataError, match="A source of TFRecord files has records"):  # the first record says the kind
@@ -123,8 +125,8 @@ def test_a_record_that_changed_after_the_scan_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (gzip.compress(frame(pack_features(classified(0)))), "Decompress it first|compressed file"),
-        (frame(pack_features({"x": [1]})), "has the features x"),
+        (gzip.compress(tfrecord_frame(pack_features(classified(0)))), "Decompress it first|compressed file"),
+        (tfrecord_frame(pack_features({"x": [1]})), "has the features x"),
         (b"", "has the features"),
         (b"no records at all", "no record at byte 0"),
     ],

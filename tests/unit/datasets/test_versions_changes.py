@@ -18,7 +18,7 @@ from small_datasets_for_versions import (
     write_dataset,
 )
 
-from ziggurat.datasets.catalogue import SampleFilter
+from ziggurat.datasets.catalog import SampleFilter
 from ziggurat.datasets.versions import (
     DropClass,
     Exclude,

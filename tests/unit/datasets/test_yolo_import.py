@@ -9,7 +9,7 @@ from detection_sources import confidence, save_picture, save_text, scan, shared
 from PIL import Image
 
 from ziggurat.datasets.formats.yolo.importer import YoloImporter
-from ziggurat.datasets.image_size import picture_size
+from ziggurat.datasets.image_size import image_size
 from ziggurat.errors import DataError
 
 YOLO = YoloImporter()
@@ -162,15 +162,15 @@ def test_sizes_are_read_from_headers_and_turned_as_exif_says(tmp_path):
     image.save(tmp_path / "plain.jpg", exif=Image.Exif())
     for ending in ("png", "bmp", "webp", "tiff"):
         image.save(tmp_path / f"plain.{ending}")
-    assert picture_size(tmp_path / "turned.jpg") == (20, 30)
-    assert {picture_size(path) for path in tmp_path.glob("plain.*")} == {(30, 20)}
+    assert image_size(tmp_path / "turned.jpg") == (20, 30)
+    assert {image_size(path) for path in tmp_path.glob("plain.*")} == {(30, 20)}
 
 
 def test_the_size_of_a_cut_off_picture_is_still_known(tmp_path):
     noise = np.random.default_rng(0).integers(0, 255, (200, 300, 3), np.uint8)
     data = cv2.imencode(".jpg", noise)[1].tobytes()
     (tmp_path / "a.jpg").write_bytes(data[: len(data) // 2])
-    assert picture_size(tmp_path / "a.jpg") == (300, 200)
+    assert image_size(tmp_path / "a.jpg") == (300, 200)
 
 
 def test_other_sources_are_not_taken_for_yolo(tmp_path):

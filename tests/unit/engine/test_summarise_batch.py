@@ -10,9 +10,10 @@ from engine_fakes import FakeProgram, Memory, make_trainer, train
 from ziggurat.engine.callbacks.summaries import SummariseBatch
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
-from ziggurat.engine.monitors.tensorboard_records import file_version, graph_event, record
+from ziggurat.engine.monitors.tensorboard_records import file_version, graph_event
 from ziggurat.errors import NetworkCodeError
 from ziggurat.events import Message
+from ziggurat.protobuf_wire import tfrecord_frame
 
 
 class Drawing(FakeProgram):
@@ -67,11 +68,11 @@ def test_the_first_event_file_holds_the_graph_later_ones_not(tmp_path: Path) -> 
     for epochs in (1, 2):
         make_trainer(program=Drawing(), monitors=[TFEventWriter(tmp_path)]).train(epochs)
     first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
-    assert first == record(file_version(1000.0)) + record(graph_event(1000.0, b"the graph"))
-    assert second == record(file_version(1000.0))
+    assert first == tfrecord_frame(file_version(1000.0)) + tfrecord_frame(graph_event(1000.0, b"the graph"))
+    assert second == tfrecord_frame(file_version(1000.0))
 
 
 def test_a_program_without_a_graph(tmp_path: Path) -> None:
     make_trainer(monitors=[TFEventWriter(tmp_path)]).train(1)
     (only,) = tmp_path.iterdir()
-    assert only.read_bytes() == record(file_version(1000.0))
+    assert only.read_bytes() == tfrecord_frame(file_version(1000.0))

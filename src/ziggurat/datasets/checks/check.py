@@ -1,58 +1,39 @@
-"""Dataset check: all checks in order."""
+"""Dataset check: all checks in order, with those of image sizes, stores and records."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.catalogue import Entry
-from ziggurat.datasets.checks.boxes import BoxLook, check_masks
-from ziggurat.datasets.checks.classes import LabelLook, check_classes
+from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.dataflow.record_data import decode_mask
+from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.checks.duplicates import check_duplicates
-from ziggurat.datasets.checks.facts import Facts
-from ziggurat.datasets.checks.label_errors import check_labels
-from ziggurat.datasets.checks.predictions import Predictions, read_predictions
-from ziggurat.datasets.checks.records import check_records, check_stores
-from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Finding
+from ziggurat.datasets.checks.labels import (
+    BoxLook,
+    LabelLook,
+    Predictions,
+    check_classes,
+    check_labels,
+    check_masks,
+    read_predictions,
+)
+from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Facts, Finding
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import MOST_DISTANCE, NEAR_DISTANCE
+from ziggurat.errors import DataError, DatapointError
+from ziggurat.records.codec import FileReference
 
 __all__ = ["check_dataset"]
 
-
-_FACTOR: Final = 4.0
-_DEVIATIONS: Final = 5.0
-
-
-def check_sizes(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on images as they came whose area or form is more than 4 times another than the median.
-
-    It must also be 5 median deviations away, so that sets of all sizes have no outliers.
-    """
-    width, height = facts.column("width").astype(np.float64), facts.column("height").astype(np.float64)
-    known = np.flatnonzero((width > 0) & (height > 0))
-    if len(known) < 3:
-        return
-    far = np.zeros(len(known), bool)
-    for value in (width[known] * height[known], width[known] / height[known]):
-        off = np.abs(np.log(value) - np.log(np.median(value)))
-        far |= off > max(np.log(_FACTOR), _DEVIATIONS * float(np.median(off)))
-    places = known[far]
-    if not len(places):
-        return
-    usual = f"{np.median(width[known]):g} x {np.median(height[known]):g}"
-    shown = places[: facts.limits.most_cases].tolist()
-    yield facts.finding(
-        "size-outlier",
-        "note",
-        places,
-        f"{len(places)} images have another size or form than most, which have about {usual} pixels.",
-        "Look at them: thumbnails, icons and banners are often no samples.",
-        notes={place: f"{width[place]:g} x {height[place]:g}" for place in shown},
-    )
+_FACTOR: Final = 4.0  # an unusual area or aspect is this many times the median, or that part of it
+_DEVIATIONS: Final = 5.0  # and this many median deviations off, as sizes of some datasets vary much
+_ADVICE = "Leave them out, or bring the files back as they were and check again."
 
 
 def check_dataset(
@@ -124,9 +105,9 @@ def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) ->
 
 def _told_before(facts: Facts) -> Iterator[Finding]:
     """Yield what was noted when the dataset was made."""
-    catalogue = facts.dataset.catalogue
-    for kind, count in catalogue.problem_counts().items():
-        problems = catalogue.problems(kind, limit=facts.limits.most_cases)
+    catalog = facts.dataset.catalogue
+    for kind, count in catalog.problem_counts().items():
+        problems = catalog.problems(kind, limit=facts.limits.most_cases)
         yield Finding(
             kind=f"at-creation-{kind}",
             severity="note",
@@ -135,3 +116,105 @@ def _told_before(facts: Facts) -> Iterator[Finding]:
             advice="Mend the source and make the dataset again, if they matter.",
             cases=tuple(Case(key=problem.key, note=problem.reason) for problem in problems),
         )
+
+
+def check_sizes(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding on images as they came whose area or form is more than 4 times another than the median.
+
+    It must also be 5 median deviations away, so that sets of all sizes have no outliers.
+    """
+    width, height = facts.column("width").astype(np.float64), facts.column("height").astype(np.float64)
+    known = np.flatnonzero((width > 0) & (height > 0))
+    if len(known) < 3:
+        return
+    far = np.zeros(len(known), bool)
+    for value in (width[known] * height[known], width[known] / height[known]):
+        off = np.abs(np.log(value) - np.log(np.median(value)))
+        far |= off > max(np.log(_FACTOR), _DEVIATIONS * float(np.median(off)))
+    places = known[far]
+    if not len(places):
+        return
+    usual = f"{np.median(width[known]):g} x {np.median(height[known]):g}"
+    shown = places[: facts.limits.most_cases].tolist()
+    yield facts.finding(
+        "size-outlier",
+        "note",
+        places,
+        f"{len(places)} images have another size or form than most, which have about {usual} pixels.",
+        "Look at them: thumbnails, icons and banners are often no samples.",
+        notes={place: f"{width[place]:g} x {height[place]:g}" for place in shown},
+    )
+
+
+def check_stores(facts: Facts, *, verify: bool) -> Iterator[Finding]:
+    """Yield a finding on files of the dataset that are not as its manifest says, in size or (``verify``) checksum."""
+    wrong = []
+    for note in facts.dataset.manifest.splits.values():
+        for store in note.stores:
+            path = facts.dataset.folder / store.path
+            if not path.exists():
+                wrong.append(f"`{store.path}` is not there")
+            elif path.is_file() and store.size_bytes and path.stat().st_size != store.size_bytes:
+                wrong.append(f"`{store.path}` has {path.stat().st_size} bytes, not {store.size_bytes}")
+            elif verify and path.is_file() and store.sha256 and _sha256(path) != store.sha256:
+                wrong.append(f"`{store.path}` has another checksum")
+    if wrong:
+        yield Finding(
+            kind="changed-store",
+            severity="error",
+            count=len(wrong),
+            text=f"{len(wrong)} files are not as they were made: {'; '.join(wrong[:10])}.",
+            advice="Bring them back from a copy, or make the dataset again.",
+        )
+
+
+def check_records(facts: Facts) -> Iterator[Finding]:
+    """Yield findings on records and files that cannot be read or decoded; every one is read."""
+    damaged: dict[int, str] = {}
+    changed: dict[int, str] = {}
+    for place in range(len(facts.numbers)):
+        is_reference, reason = _read(facts, place)
+        if reason:
+            (changed if is_reference else damaged)[place] = reason
+    for kind, notes, what in (
+        ("corrupt-record", damaged, "samples cannot be read or decoded."),
+        ("changed-file", changed, "samples refer to a file that is gone, has changed, or cannot be decoded."),
+    ):
+        if notes:
+            places = np.array(list(notes), np.int64)
+            yield facts.finding(kind, "error", places, f"{len(notes)} {what}", _ADVICE, notes=notes)
+
+
+def _read(facts: Facts, place: int) -> tuple[bool, str]:
+    """Return whether the first part is a file of the source, and why the sample cannot be read; empty where it can."""
+    split, row = facts.split(place), int(facts.rows[place])
+    is_reference = False
+    try:
+        is_reference = isinstance(facts.dataset.reader(split).record(row).parts[0], FileReference)
+        sample = facts.dataset.sample(split, row)
+        if is_reference and _has_changed(facts, place, sample.parts[0]):
+            return True, "its content has changed since the dataset was made."
+        if facts.dataset.manifest.image is not None:
+            for name, content in zip(facts.dataset.schema.parts, sample.parts, strict=False):
+                if isinstance(content, bytes):
+                    (decode_mask if name == "mask" else _decode)(content, sample.key)
+    except DatapointError as error:
+        return is_reference, error.reason
+    except DataError as error:  # a store that is not there, or not a store
+        return is_reference, str(error)
+    return is_reference, ""
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _has_changed(facts: Facts, place: int, content: Any) -> bool:
+    if not facts.known_contents[place] or not isinstance(content, bytes):
+        return False
+    return hashlib.sha256(content).digest()[:16] != facts.contents[place].tobytes()
+
+
+def _decode(content: bytes, key: str) -> np.ndarray:
+    return decode_image(content, key=key)

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ziggurat.datasets.checks.facts import Facts
-from ziggurat.datasets.checks.report import Finding
-from ziggurat.datasets.hashing import NO_HASH, clusters
+from ziggurat.datasets.checks.report import Facts, Finding
+from ziggurat.datasets.hashing import NO_HASH, clusters, stored_hashes
 from ziggurat.datasets.samples import SPLITS
 from ziggurat.datasets.splitting.leaks import find_leaks
-from ziggurat.datasets.stored_hashes import stored_hashes
 
 __all__ = ["check_duplicates"]
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.chunk import ChunkFacts, ChunkPlan, read_facts, records_path
+from ziggurat.datasets.creation.images import ImageSums
 from ziggurat.datasets.creation.request import CreationStopped, Watch
-from ziggurat.datasets.creation.sums import PictureSums
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import LeakReport, find_leaks
 from ziggurat.records.base import RecordWriter
@@ -32,7 +32,6 @@ __all__ = ["INDEX_NAME", "MEAN_NAME", "Assembled", "assemble"]
 INDEX_NAME: Final = "index.sqlite"
 MEAN_NAME: Final = "mean.npy"
 _SAME: Final = {"text-classification": "the same text", "table": "the same row"}
-_READ_BYTES: Final = 1 << 20
 _BLOCK: Final = 1000
 
 
@@ -51,7 +50,7 @@ class Assembled:
 
     splits: Mapping[str, SplitNote]
     problems: Mapping[str, int]
-    sums: PictureSums
+    sums: ImageSums
     stored_shape: tuple[int | None, int | None, int | None]
     leaks: LeakReport | None
     warnings: tuple[str, ...]
@@ -90,22 +89,22 @@ def assemble(
             number: stack.enter_context(create_records(folder / _store_name(SPLITS[number], store), store))
             for number in used
         }
-        catalogue = stack.enter_context(CatalogueWriter(folder / INDEX_NAME))
-        before = stack.enter_context(Catalogue(plan.catalogue))
+        catalog = stack.enter_context(CatalogueWriter(folder / INDEX_NAME))
+        before = stack.enter_context(Catalogue(plan.catalog))
         for problem in (*_all_problems(before), *problems):
-            catalogue.add_problem(problem)
+            catalog.add_problem(problem)
             state.count(problem)
         for chunk in range(plan.chunks(len(splits))):
             if watch.stop_requested():
                 raise CreationStopped
-            _take_chunk(plan.folder, chunk, before, writers, catalogue, state)
+            _take_chunk(plan.folder, chunk, before, writers, catalog, state)
             watch.progress("assemble", min((chunk + 1) * plan.chunk_size, len(splits)), len(splits))
         for problem in (*_duplicates(state, before), *_other_channels(state, plan, before)):
-            catalogue.add_problem(problem)
+            catalog.add_problem(problem)
             state.count(problem)
         leaks = state.leaks(plan.max_distance, plan.schema.kind)
         said = [*warnings, *([leaks.text] if leaks is not None and leaks.text else [])]
-        catalogue.note("warnings", said)
+        catalog.note("warnings", said)
     _save_mean(folder, state.sums)
     return Assembled(
         splits={SPLITS[number]: _split_note(folder, SPLITS[number], store) for number in used},
@@ -122,7 +121,7 @@ class _State:
 
     def __init__(self, splits: np.ndarray) -> None:
         self.splits = splits
-        self.sums = PictureSums()
+        self.sums = ImageSums()
         self.problems: dict[str, int] = {}
         self.rows = [0] * len(SPLITS)
         # Numbers in the finished catalog go split by split; those of samples that cannot be read stay unused.
@@ -178,20 +177,20 @@ def _take_chunk(
     chunk: int,
     before: Catalogue,
     writers: Mapping[int, RecordWriter],
-    catalogue: CatalogueWriter,
+    catalog: CatalogueWriter,
     state: _State,
 ) -> None:
     facts = read_facts(chunks, chunk)
     state.look(facts)
     for problem in facts.problems:
-        catalogue.add_problem(problem)
+        catalog.add_problem(problem)
         state.count(problem)
     entries = before.entries(facts.numbers)
     with open_records(records_path(chunks, chunk)) as records:
         for place, entry in enumerate(entries):
             split = int(state.splits[entry.number])
             writers[split].append(entry.key, records.get(place))
-            catalogue.add(_finished(entry, facts, place, split, state))
+            catalog.add(_finished(entry, facts, place, split, state))
             state.rows[split] += 1
 
 
@@ -249,10 +248,10 @@ def _other_channels(state: _State, plan: ChunkPlan, before: Catalogue) -> Iterat
             yield Problem(key=entry.key, kind="other-channels", reason=reason)
 
 
-def _all_problems(catalogue: Catalogue) -> Iterator[Problem]:
+def _all_problems(catalog: Catalogue) -> Iterator[Problem]:
     offset = 0
     while True:
-        page = catalogue.problems(offset=offset, limit=_BLOCK)
+        page = catalog.problems(offset=offset, limit=_BLOCK)
         yield from page
         offset += len(page)
         if not page:
@@ -274,8 +273,8 @@ def _store_name(split: str, store: str) -> str:
 
 def _split_note(folder: Path, split: str, store: str) -> SplitNote:
     path = folder / _store_name(split, store)
-    with open_records(path) as records, Catalogue(folder / INDEX_NAME) as catalogue:
-        count, classes = len(records), catalogue.class_counts(split)
+    with open_records(path) as records, Catalogue(folder / INDEX_NAME) as catalog:
+        count, classes = len(records), catalog.class_counts(split)
     counts = tuple(classes.get(number, 0) for number in range(max(classes, default=-1) + 1))
     note = StoreNote(
         path=path.name, record_format=store, count=count, size_bytes=path.stat().st_size, sha256=_sha256(path)
@@ -284,15 +283,12 @@ def _split_note(folder: Path, split: str, store: str) -> SplitNote:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _save_mean(folder: Path, sums: PictureSums) -> Any:
-    mean = sums.mean_picture()
+def _save_mean(folder: Path, sums: ImageSums) -> Any:
+    mean = sums.mean_image()
     if mean is None:
         return
     target = AtomicFile(folder / MEAN_NAME)

@@ -1,45 +1,61 @@
-"""Work unit of one process: a few hundred samples, read, converted to records, and written with their facts.
-
-A chunk is two files in the work folder: ``00012.records`` and, written last, ``00012.facts``. A chunk whose facts
-file exists is complete and is never processed again.
-"""
+"""Work unit of one process, a few hundred samples read and written as records, and the pool of processes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import lru_cache
+from multiprocessing.connection import wait as wait_for_handles
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import cv2
 import numpy as np
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue, Entry
-from ziggurat.datasets.creation.labels import fit_objects, misfits
-from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, decoded_picture, fit_mask, fit_picture
-from ziggurat.datasets.creation.sums import PictureSums
-from ziggurat.datasets.format_choice import importer
+from ziggurat.datasets.catalog import Catalogue, Entry
+from ziggurat.datasets.creation.images import (
+    FittedPicture,
+    Fitting,
+    ImageSums,
+    decoded_image,
+    fit_mask,
+    fit_objects,
+    fit_picture,
+    misfits,
+)
+from ziggurat.datasets.format_registry import importer
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
-from ziggurat.errors import DatapointError, ZigguratError
+from ziggurat.datasets.sources.web import address_limits, limit_addresses
+from ziggurat.errors import DatapointError, DataWorkerError, ZigguratError
+from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.records.codec import FileReference, pack, pack_record, unpack
+from ziggurat.records.offered_folders import Watched, watch, watched
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 
-__all__ = ["CHUNK", "LARGE_CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "make_chunk", "read_facts", "records_path"]
+__all__ = ["CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "in_processes", "make_chunk", "read_facts", "records_path"]
 
 CHUNK: Final = 256
 """Samples in a chunk where each takes its time, such as images that are decoded."""
-
 LARGE_CHUNK: Final = 2048
 """Samples in a chunk of what is soon done: then bringing its files to the disk would take most of the time."""
-
-_PICTURES: Final = ("image", "image2", "target")
+_IMAGES: Final = ("image", "image2", "target")
 _SHORT_KINDS: Final = ("table", "text-classification")
 _TRAIN: Final = 0
+_Result = TypeVar("_Result")
+_AHEAD = 3
+"""Tasks that wait for each process: enough that none is idle, few enough that a stop is quick."""
+
+_mine: tuple[Callable[..., Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +76,7 @@ class ChunkPlan:
     """
 
     folder: Path
-    catalogue: Path
+    catalog: Path
     source: Path
     format: str
     options: Mapping[str, Any]
@@ -71,7 +87,7 @@ class ChunkPlan:
     max_distance: int
 
     def __hash__(self) -> int:
-        return hash((self.folder, self.catalogue))
+        return hash((self.folder, self.catalog))
 
     @property
     def chunk_size(self) -> int:
@@ -123,7 +139,7 @@ class ChunkFacts:
     picture_hashes: list[int | None] = field(default_factory=list)
     labels: dict[int, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    sums: PictureSums = field(default_factory=PictureSums)
+    sums: ImageSums = field(default_factory=ImageSums)
 
 
 def records_path(folder: Path, chunk: int) -> Path:
@@ -140,7 +156,7 @@ def read_facts(folder: Path, chunk: int) -> ChunkFacts:
     """Return the facts of a chunk that is done."""
     content = unpack(facts_path(folder, chunk).read_bytes())
     problems = [Problem(key=key, kind=kind, reason=why, left_out=out) for key, kind, why, out in content["problems"]]
-    return ChunkFacts(**content | {"problems": problems, "sums": PictureSums.from_parts(content["sums"])})
+    return ChunkFacts(**content | {"problems": problems, "sums": ImageSums.from_parts(content["sums"])})
 
 
 def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarray | None) -> tuple[int, int]:
@@ -159,10 +175,10 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
         path.unlink(missing_ok=True)  # of an attempt that ended before its facts were written
     first = chunk * plan.chunk_size
     wanted = [first + place for place in range(len(splits)) if splits[place] >= 0]
-    catalogue, reader = _tools(plan)
+    catalog, reader = _tools(plan)
     facts = ChunkFacts()
     with create_records(records_path(plan.folder, chunk), "tfrecord") as records:
-        for entry in catalogue.entries(wanted):
+        for entry in catalog.entries(wanted):
             known = None if hashes is None else int(hashes[entry.number - first])
             try:
                 value = _record(plan, reader, entry, facts, known, is_training=splits[entry.number - first] == _TRAIN)
@@ -178,7 +194,7 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
 
 @lru_cache(maxsize=2)
 def _tools(plan: ChunkPlan) -> tuple[Catalogue, PartReader]:
-    return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
+    return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 
 def _record(
@@ -186,25 +202,25 @@ def _record(
 ) -> bytes:
     """Return the record of a sample, and write down what was seen; nothing is written down where it fails."""
     parts: list[Any] = []
-    picture: FittedPicture | None = None
+    image: FittedPicture | None = None
     first: Any = None
     for role, address in zip(plan.schema.parts, entry.parts, strict=False):
         part = _read(plan, reader, address, entry.key)
         first = part if first is None else first
-        if plan.fitting is None or role not in (*_PICTURES, "mask"):
+        if plan.fitting is None or role not in (*_IMAGES, "mask"):
             parts.append(part.decode("utf-8") if role == "text" and isinstance(part, bytes) else part)
         elif role == "mask":
-            assert picture is not None
+            assert image is not None
             fill = plan.schema.ignore_class or 0
-            parts.append(_kept(plan, reader, address, fit_mask(part, picture, plan.fitting, entry.key, fill)))
+            parts.append(_kept(plan, reader, address, fit_mask(part, image, plan.fitting, entry.key, fill)))
         else:
             fitted = fit_picture(part, plan.fitting, entry.key)
-            picture = picture or fitted
+            image = image or fitted
             parts.append(_kept(plan, reader, address, fitted.content))
-    label, problems = _label(entry, picture)
+    label, problems = _label(entry, image)
     value = pack_record(parts, label)
-    _note(plan, facts, entry, first, picture, is_training=is_training)
-    facts.picture_hashes.append(_hash(plan, entry.key, first, picture) if known is None else _given(known))
+    _note(plan, facts, entry, first, image, is_training=is_training)
+    facts.picture_hashes.append(_hash(plan, entry.key, first, image) if known is None else _given(known))
     if label is not entry.label:
         facts.labels[len(facts.numbers)] = label
     facts.problems += problems
@@ -243,26 +259,26 @@ def _kept(plan: ChunkPlan, reader: PartReader, address: str | bytes, content: An
     return FileReference(str(address), about.st_size, about.st_mtime_ns)
 
 
-def _label(entry: Entry, picture: FittedPicture | None) -> tuple[Any, list[Problem]]:
-    if picture is None or picture.transform is None or picture.pixels is None or entry.objects is None:
+def _label(entry: Entry, image: FittedPicture | None) -> tuple[Any, list[Problem]]:
+    if image is None or image.transform is None or image.pixels is None or entry.objects is None:
         return entry.label, []
-    height, width = picture.pixels.shape[:2]
-    label, lost = fit_objects(entry.label, picture.transform, (height, width), picture.source_size)
+    height, width = image.pixels.shape[:2]
+    label, lost = fit_objects(entry.label, image.transform, (height, width), image.source_size)
     problems = []
     if lost:
         reason = f"{lost} of {entry.objects} objects are outside of the fitted image."
         problems.append(Problem(key=entry.key, kind="object-lost", reason=reason))
-    if bad := misfits(entry.label, picture.source_size):
+    if bad := misfits(entry.label, image.source_size):
         reason = f"{bad} of {entry.objects} objects have a mask that is not as large as the image: they stay without."
         problems.append(Problem(key=entry.key, kind="bad-mask", reason=reason))
     return label, problems
 
 
 def _note(
-    plan: ChunkPlan, facts: ChunkFacts, entry: Entry, first: Any, picture: FittedPicture | None, *, is_training: bool
+    plan: ChunkPlan, facts: ChunkFacts, entry: Entry, first: Any, image: FittedPicture | None, *, is_training: bool
 ) -> None:
-    size = picture.source_size if picture is not None else None
-    pixels = picture.pixels if picture is not None else None
+    size = image.source_size if image is not None else None
+    pixels = image.pixels if image is not None else None
     content = first if isinstance(first, bytes) else first.encode() if isinstance(first, str) else first.tobytes()
     facts.source_bytes.append(len(content) if content else -1 if entry.source_bytes is None else entry.source_bytes)
     facts.heights.append(size[0] if size else -1)
@@ -280,16 +296,16 @@ def _given(known: int) -> int | None:
     return None if known == NO_HASH else known
 
 
-def _hash(plan: ChunkPlan, key: str, first: Any, picture: FittedPicture | None) -> int | None:
+def _hash(plan: ChunkPlan, key: str, first: Any, image: FittedPicture | None) -> int | None:
     """Return the perceptual hash of a sample's first image; None where there is none, or it cannot be decoded."""
-    if not plan.hashes or picture is None:
+    if not plan.hashes or image is None:
         return None
-    if picture.decoded is not None:
-        return picture_hash(picture.decoded)
+    if image.decoded is not None:
+        return picture_hash(image.decoded)
     if not plan.decodes_for_hashes or plan.fitting is None:
         return None
     try:
-        return picture_hash(decoded_picture(first, plan.fitting, key))
+        return picture_hash(decoded_image(first, plan.fitting, key))
     except DatapointError:
         return None  # its header was right, and more was not asked for
 
@@ -306,3 +322,68 @@ def _save(facts: ChunkFacts, path: Path) -> None:
     except BaseException:
         target.discard()
         raise
+
+
+def in_processes(
+    function: Callable[..., _Result], shared: Any, tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Iterator[_Result]:
+    """Yield ``function(shared, *task)`` for all tasks, as they get ready.
+
+    Args:
+        function: of a module, so that a process can find it.
+        shared: what all calls get; sent to each process once.
+        tasks: taken as they are needed.
+        workers: processes; 0: everything is done in this one.
+
+    Raises:
+        DataWorkerError: where a process was killed.
+    """
+    if workers == 0:
+        for task in tasks:
+            yield function(shared, *task)
+        return
+    # Spawned, not forked: a fork of a process with threads may hang, and OpenCV has some.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits(), watched())) as pool:
+        waiting: set[Future[_Result]] = set()
+        try:
+            for task in tasks:
+                waiting.add(pool.submit(_call, *task))
+                if len(waiting) >= workers * _AHEAD:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (each.result() for each in done)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (each.result() for each in done)
+        except BrokenProcessPool:
+            raise DataWorkerError(
+                "The processes that read the samples must live until all is done.",
+                received="one of them was killed",
+                advice="Out of memory is the usual reason: use fewer workers. Then go on: what was done is kept.",
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(
+    function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None, source: Watched | None
+) -> None:
+    global _mine
+    _mine = (function, shared)
+    limit_addresses(addresses)
+    watch(source)
+    cv2.setNumThreads(1)  # the processes are the parallelism
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), name="lifeline", daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait_for_handles([sentinel])
+    os._exit(1)
+
+
+def _call(*task: Any) -> Any:
+    assert _mine is not None
+    function, shared = _mine
+    return function(shared, *task)

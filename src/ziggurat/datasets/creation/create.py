@@ -1,15 +1,4 @@
-"""Dataset creation from a source to a finished folder, stage by stage; each stage runs once.
-
-The folder contains, until the dataset is finished::
-
-    work/source/          unpacked or downloaded source, if the source is not a local folder or file
-    work/scan.sqlite      content of the source
-    work/picture-hashes/  perceptual hashes by chunk, if the split needs them
-    work/splits.npy       the split of each sample; work/splits.json has what the splitting found
-    work/chunks/          records and facts by chunk
-
-A creation that was killed resumes with the first missing stage or chunk.
-"""
+"""Dataset creation from a source to a finished folder, stage by stage; each stage runs once."""
 
 from __future__ import annotations
 
@@ -26,112 +15,28 @@ import numpy as np
 
 from ziggurat import __version__
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.catalogue import Catalogue
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
-from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, make_chunk
-from ziggurat.datasets.creation.pictures import Fitting, decoded_picture
-from ziggurat.datasets.creation.pool import in_processes
+from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
+from ziggurat.datasets.creation.images import Fitting, decoded_image
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
-from ziggurat.datasets.creation.scanning import ScanResult, read_scan, scan_source
-from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
-from ziggurat.datasets.importer import PartReader
+from ziggurat.datasets.importer import Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
-from ziggurat.records.offered_folders import watched_source
+from ziggurat.records.offered_folders import LEADS_OUT, watched, watched_source
+from ziggurat.records.schema import Schema
 
-__all__ = ["WORK_NAME", "create_dataset"]
+__all__ = ["create_dataset", "links_out"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class _HashPlan:
-    folder: Path
-    catalogue: Path
-    source: Path
-    format: str
-    options: Mapping[str, Any]
-    fitting: Fitting | None
-
-    def __hash__(self) -> int:
-        return hash((self.folder, self.catalogue))
-
-
-def hash_all(
-    scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch, fitting: Fitting | None
-) -> np.ndarray:
-    """Return the perceptual hash of the first part of every sample, (N) int64; ``NO_HASH`` where it cannot be read.
-
-    Args:
-        scan: of the source.
-        source: local folder or file.
-        folder: for the hashes of the chunks that are done.
-        workers: processes; 0 for this one.
-        watch: is told of the progress.
-        fitting: how images are decoded; None where there are none.
-
-    Raises:
-        CreationStopped: if a stop was requested; what was done is kept.
-    """
-    with storage_errors(folder):
-        folder.mkdir(exist_ok=True)
-    plan = _HashPlan(
-        folder=folder,
-        catalogue=scan.catalogue,
-        source=source,
-        format=scan.format,
-        options=scan.options,
-        fitting=fitting,
-    )
-    count = -(-scan.count // CHUNK)
-    missing = [chunk for chunk in range(count) if not _path(folder, chunk).exists()]
-    done = count - len(missing)
-    tasks = ((chunk, min(CHUNK, scan.count - chunk * CHUNK)) for chunk in missing if not watch.stop_requested())
-    for _ in in_processes(_hash_chunk, plan, tasks, min(workers, len(missing))):
-        done += 1
-        watch.progress("hash", min(done * CHUNK, scan.count), scan.count)
-    if watch.stop_requested():
-        raise CreationStopped
-    return np.concatenate([np.load(_path(folder, chunk), allow_pickle=False) for chunk in range(count)])
-
-
-def _path(folder: Path, chunk: int) -> Path:
-    return folder / f"{chunk:06d}.npy"
-
-
-def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
-    catalogue, reader = _tools(plan)
-    first = chunk * CHUNK
-    hashes = [
-        _hash(plan.fitting, reader, entry.parts[0], entry.key)
-        for entry in catalogue.entries(range(first, first + count))
-    ]
-    target = AtomicFile(_path(plan.folder, chunk), replace=True)
-    with storage_errors(target.final), target.path.open("wb") as file:
-        np.save(file, np.array(hashes, np.int64), allow_pickle=False)
-    target.publish()
-    return chunk
-
-
-@lru_cache(maxsize=2)
-def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
-    return Catalogue(plan.catalogue), importer(plan.format).reader(plan.source, plan.options)
-
-
-def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
-    if fitting is None:
-        return NO_HASH
-    try:
-        part = address if isinstance(address, bytes) else reader.read(address)
-        return picture_hash(decoded_picture(part, fitting, key))
-    except DatapointError:
-        return NO_HASH  # it is listed as unreadable when the records are made
-
+_LOOK_EVERY: Final = 1000  # samples between two looks for a stop request
 
 WORK_NAME: Final = "work"
-_PICTURE_PARTS: Final = ("image", "mask", "target", "image2")
+_IMAGE_PARTS: Final = ("image", "mask", "target", "image2")
 
 
 def create_dataset(request: CreationRequest, folder: Path, watch: Watch | None = None) -> Manifest:
@@ -218,9 +123,9 @@ def _split(
     """Return the split of each sample, problems and warnings; from the file where they were found before."""
     arrays, found = work / "splits.npy", work / "splits.json"
     if not arrays.exists():
-        with Catalogue(scan.catalogue) as catalogue:
-            assignment = assign_splits(catalogue, request.rule, hashes, class_names=scan.schema.class_names)
-            leaking = [problem.reason for problem in catalogue.problems(LEAKING)]
+        with Catalogue(scan.catalog) as catalog:
+            assignment = assign_splits(catalog, request.rule, hashes, class_names=scan.schema.class_names)
+            leaking = [problem.reason for problem in catalog.problems(LEAKING)]
         problems = [asdict(problem) for problem in assignment.problems]
         _write(found, json.dumps({"problems": problems, "warnings": [*leaking, *assignment.warnings]}).encode())
         target = AtomicFile(arrays)
@@ -235,8 +140,8 @@ def _split(
 
 
 def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) -> ChunkPlan:
-    has_pictures = any(part in _PICTURE_PARTS for part in scan.schema.parts)
-    if not has_pictures and request.image != ImageForm(encoding=""):
+    has_images = any(part in _IMAGE_PARTS for part in scan.schema.parts)
+    if not has_images and request.image != ImageForm(encoding=""):
         raise DataError(
             "Images are fitted in datasets that have some.",
             received=f"a size, channels or an encoding for kind {scan.schema.kind}",
@@ -245,14 +150,14 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
     form = replace(request.image, encoding=request.encoding)
     plan = ChunkPlan(
         folder=work / "chunks",
-        catalogue=scan.catalogue,
+        catalog=scan.catalog,
         source=source,
         format=scan.format,
         options=scan.options,
         schema=scan.schema,
-        fitting=Fitting(form=form, check=request.picture_check) if has_pictures else None,
-        hashes=request.near_duplicates and has_pictures,
-        sums=request.mean and has_pictures,
+        fitting=Fitting(form=form, check=request.image_check) if has_images else None,
+        hashes=request.near_duplicates and has_images,
+        sums=request.mean and has_images,
         max_distance=request.rule.max_distance,
     )
     # Release 0.1 made larger chunks of such images, without hashes: those of an unfinished creation must not mix in.
@@ -328,3 +233,207 @@ def _write(path: Path, content: bytes) -> None:
     with storage_errors(path):
         target.path.write_bytes(content)
     target.publish()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanResult:
+    """What a scan found.
+
+    Args:
+        catalog: file of the samples and problems.
+        schema: what the samples mean.
+        format: name of the importer.
+        options: of the importer, complete.
+        count: samples.
+        folder: below the source, where the samples were found; empty for the source itself.
+    """
+
+    catalog: Path
+    schema: Schema
+    format: str
+    options: Mapping[str, Any]
+    count: int
+    folder: str = ""
+
+
+def scan_source(
+    path: Path, source: Path, importer: Importer, options: Mapping[str, Any], watch: Watch, *, folder: str = ""
+) -> ScanResult:
+    """Walk through a source and write its catalog; memory does not grow with the number of samples.
+
+    Args:
+        path: of the catalog to be written.
+        source: local folder or file.
+        importer: of its format.
+        options: as they were given.
+        watch: is told of the progress.
+        folder: below the source, that is scanned; empty for the source itself.
+
+    Raises:
+        DataError: where the source cannot be used, has no samples, or two samples have one key.
+        CreationStopped: if a stop was requested.
+    """
+    complete = importer.checked_options(options)
+    scan = importer.scan(source / folder, complete)
+    count, problems = 0, 0
+    with CatalogueWriter(path, replace=True) as catalog:
+        for found in scan:
+            if isinstance(found, Problem):
+                catalog.add_problem(found)
+                problems += 1
+            else:
+                _check_split(found.key, found.split)
+                catalog.add(Entry.of_sample(count, found))
+                count += 1
+            if (count + problems) % _LOOK_EVERY == 0:
+                watch.progress("scan", count, 0)
+                if watch.stop_requested():
+                    raise CreationStopped
+        for problem in links_out(source):
+            catalog.add_problem(problem)
+        for name, value in (
+            ("schema", scan.schema.as_json()),
+            ("format", importer.name),
+            ("options", complete),
+            ("count", count),
+            ("folder", folder),
+        ):
+            catalog.note(name, value)
+    watch.progress("scan", count, count)
+    if not count:
+        raise _nothing_found(path, source, importer)
+    _check_keys(path)
+    return read_scan(path)
+
+
+def links_out(source: Path) -> Iterator[Problem]:
+    """Yield a problem for each file and folder of a watched source that was not opened, as it leads out of it."""
+    found = watched()
+    for path in found.refused if found is not None else ():
+        key = os.path.relpath(path, source if source.is_dir() else source.parent)
+        yield Problem(key=key, kind="link-outside", reason=f"It is not read: {LEADS_OUT}.", left_out=True)
+
+
+def read_scan(path: Path) -> ScanResult:
+    """Return the result of a scan that was done before."""
+    with Catalogue(path) as catalog:
+        return ScanResult(
+            catalog=path,
+            schema=Schema.from_json(catalog.note("schema")),
+            format=catalog.note("format"),
+            options=catalog.note("options"),
+            count=catalog.note("count"),
+            folder=catalog.note("folder") or "",
+        )
+
+
+def _check_split(key: str, split: str) -> None:
+    if split and split not in SPLITS:
+        raise DataError("The splits are train, val and test.", received=f"{split!r} for `{key}`")
+
+
+def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:
+    with Catalogue(path) as catalog:
+        problems = catalog.problems(limit=3)
+    path.unlink()
+    return DataError(
+        "A dataset has at least one sample.",
+        received=f"none in `{source}` as {importer.name}",
+        advice=" ".join(f"{problem.key}: {problem.reason}" for problem in problems)
+        or "Look whether the path and the format are right.",
+    )
+
+
+def _check_keys(path: Path) -> None:
+    with Catalogue(path) as catalog:
+        twice = catalog.repeated_keys()
+    if twice:
+        path.unlink()
+        raise DataError(
+            "Every sample of a source has a key of its own.",
+            received=", ".join(f"`{key}`, which came twice" for key in twice),
+            advice="That is a fault of the importer, or two files of the source describe the same sample.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HashPlan:
+    folder: Path
+    catalog: Path
+    source: Path
+    format: str
+    options: Mapping[str, Any]
+    fitting: Fitting | None
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.catalog))
+
+
+def hash_all(
+    scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch, fitting: Fitting | None
+) -> np.ndarray:
+    """Return the perceptual hash of the first part of every sample, (N) int64; ``NO_HASH`` where it cannot be read.
+
+    Args:
+        scan: of the source.
+        source: local folder or file.
+        folder: for the hashes of the chunks that are done.
+        workers: processes; 0 for this one.
+        watch: is told of the progress.
+        fitting: how images are decoded; None where there are none.
+
+    Raises:
+        CreationStopped: if a stop was requested; what was done is kept.
+    """
+    with storage_errors(folder):
+        folder.mkdir(exist_ok=True)
+    plan = _HashPlan(
+        folder=folder,
+        catalog=scan.catalog,
+        source=source,
+        format=scan.format,
+        options=scan.options,
+        fitting=fitting,
+    )
+    count = -(-scan.count // CHUNK)
+    missing = [chunk for chunk in range(count) if not _path(folder, chunk).exists()]
+    done = count - len(missing)
+    tasks = ((chunk, min(CHUNK, scan.count - chunk * CHUNK)) for chunk in missing if not watch.stop_requested())
+    for _ in in_processes(_hash_chunk, plan, tasks, min(workers, len(missing))):
+        done += 1
+        watch.progress("hash", min(done * CHUNK, scan.count), scan.count)
+    if watch.stop_requested():
+        raise CreationStopped
+    return np.concatenate([np.load(_path(folder, chunk), allow_pickle=False) for chunk in range(count)])
+
+
+def _path(folder: Path, chunk: int) -> Path:
+    return folder / f"{chunk:06d}.npy"
+
+
+def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
+    catalog, reader = _tools(plan)
+    first = chunk * CHUNK
+    hashes = [
+        _hash(plan.fitting, reader, entry.parts[0], entry.key) for entry in catalog.entries(range(first, first + count))
+    ]
+    target = AtomicFile(_path(plan.folder, chunk), replace=True)
+    with storage_errors(target.final), target.path.open("wb") as file:
+        np.save(file, np.array(hashes, np.int64), allow_pickle=False)
+    target.publish()
+    return chunk
+
+
+@lru_cache(maxsize=2)
+def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
+    return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
+
+
+def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
+    if fitting is None:
+        return NO_HASH
+    try:
+        part = address if isinstance(address, bytes) else reader.read(address)
+        return picture_hash(decoded_image(part, fitting, key))
+    except DatapointError:
+        return NO_HASH  # it is listed as unreadable when the records are made

@@ -103,7 +103,7 @@ class CreationRequest:
         return "png" if changes else "original"
 
     @property
-    def picture_check(self) -> str:
+    def image_check(self) -> str:
         """How images that are stored as they are get checked."""
         return self.check or ("header" if self.encoding == "reference" else "decode")
 

@@ -1,8 +1,4 @@
-"""Safe extraction of untrusted archives: each member is checked, and nothing is written outside the folder.
-
-Files are extracted first. Links are created after all files, so that nothing is ever written through a link; each
-link must point into the folder. One invalid member rejects the whole archive.
-"""
+"""Safe extraction of untrusted archives: each member is checked, and nothing is written outside the folder."""
 
 from __future__ import annotations
 
@@ -18,162 +14,22 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
-from ziggurat.datasets.sources.limits import Meter, SourceLimits
-from ziggurat.datasets.sources.members import Member
-from ziggurat.datasets.sources.places import member_path
+from ziggurat.datasets.sources.cache import Meter, SourceLimits, member_path
 from ziggurat.errors import DataError
 
 __all__ = ["is_archive", "unpack"]
 
-
 TAR_SUFFIXES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.xz", ".txz")
-
-_HEADER_BYTES: Final = 4 * 1024**2
-_LZMA_MEMORY_BYTES: Final = 512 * 1024**2
+_HEADER_BYTES: Final = 4 * 1024**2  # extended headers of one member, which tarfile would read into memory
+_LZMA_MEMORY_BYTES: Final = 512 * 1024**2  # an archive names the size of its own dictionary, up to 4 GB
 _TAR_BLOCK_BYTES: Final = 64 * 1024
 
-
-def tar_members(archive: Path) -> Iterator[Member]:
-    """Yield the members in the order of the archive; memory does not grow with their number.
-
-    Raises:
-        DataError: where a member is a device, or its header is too long.
-    """
-    with (
-        _decompressed(archive) as content,
-        _HeaderGuard(content, archive) as guarded,
-        tarfile.open(fileobj=guarded, mode="r|") as opened,
-    ):
-        while entry := opened.next():
-            setattr(opened, "members", [])  # noqa: B010 - it would keep them all; type stubs do not know it
-            yield _tar_member(opened, entry, guarded, archive)
-            guarded.is_header = True
-
-
-def _tar_member(opened: tarfile.TarFile, entry: tarfile.TarInfo, guarded: _HeaderGuard, archive: Path) -> Member:
-    if entry.isdir():
-        return Member(name=entry.name, kind="folder")
-    if entry.issym():
-        return Member(name=entry.name, kind="link", target=entry.linkname)
-    if entry.islnk():
-        return Member(name=entry.name, kind="same", target=entry.linkname)
-    if not entry.isreg():
-        raise DataError(
-            "An archive holds files, folders and links.", received=f"a device `{entry.name}` in `{archive.name}`"
-        )
-    guarded.is_header = False
-    return Member(name=entry.name, kind="file", content=opened.extractfile(entry))
-
-
-def _decompressed(archive: Path) -> IO[bytes] | io.BufferedIOBase:
-    with archive.open("rb") as file:
-        start = file.read(6)
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.open(archive, "rb")
-    if start.startswith(b"BZh"):
-        return bz2.open(archive, "rb")
-    if start == b"\xfd7zXZ\0":
-        return io.BufferedReader(_XzFile(archive))
-    return archive.open("rb")
-
-
-class _HeaderGuard(io.RawIOBase):
-    """Passes a stream on, but not more than a few MiB of it between the contents of two members.
-
-    The headers of a tar archive may say how long they are, and are read into memory as a whole.
-    """
-
-    def __init__(self, content: IO[bytes] | io.BufferedIOBase, archive: Path) -> None:
-        self.is_header = True
-        self._content = content
-        self._archive = archive
-        self._header_bytes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        block = self._content.read(size)
-        self._header_bytes = self._header_bytes + len(block) if self.is_header else 0
-        if self._header_bytes > _HEADER_BYTES:
-            raise DataError("The header of a member is short.", received=f"a longer one in `{self._archive.name}`")
-        return block
-
-
-class _XzFile(io.RawIOBase):
-    """Reads an xz file with a limit on the memory that its author may ask for."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        self._decoder = self._new_decoder()
-
-    def readable(self) -> bool:
-        """Say yes."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return how much of it."""
-        while True:
-            if self._decoder.eof:
-                rest = self._decoder.unused_data.lstrip(b"\0") or self._file.read(_TAR_BLOCK_BYTES).lstrip(b"\0")
-                if not rest:
-                    return 0
-                self._decoder = self._new_decoder()
-            else:
-                rest = self._file.read(_TAR_BLOCK_BYTES) if self._decoder.needs_input else b""
-                if self._decoder.needs_input and not rest:
-                    raise EOFError("The file ends too early.")
-            data = self._decoder.decompress(rest, len(buffer))
-            if data:
-                buffer[: len(data)] = data
-                return len(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        super().close()
-
-    @staticmethod
-    def _new_decoder() -> lzma.LZMADecompressor:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_LZMA_MEMORY_BYTES)
-
-
-_ENCRYPTED: Final = 0x1
+_ENCRYPTED: Final = 0x1  # flag of an encrypted member of a zip file
 _LONGEST_LINK_BYTES: Final = 4096
-
-
-def zip_members(archive: Path) -> Iterator[Member]:
-    """Yield the members in the order of the archive's list.
-
-    Raises:
-        DataError: where a member is encrypted or is a device.
-    """
-    with zipfile.ZipFile(archive) as opened:
-        for entry in opened.infolist():
-            if entry.flag_bits & _ENCRYPTED:
-                raise DataError(
-                    "An archive is not encrypted.",
-                    received=f"{entry.filename!r} in `{archive.name}`",
-                    advice="Unpack it yourself and name the folder.",
-                )
-            yield _member(opened, entry, archive)
-
-
-def _member(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, archive: Path) -> Member:
-    mode = stat.S_IFMT(entry.external_attr >> 16)
-    if entry.is_dir() or mode == stat.S_IFDIR:
-        return Member(name=entry.filename, kind="folder")
-    if mode == stat.S_IFLNK:
-        with opened.open(entry) as content:
-            target = content.read(_LONGEST_LINK_BYTES).decode()
-        return Member(name=entry.filename, kind="link", target=target)
-    if mode not in (0, stat.S_IFREG):
-        raise DataError(
-            "An archive holds files, folders and links.", received=f"a device `{entry.filename}` in `{archive.name}`"
-        )
-    return Member(name=entry.filename, kind="file", content=opened.open(entry))
-
 
 _SUFFIXES: Final = (".zip", *TAR_SUFFIXES)
 _BLOCK_BYTES: Final = 1024 * 1024
@@ -294,3 +150,155 @@ def _damaged(archive: Path, reason: str) -> DataError:
         received=f"`{archive.name}`: {reason}",
         advice="Get or make it again.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One member, as the archive says; nothing of it is checked.
+
+    Args:
+        name: where it wants to lie.
+        kind: a file, a folder, a symbolic link, or the same file as an earlier member (a hard link).
+        target: of a link, relative to the link; or name of the earlier member.
+        content: of a file; must be read before the next member is asked for.
+    """
+
+    name: str
+    kind: Literal["file", "folder", "link", "same"]
+    target: str = ""
+    content: IO[bytes] | None = None
+
+
+def tar_members(archive: Path) -> Iterator[Member]:
+    """Yield the members in the order of the archive; memory does not grow with their number.
+
+    Raises:
+        DataError: where a member is a device, or its header is too long.
+    """
+    with (
+        _decompressed(archive) as content,
+        _HeaderGuard(content, archive) as guarded,
+        tarfile.open(fileobj=guarded, mode="r|") as opened,
+    ):
+        while entry := opened.next():
+            setattr(opened, "members", [])  # noqa: B010 - it would keep them all; type stubs do not know it
+            yield _tar_member(opened, entry, guarded, archive)
+            guarded.is_header = True
+
+
+def _tar_member(opened: tarfile.TarFile, entry: tarfile.TarInfo, guarded: _HeaderGuard, archive: Path) -> Member:
+    if entry.isdir():
+        return Member(name=entry.name, kind="folder")
+    if entry.issym():
+        return Member(name=entry.name, kind="link", target=entry.linkname)
+    if entry.islnk():
+        return Member(name=entry.name, kind="same", target=entry.linkname)
+    if not entry.isreg():
+        raise DataError(
+            "An archive holds files, folders and links.", received=f"a device `{entry.name}` in `{archive.name}`"
+        )
+    guarded.is_header = False
+    return Member(name=entry.name, kind="file", content=opened.extractfile(entry))
+
+
+def _decompressed(archive: Path) -> IO[bytes] | io.BufferedIOBase:
+    with archive.open("rb") as file:
+        start = file.read(6)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.open(archive, "rb")
+    if start.startswith(b"BZh"):
+        return bz2.open(archive, "rb")
+    if start == b"\xfd7zXZ\0":
+        return io.BufferedReader(_XzFile(archive))
+    return archive.open("rb")
+
+
+class _HeaderGuard(io.RawIOBase):
+    """Passes a stream on, but not more than a few MiB of it between the contents of two members.
+
+    The headers of a tar archive may say how long they are, and are read into memory as a whole.
+    """
+
+    def __init__(self, content: IO[bytes] | io.BufferedIOBase, archive: Path) -> None:
+        self.is_header = True
+        self._content = content
+        self._archive = archive
+        self._header_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        block = self._content.read(size)
+        self._header_bytes = self._header_bytes + len(block) if self.is_header else 0
+        if self._header_bytes > _HEADER_BYTES:
+            raise DataError("The header of a member is short.", received=f"a longer one in `{self._archive.name}`")
+        return block
+
+
+class _XzFile(io.RawIOBase):
+    """Reads an xz file with a limit on the memory that its author may ask for."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._decoder = self._new_decoder()
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return how much of it."""
+        while True:
+            if self._decoder.eof:
+                rest = self._decoder.unused_data.lstrip(b"\0") or self._file.read(_TAR_BLOCK_BYTES).lstrip(b"\0")
+                if not rest:
+                    return 0
+                self._decoder = self._new_decoder()
+            else:
+                rest = self._file.read(_TAR_BLOCK_BYTES) if self._decoder.needs_input else b""
+                if self._decoder.needs_input and not rest:
+                    raise EOFError("The file ends too early.")
+            data = self._decoder.decompress(rest, len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    @staticmethod
+    def _new_decoder() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_LZMA_MEMORY_BYTES)
+
+
+def zip_members(archive: Path) -> Iterator[Member]:
+    """Yield the members in the order of the archive's list.
+
+    Raises:
+        DataError: where a member is encrypted or is a device.
+    """
+    with zipfile.ZipFile(archive) as opened:
+        for entry in opened.infolist():
+            if entry.flag_bits & _ENCRYPTED:
+                raise DataError(
+                    "An archive is not encrypted.",
+                    received=f"{entry.filename!r} in `{archive.name}`",
+                    advice="Unpack it yourself and name the folder.",
+                )
+            yield _member(opened, entry, archive)
+
+
+def _member(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, archive: Path) -> Member:
+    mode = stat.S_IFMT(entry.external_attr >> 16)
+    if entry.is_dir() or mode == stat.S_IFDIR:
+        return Member(name=entry.filename, kind="folder")
+    if mode == stat.S_IFLNK:
+        with opened.open(entry) as content:
+            target = content.read(_LONGEST_LINK_BYTES).decode()
+        return Member(name=entry.filename, kind="link", target=target)
+    if mode not in (0, stat.S_IFREG):
+        raise DataError(
+            "An archive holds files, folders and links.", received=f"a device `{entry.filename}` in `{archive.name}`"
+        )
+    return Member(name=entry.filename, kind="file", content=opened.open(entry))

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from ziggurat.datasets.samples import split_of
 from ziggurat.datasets.sources.archives import is_archive, unpack
-from ziggurat.datasets.sources.limits import SourceLimits
-from ziggurat.datasets.sources.places import NOTE_NAME, cached_folder, plain_name
-from ziggurat.datasets.sources.remote import RemotePlace, TransferError, fetch
+from ziggurat.datasets.sources.cache import NOTE_NAME, SourceLimits, cached_folder, plain_name
+from ziggurat.datasets.sources.remote import PACKAGES, RemotePlace, StoredPlace, TransferError, fetch
 from ziggurat.datasets.sources.secrets import public_uri
-from ziggurat.datasets.sources.stored_place import PACKAGES, StoredPlace
-from ziggurat.datasets.sources.web_place import WebPlace
-from ziggurat.datasets.split_names import split_of
+from ziggurat.datasets.sources.web import WebPlace
 from ziggurat.errors import DataError
 from ziggurat.records.offered_folders import check_file
 

@@ -16,7 +16,7 @@ _SECRET_NAME: Final = re.compile(
 )
 _URI_IN_TEXT: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"`<>]+")
 _USER: Final = re.compile(r"([^/@:?#]*(?::(?![0-9]+/)[^@]*|:[0-9]+)?)@")  # host:81/a@b has a port and no user
-_SHORTEST: Final = 4
+_SHORTEST: Final = 4  # hiding a shorter secret would black out parts of ordinary words
 
 
 @dataclass(frozen=True)

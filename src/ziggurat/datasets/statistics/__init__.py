@@ -6,24 +6,24 @@ from ziggurat.datasets.statistics.model import (
     ClassStatistics,
     ColumnStatistics,
     Histogram,
+    ImageStatistics,
     MaskStatistics,
     NumberStatistics,
     ObjectStatistics,
-    PictureStatistics,
     Statistics,
     TextStatistics,
+    statistics_lines,
 )
-from ziggurat.datasets.statistics.terminal import statistics_lines
 
 __all__ = [
     "Bar",
     "ClassStatistics",
     "ColumnStatistics",
     "Histogram",
+    "ImageStatistics",
     "MaskStatistics",
     "NumberStatistics",
     "ObjectStatistics",
-    "PictureStatistics",
     "Statistics",
     "TextStatistics",
     "statistics_lines",

@@ -1,23 +1,40 @@
-"""Data model of dataset statistics: plain values, ready for a chart, a table in a terminal, or JSON."""
+"""Data model of dataset statistics: plain values, ready for a chart or JSON, and their output in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
 
 __all__ = [
     "Bar",
     "ClassStatistics",
     "ColumnStatistics",
     "Histogram",
+    "ImageStatistics",
     "MaskStatistics",
     "NumberStatistics",
     "ObjectStatistics",
-    "PictureStatistics",
     "Statistics",
     "TextStatistics",
+    "bars_of",
+    "describe",
+    "histogram_of",
+    "statistics_lines",
 ]
+
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_BINS: Final = 30
+_LARGEST_WHOLE: Final = 1e15  # float64 holds larger integers with gaps
+_FACTOR: Final = 100
+"""Where the 99th percentile is this many times the first one, bins grow by a factor."""
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+_MOST_CLASSES: Final = 40
+_CELL: Final = 40  # characters of a cell; the rest is cut off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +116,7 @@ class ClassStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureStatistics:
+class ImageStatistics:
     """The images as they came; None where nobody has looked at their headers.
 
     Args:
@@ -245,7 +262,7 @@ class Statistics:
     groups: int = 0
     times: tuple[float, float] | None = None
     problems: Mapping[str, int] = field(default_factory=dict)
-    pictures: PictureStatistics | None = None
+    pictures: ImageStatistics | None = None
     objects: ObjectStatistics | None = None
     masks: MaskStatistics | None = None
     columns: tuple[ColumnStatistics, ...] = ()
@@ -261,3 +278,222 @@ class Statistics:
     def as_json(self) -> dict[str, Any]:
         """Return the form for JSON."""
         return asdict(self)
+
+
+def statistics_lines(statistics: Statistics) -> list[str]:
+    """Return statistics as lines of text."""
+    return [
+        *_counts(statistics),
+        *_classes(statistics),
+        *_numbers(statistics),
+        *_columns(statistics),
+        *_rest(statistics),
+    ]
+
+
+def describe(values: Any, *, missing: int = 0) -> NumberStatistics | None:
+    """Return what is known of numbers, None where there are none.
+
+    Args:
+        values: (N) numbers; those that are not finite do not count.
+        missing: places without a number.
+    """
+    numbers = np.asarray(values, np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
+        return None
+    quantiles = np.quantile(finite, _QUANTILES)
+    exponent = int(np.frexp(np.abs(finite).max())[1])
+    scaled = np.ldexp(finite, -exponent)  # squares of huge numbers would be infinite
+    return NumberStatistics(
+        count=len(finite),
+        missing=missing + len(numbers) - len(finite),
+        mean=float(np.ldexp(scaled.mean(), exponent)),
+        deviation=float(np.ldexp(scaled.std(), exponent)),
+        minimum=float(finite.min()),
+        maximum=float(finite.max()),
+        quantiles=tuple((share, float(value)) for share, value in zip(_QUANTILES, quantiles, strict=True)),
+        histogram=histogram_of(finite),
+    )
+
+
+def histogram_of(values: np.ndarray) -> Histogram:
+    """Return how numbers are distributed.
+
+    A few different whole numbers have a bin each. Positive ones over several powers of ten have bins that grow by a
+    factor. All others have bins of one width.
+
+    Args:
+        values: (N) float64, finite, at least one.
+    """
+    low, high = float(values.min()), float(values.max())
+    whole = bool((values == np.floor(values)).all()) and max(abs(low), abs(high)) < _LARGEST_WHOLE
+    if whole and high - low < _BINS:
+        edges = np.arange(low - 0.5, high + 1, 1.0)
+    elif low > 0 and _is_wide(values):
+        edges = np.geomspace(low, high, _BINS + 1)
+        edges[0], edges[-1] = low, high
+        counts, _ = np.histogram(values, edges)
+        return Histogram(edges=_floats(edges), counts=_whole(counts), logarithmic=True)
+    elif low == high:
+        margin = max(0.5, abs(low) * 0.01)
+        edges = np.array([low - margin, low + margin])
+    elif whole:
+        width = float(np.ceil((high - low + 1) / _BINS))
+        edges = np.arange(low - 0.5, high + width, width)
+    else:
+        edges = np.linspace(low, high, _BINS + 1)
+    if not (np.diff(edges) > 0).all():  # numbers so near each other that no bins fit between them
+        edges = np.array([low, max(high, np.nextafter(low, np.inf))])
+    counts, _ = np.histogram(values, edges)
+    return Histogram(edges=_floats(edges), counts=_whole(counts))
+
+
+def bars_of(values: Iterable[Any], at_most: int = 20) -> tuple[tuple[Bar, ...], int]:
+    """Return the most frequent values as bars, the highest first, and how many values have none."""
+    counts = Counter(values)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    bars = tuple(Bar(name=str(value), count=count) for value, count in ordered[:at_most])
+    return bars, sum(counts.values()) - sum(bar.count for bar in bars)
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    first, last = np.quantile(values, (0.01, 0.99))
+    return bool(last > _FACTOR * first)
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _whole(values: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def _counts(found: Statistics) -> Iterator[str]:
+    splits = ", ".join(f"{split or 'no split'} {count:,}" for split, count in found.samples.items())
+    yield f"{found.total:,} samples of kind {found.kind}: {splits}" if splits else f"0 samples of kind {found.kind}"
+    if found.groups:
+        yield f"{found.groups:,} groups"
+    if found.times is not None:
+        yield f"taken from {_time(found.times[0])} to {_time(found.times[1])}"
+
+
+def _classes(found: Statistics) -> Iterator[str]:
+    if not found.classes:
+        return
+    yield ""
+    splits = list(found.samples)
+    shown = sorted(found.classes, key=lambda each: (-each.total, each.number))[:_MOST_CLASSES]
+    most = max(each.total for each in shown) or 1
+    rows = [
+        [each.name, *(f"{each.counts.get(split, 0):,}" for split in splits), "█" * round(20 * each.total / most)]
+        for each in shown
+    ]
+    yield from _table(["class", *(split or "no split" for split in splits), ""], rows)
+    if len(found.classes) > len(shown):
+        yield f"… and {len(found.classes) - len(shown):,} classes with fewer"
+
+
+def _numbers(found: Statistics) -> Iterator[str]:
+    named: list[tuple[str, NumberStatistics | None]] = []
+    if found.pictures is not None:
+        pictures = found.pictures
+        named += [("width, px", pictures.width_px), ("height, px", pictures.height_px), ("aspect", pictures.aspect)]
+    named += [("source, bytes", found.source_bytes), ("stored, bytes", found.stored_bytes)]
+    if found.objects is not None:
+        objects = found.objects
+        named += [
+            ("objects in an image", objects.per_picture),
+            ("box width, px", objects.width_px),
+            ("box height, px", objects.height_px),
+            ("box area, of image", objects.relative_area),
+        ]
+    if found.texts is not None:
+        named += [("characters", found.texts.characters), ("words", found.texts.words)]
+    several = len(found.labels) > 1
+    named += [(f"label {number}" if several else "label", label) for number, label in enumerate(found.labels)]
+    rows = [_row(name, numbers) for name, numbers in named if numbers is not None]
+    if rows:
+        yield ""
+        yield from _table(["", "min", "median", "mean", "max", ""], rows)
+
+
+def _columns(found: Statistics) -> Iterator[str]:
+    if not found.columns:
+        return
+    yield ""
+    rows = []
+    for column in found.columns:
+        name = f"{column.name} (target)" if column.is_target else column.name
+        what = ""
+        if column.numbers is not None and column.type == "number":
+            numbers = column.numbers
+            what = f"{_short(numbers.minimum)} … {_short(numbers.median)} … {_short(numbers.maximum)}"
+        elif column.numbers is not None and column.type == "time":
+            what = f"{_time(column.numbers.minimum)} … {_time(column.numbers.maximum)}"
+        elif column.bars:
+            what = ", ".join(f"{bar.name} {bar.count:,}" for bar in column.bars[:4])
+        rows.append([name, column.type, f"{column.missing:,}", f"{column.different:,}", what, _curve(column.numbers)])
+    yield from _table(["column", "type", "missing", "different", "values", ""], rows)
+
+
+def _rest(found: Statistics) -> Iterator[str]:
+    if found.masks is not None and found.masks.shares:
+        yield ""
+        rows = [[name, f"{pixels:.2%}", f"{pictures:.1%}"] for _, name, pixels, pictures in found.masks.shares]
+        yield from _table(["class", "of pixels", "of images"], rows)
+        if found.masks.ignore_class is not None:
+            share = f"{found.masks.ignored_share:.2%} of all pixels"
+            yield f"ignored, no class: number {found.masks.ignore_class}, {share}"
+    if found.texts is not None and any(found.texts.telling_words.values()):
+        yield ""
+        for name, bars in found.texts.telling_words.items():
+            yield f"words of {name}: {', '.join(bar.name for bar in bars[:10])}"
+    if found.problems:
+        yield ""
+        yield "problems: " + ", ".join(f"{kind} {count:,}" for kind, count in found.problems.items())
+    yield from found.notes
+
+
+def _row(name: str, numbers: NumberStatistics) -> list[str]:
+    values = (numbers.minimum, numbers.median, numbers.mean, numbers.maximum)
+    return [name, *map(_short, values), _curve(numbers)]
+
+
+def _curve(numbers: NumberStatistics | None) -> str:
+    """Return a histogram as a line of blocks."""
+    counts = () if numbers is None else numbers.histogram.counts
+    most = max(counts, default=0)
+    if not most:
+        return ""
+    return "".join(_BLOCKS[-(-8 * count // most)] for count in counts)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 10_000 else f"{value:,.4g}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows in columns: the first and the last to the left, those between that hold numbers to the right."""
+    cells = [[_cut(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
+    right = [
+        0 < index < len(header) - 1 and all(row[index][:1].isdigit() or not row[index] for row in cells[1:])
+        for index in range(len(header))
+    ]
+    for row in cells:
+        parts = (
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(row, widths, right, strict=True)
+        )
+        yield "  ".join(parts).rstrip()
+
+
+def _cut(cell: str) -> str:
+    cell = " ".join(cell.split())
+    return cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…"

@@ -1,6 +1,7 @@
 """Dataset versions: a dataset is immutable, and every change makes a new one that shares its records."""
 
-from ziggurat.datasets.versions.changes import (
+from ziggurat.datasets.versions.classes import checked_label, label_fault
+from ziggurat.datasets.versions.draft import (
     Change,
     DropClass,
     Exclude,
@@ -12,7 +13,6 @@ from ziggurat.datasets.versions.changes import (
     Resplit,
 )
 from ziggurat.datasets.versions.history import Differences, VersionNote, differences, history
-from ziggurat.datasets.versions.labels import checked_label, label_fault
 from ziggurat.datasets.versions.make import append, make_version, merge_datasets
 
 __all__ = [

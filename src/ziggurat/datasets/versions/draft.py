@@ -1,7 +1,4 @@
-"""Draft of a dataset version: its samples, their splits, classes and labels.
-
-A draft costs about 15 bytes per sample, plus the content of the changes.
-"""
+"""Draft of a dataset version: its samples, their splits, classes and labels, and the changes applied to it."""
 
 from __future__ import annotations
 
@@ -11,20 +8,36 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.catalogue import Entry
+from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.samples import SPLITS
-from ziggurat.datasets.versions.changes import Samples
-from ziggurat.datasets.versions.labels import renumbered
+from ziggurat.datasets.versions.classes import renumbered
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.records.base import RecordIndexError
 from ziggurat.records.schema import Schema
 
-__all__ = ["LEFT_OUT", "Draft", "Origin", "in_order"]
+__all__ = [
+    "LEFT_OUT",
+    "Change",
+    "Draft",
+    "DropClass",
+    "Exclude",
+    "KeepClasses",
+    "MergeClasses",
+    "Move",
+    "Origin",
+    "Relabel",
+    "RenameClass",
+    "Resplit",
+    "in_order",
+]
 
 LEFT_OUT: Final = -1
 _BLOCK: Final = 1000
-_NOT_GIVEN: Final = object()
+_NOT_GIVEN: Final = object()  # None is a label that a change may give
+
+Samples = Sequence[int] | Sequence[str] | np.ndarray
+"""Rows of a split, from 0, or keys."""
 
 
 @dataclass
@@ -59,22 +72,22 @@ class Origin:
         Raises:
             DataError: where the catalog has other samples than the manifest says.
         """
-        catalogue = dataset.catalogue
-        places = np.array([SPLITS.index(name) if name in SPLITS else LEFT_OUT for name in catalogue.texts("split")])
-        splits = places[catalogue.column("split")].astype(np.int8) if len(catalogue) else np.zeros(0, np.int8)
+        catalog = dataset.catalogue
+        places = np.array([SPLITS.index(name) if name in SPLITS else LEFT_OUT for name in catalog.texts("split")])
+        splits = places[catalog.column("split")].astype(np.int8) if len(catalog) else np.zeros(0, np.int8)
         origin = cls(
             dataset=dataset,
             first=first,
             splits=splits,
-            rows=catalogue.column("row").astype(np.int32),
-            numbers=catalogue.column("number").astype(np.int32),
+            rows=catalog.column("row").astype(np.int32),
+            numbers=catalog.column("number").astype(np.int32),
             classes=np.arange(len(dataset.schema.class_names), dtype=np.int32),
         )
         counts = {name: int(np.count_nonzero(splits == place)) for place, name in enumerate(SPLITS)}
         if any(counts[name] != note.count for name, note in dataset.manifest.splits.items()) or LEFT_OUT in splits:
             raise DataError(
                 "A catalog has the samples that its manifest counts.",
-                received=f"{len(catalogue)} of {len(dataset)} samples in `{catalogue.path}`",
+                received=f"{len(catalog)} of {len(dataset)} samples in `{catalog.path}`",
                 advice="Create the dataset again, or bring the file back.",
             )
         return origin
@@ -201,3 +214,112 @@ def in_order(origin: Origin, place: int) -> np.ndarray:
     inside = np.flatnonzero(origin.splits == place)
     rows = origin.rows[inside]
     return inside if np.array_equal(rows, np.arange(len(inside))) else inside[np.argsort(rows)]
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """Give samples another label.
+
+    Args:
+        split: that they are in.
+        samples: their rows or keys.
+        label: in the form that the kind says (``ziggurat.records.schema``); a class also by its name.
+    """
+
+    split: str
+    samples: Samples
+    label: Any
+
+
+@dataclass(frozen=True)
+class Exclude:
+    """Leave samples out.
+
+    Args:
+        split: that they are in.
+        samples: their rows or keys.
+        reason: one sentence; the catalog lists it under the kind ``excluded``.
+    """
+
+    split: str
+    samples: Samples
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Move samples to another split.
+
+    Args:
+        split: that they are in.
+        samples: their rows or keys.
+        to: ``train``, ``val`` or ``test``.
+    """
+
+    split: str
+    samples: Samples
+    to: str
+
+
+@dataclass(frozen=True, eq=False)
+class Resplit:
+    """Divide the samples anew.
+
+    Args:
+        splits: (N,) place in ``ziggurat.datasets.samples.SPLITS`` of every sample in the order of the catalog, -1
+            for one that is left out, as ``ziggurat.datasets.splitting`` assigns them.
+    """
+
+    splits: np.ndarray
+
+
+@dataclass(frozen=True)
+class RenameClass:
+    """Give a class another name.
+
+    Args:
+        name: as it is.
+        new_name: as it shall be; no other class has it.
+    """
+
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class MergeClasses:
+    """Make one class of several.
+
+    Args:
+        names: of the classes.
+        into: name of the class that they become: one of all the classes there are, or a new one.
+    """
+
+    names: Sequence[str]
+    into: str
+
+
+@dataclass(frozen=True)
+class DropClass:
+    """Leave a class out: its samples, or in a detection set its objects.
+
+    Args:
+        name: of the class.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class KeepClasses:
+    """Leave all other classes out.
+
+    Args:
+        names: of the classes that stay; their order does not change.
+    """
+
+    names: Sequence[str]
+
+
+Change = Relabel | Exclude | Move | Resplit | RenameClass | MergeClasses | DropClass | KeepClasses
+"""Anything that makes a new version."""

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.catalogue import Entry
+from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.versions.survey import key_number
+from ziggurat.datasets.versions.joining import key_number
 from ziggurat.errors import DataError
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema

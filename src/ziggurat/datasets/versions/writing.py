@@ -18,12 +18,11 @@ import numpy as np
 
 from ziggurat import __version__
 from ziggurat.atomic import folder_mode, storage_errors, sync_path
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.dataset import OPENINGS_NAME
 from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.versions.draft import Draft, Origin, in_order
-from ziggurat.datasets.versions.joining import joined_image, joined_source
-from ziggurat.datasets.versions.survey import Survey
+from ziggurat.datasets.versions.joining import Survey, joined_image, joined_source
 from ziggurat.errors import DataError, DatapointError, StorageError, UsageError
 from ziggurat.records.manifest import Manifest, Parent, SplitNote, StoreNote
 from ziggurat.records.stores import create_records, open_records
@@ -31,8 +30,60 @@ from ziggurat.records.tfrecord import index_path
 
 __all__ = ["write_version"]
 
-
 _BLOCK_BYTES: Final = 1 << 20
+
+_TRAIN = SPLITS.index("train")
+
+_INDEX_NAME: Final = "index.sqlite"
+_MEAN_NAME: Final = "mean.npy"
+_PAGE: Final = 1000  # entries that are read at once
+_TEST: Final = SPLITS.index("test")
+
+
+def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) -> Manifest:
+    """Write a draft as a dataset; return its manifest.
+
+    Args:
+        draft: what it is.
+        folder: to make.
+        name: what people call it.
+        survey: of joined datasets, with their duplicates.
+
+    Raises:
+        UsageError: where no sample is left.
+        StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
+    """
+    if (draft.splits < 0).all():
+        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
+    datasets = [origin.dataset for origin in draft.origins]
+    with VersionFolder(folder) as work, storage_errors(folder):
+        _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
+        mean, pixel_mean = version_mean(draft)
+        if mean is not None:
+            np.save(work.path / _MEAN_NAME, mean, allow_pickle=False)
+        _copy_openings(draft, work.path)
+        return Manifest(
+            name=name,
+            schema=draft.schema,
+            splits={split: _write_split(draft, place, work) for place, split in _used(draft)},
+            image=joined_image(datasets),
+            mean="" if mean is None else _MEAN_NAME,
+            pixel_mean=pixel_mean,
+            index=_INDEX_NAME,
+            source=joined_source(datasets),
+            spec=datasets[0].manifest.spec if len(datasets) == 1 else {},
+            problems=dict(sorted(problems.counts.items())),
+            parents=tuple(
+                Parent(id=each.manifest.id, name=each.name, changes=tuple(draft.sentences)) for each in datasets
+            ),
+            release=__version__,
+        ).save(work.path)
+
+
+def _used(draft: Draft) -> Iterator[tuple[int, str]]:
+    for place, split in enumerate(SPLITS):
+        if (draft.splits == place).any():
+            yield place, split
 
 
 class VersionFolder:
@@ -158,9 +209,6 @@ def _occupied(path: Path) -> StorageError:
     )
 
 
-_TRAIN = SPLITS.index("train")
-
-
 def version_mean(draft: Draft) -> tuple[np.ndarray | None, tuple[float, ...]]:
     """Return the mean image of the training split, (H, W, C) float32, and the mean pixel.
 
@@ -202,13 +250,13 @@ class _Change:
             return None
         total = np.rint(mean.astype(np.float64) * self.before)  # sums of uint8 pixels are whole numbers
         for places, sign in ((self.came, 1), (self.left, -1)):
-            for picture in self._pictures(places):
-                if picture.shape != total.shape:
+            for image in self._images(places):
+                if image.shape != total.shape:
                     return None
-                total += sign * picture.astype(np.float64)
+                total += sign * image.astype(np.float64)
         return total
 
-    def _pictures(self, places: np.ndarray) -> Iterator[np.ndarray]:
+    def _images(self, places: np.ndarray) -> Iterator[np.ndarray]:
         for place in places.tolist():
             split = SPLITS[self.origin.splits[place]]
             yield self.origin.dataset.picture(split, int(self.origin.rows[place]))
@@ -224,61 +272,6 @@ def _total(changes: list[_Change]) -> np.ndarray | None:
             return None
         total = own if total is None else total + own
     return total
-
-
-_INDEX_NAME: Final = "index.sqlite"
-_MEAN_NAME: Final = "mean.npy"
-_PAGE: Final = 1000
-_TEST: Final = SPLITS.index("test")
-
-
-def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) -> Manifest:
-    """Write a draft as a dataset; return its manifest.
-
-    Args:
-        draft: what it is.
-        folder: to make.
-        name: what people call it.
-        survey: of joined datasets, with their duplicates.
-
-    Raises:
-        UsageError: where no sample is left.
-        StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
-    """
-    if (draft.splits < 0).all():
-        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
-    datasets = [origin.dataset for origin in draft.origins]
-    with VersionFolder(folder) as work, storage_errors(folder):
-        _write_catalogue(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
-        mean, pixel_mean = version_mean(draft)
-        if mean is not None:
-            np.save(work.path / _MEAN_NAME, mean, allow_pickle=False)
-        _copy_openings(draft, work.path)
-        return Manifest(
-            name=name,
-            schema=draft.schema,
-            splits={split: _write_split(draft, place, work) for place, split in _used(draft)},
-            image=joined_image(datasets),
-            mean="" if mean is None else _MEAN_NAME,
-            pixel_mean=pixel_mean,
-            index=_INDEX_NAME,
-            source=joined_source(datasets),
-            spec=datasets[0].manifest.spec if len(datasets) == 1 else {},
-            problems=dict(sorted(problems.counts.items())),
-            parents=tuple(
-                Parent(id=each.manifest.id, name=each.name, changes=tuple(draft.sentences)) for each in datasets
-            ),
-            release=__version__,
-        ).save(work.path)
-
-
-def _used(draft: Draft) -> Iterator[tuple[int, str]]:
-    for place, split in enumerate(SPLITS):
-        if (draft.splits == place).any():
-            yield place, split
-
-
-# ---- catalog
 
 
 class _Problems:
@@ -307,24 +300,24 @@ class _Problems:
 
 
 def _old_problems(origin: Origin) -> Iterator[Problem]:
-    catalogue, offset = origin.dataset.catalogue, 0
-    while page := catalogue.problems(offset=offset, limit=_PAGE):
+    catalog, offset = origin.dataset.catalogue, 0
+    while page := catalog.problems(offset=offset, limit=_PAGE):
         for problem in page:
             yield replace(problem, key=origin.prefix + problem.key)
         offset += len(page)
 
 
-def _write_catalogue(draft: Draft, path: Path, problems: _Problems) -> None:
-    with CatalogueWriter(path) as catalogue:
+def _write_catalog(draft: Draft, path: Path, problems: _Problems) -> None:
+    with CatalogueWriter(path) as catalog:
         for problem in problems:
-            catalogue.add_problem(problem)
+            catalog.add_problem(problem)
         number = 0
         for place, split in _used(draft):
             row = 0
             for block in _blocks(draft, place):
                 for entry, label in draft.labelled(block.numbers, block.origin):
                     key = block.origin.prefix + entry.key
-                    catalogue.add(_placed(entry, key=key, label=label, number=number, split=split, row=row))
+                    catalog.add(_placed(entry, key=key, label=label, number=number, split=split, row=row))
                     number, row = number + 1, row + 1
 
 
@@ -339,9 +332,6 @@ def _placed(entry: Entry, *, key: str, label: Any, number: int, split: str, row:
         class_number=label if type(label) is int else None,
         objects=len(label) if entry.objects is not None and isinstance(label, list) else None,
     )
-
-
-# ---- records
 
 
 @dataclass(frozen=True)
@@ -381,8 +371,8 @@ def _write_split(draft: Draft, place: int, work: VersionFolder) -> SplitNote:
     if has_rows:
         np.save(work.path / f"{split}.rows.npy", rows, allow_pickle=False)
     changed = _write_labels(draft, blocks, work.path / f"{split}.labels.jsonl")
-    with Catalogue(work.path / _INDEX_NAME) as catalogue:
-        counts = catalogue.class_counts(split)
+    with Catalogue(work.path / _INDEX_NAME) as catalog:
+        counts = catalog.class_counts(split)
     return SplitNote(
         count=len(rows),
         stores=tuple(stores),

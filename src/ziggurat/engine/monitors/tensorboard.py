@@ -18,12 +18,12 @@ from ziggurat.engine.monitors.tensorboard_records import (
     file_version,
     graph_event,
     image_event,
-    record,
     restart_event,
     scalar_event,
     summary_event,
 )
 from ziggurat.layout import JobFolder
+from ziggurat.protobuf_wire import tfrecord_frame
 
 __all__ = ["TFEventWriter", "write_graph"]
 
@@ -110,7 +110,7 @@ class TFEventWriter(Monitor, NeedsFolder):
     def _write(self, items: list[Scalar | bytes]) -> None:
         if self._descriptor < 0:
             return
-        data = b"".join(record(item if isinstance(item, bytes) else _encoded(item)) for item in items)
+        data = b"".join(tfrecord_frame(item if isinstance(item, bytes) else _encoded(item)) for item in items)
         try:
             written = 0
             while written < len(data):
@@ -147,7 +147,7 @@ def write_graph(folder: Path, graph: bytes, now: float) -> Path:
     descriptor, path = _new_file(folder, now)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.writelines(record(each) for each in (file_version(now), graph_event(now, graph)))
+            file.writelines(tfrecord_frame(each) for each in (file_version(now), graph_event(now, graph)))
     except OSError:
         path.unlink(missing_ok=True)
         raise

@@ -16,17 +16,16 @@ import cv2
 import numpy as np
 
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalogue import Catalogue, CatalogueWriter, Entry
+from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
-from ziggurat.datasets.creation.labels import fit_objects
-from ziggurat.datasets.creation.pictures import FittedPicture, Fitting, fit_mask, fit_picture
-from ziggurat.datasets.creation.scanning import links_out
-from ziggurat.datasets.format_choice import guess_format, importer, is_unpacked_first
+from ziggurat.datasets.creation.create import links_out
+from ziggurat.datasets.creation.images import FittedPicture, Fitting, fit_mask, fit_objects, fit_picture
+from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
-from ziggurat.datasets.sources.limits import SourceLimits
+from ziggurat.datasets.sources.cache import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, SpecError, ZigguratError

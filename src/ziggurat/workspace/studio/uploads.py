@@ -14,7 +14,7 @@ from typing import IO, Final, Self
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.sources.archives import is_archive
-from ziggurat.datasets.sources.places import member_path
+from ziggurat.datasets.sources.cache import member_path
 from ziggurat.errors import DataError, MissingEntryError
 
 __all__ = ["Incoming", "Upload", "Uploads"]

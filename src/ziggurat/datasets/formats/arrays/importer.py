@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.formats.shared.paired_folders import split_of
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 

@@ -7,10 +7,15 @@ from pathlib import Path
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.class_folders.layout import write_classes
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.exported_keys import FOLDER_KEYS_NAME, KeyWriter
+from ziggurat.datasets.formats.shared.exports import (
+    FOLDER_KEYS_NAME,
+    Export,
+    ExportReport,
+    FileNames,
+    KeyWriter,
+    encoded_part,
+)
 from ziggurat.datasets.formats.shared.folder_walk import walk_order
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part
 from ziggurat.errors import DatapointError
 
 __all__ = ["export_class_folders"]

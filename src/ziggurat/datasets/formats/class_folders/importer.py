@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ziggurat.datasets.formats.class_folders.guess import guess_class_folders
-from ziggurat.datasets.formats.class_folders.images import chosen_pictures, exported_pictures
-from ziggurat.datasets.formats.class_folders.label_files import label_files
-from ziggurat.datasets.formats.class_folders.layout import ClassPlace, class_places, listed_classes
-from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk, holds_pictures
+from ziggurat.datasets.formats.class_folders.layout import (
+    ClassPlace,
+    class_places,
+    guess_class_folders,
+    label_files,
+    listed_classes,
+)
+from ziggurat.datasets.formats.shared.exports import FOLDER_KEYS_NAME, read_keys
+from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk, holds_images
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.datasets.split_names import split_of
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
@@ -62,7 +67,7 @@ class ClassFolders(Importer):
 
     def obstacle(self, source: Path) -> str:
         """Name labels that no importer reads, where they lie with images."""
-        found = next(label_files(source), "") if source.is_dir() and holds_pictures(source) else ""
+        found = next(label_files(source), "") if source.is_dir() and holds_images(source) else ""
         return f"no importer reads the labels in `{found}` with these images" if found else ""
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
@@ -90,15 +95,15 @@ class _ClassScan(Scan):
         self._dropped: set[str] = set()
 
     def __iter__(self) -> Iterator[Sample | Problem]:
-        walk = PictureWalk(self._source)
+        walk = ImageWalk(self._source)
         places = class_places(self._source, self._options["splits"])
         for place in places:
-            yield from _loose_pictures(walk, place)
+            yield from _loose_images(walk, place)
             for folder in place.classes:
                 if place is places[0] and folder not in self._numbers:
                     yield from self._new_class(walk, place, folder)
                 elif folder in self._numbers:
-                    yield from self._samples(self._pictures(walk, place, folder), place, self._numbers[folder])
+                    yield from self._samples(self._images(walk, place, folder), place, self._numbers[folder])
                 else:
                     yield self._unknown_class(walk, place, folder)
             if place is places[0]:
@@ -114,13 +119,13 @@ class _ClassScan(Scan):
             names = plain
         return Schema(kind="image-classification", class_names=tuple(names), details={"class_folders": folders})
 
-    def _new_class(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Iterator[Sample | Problem]:
+    def _new_class(self, walk: ImageWalk, place: ClassPlace, folder: str) -> Iterator[Sample | Problem]:
         """Yield the samples of a class, which gets its number only when it has enough of them."""
-        pictures = self._pictures(walk, place, folder)
+        images = self._images(walk, place, folder)
         least = max(self._least, 1)
-        first: list[FoundPicture] = []
+        first: list[FoundImage] = []
         while len(first) < least:
-            found = next(pictures, None)
+            found = next(images, None)
             if found is None:
                 self._dropped.add(folder)
                 yield _small_class(place.path_of(folder), len(first), least)
@@ -131,25 +136,25 @@ class _ClassScan(Scan):
                 first.append(found)
         number = self._numbers[folder] = len(self._numbers)
         yield from self._samples(iter(first), place, number)
-        yield from self._samples(pictures, place, number)
+        yield from self._samples(images, place, number)
 
     def _samples(
-        self, pictures: Iterator[FoundPicture | Problem], place: ClassPlace, number: int
+        self, images: Iterator[FoundImage | Problem], place: ClassPlace, number: int
     ) -> Iterator[Sample | Problem]:
-        for found in pictures:
+        for found in images:
             if isinstance(found, Problem):
                 yield found
             else:
                 path, size_bytes, key = found
                 yield Sample(key=key or path, parts=(path,), label=number, split=place.split, size_bytes=size_bytes)
 
-    def _pictures(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Iterator[FoundPicture | Problem]:
-        found = exported_pictures(walk, self._source, place.path_of(folder))
+    def _images(self, walk: ImageWalk, place: ClassPlace, folder: str) -> Iterator[FoundImage | Problem]:
+        found = exported_images(walk, self._source, place.path_of(folder))
         most = self._options["max_per_class"]
-        return found if most is None else chosen_pictures(found, most, self._options["seed"], place.path_of(folder))
+        return found if most is None else chosen_images(found, most, self._options["seed"], place.path_of(folder))
 
-    def _unknown_class(self, walk: PictureWalk, place: ClassPlace, folder: str) -> Problem:
-        count = sum(1 for found in walk.pictures(place.path_of(folder)) if isinstance(found, FoundPicture))
+    def _unknown_class(self, walk: ImageWalk, place: ClassPlace, folder: str) -> Problem:
+        count = sum(1 for found in walk.images(place.path_of(folder)) if isinstance(found, FoundImage))
         is_small = folder in self._dropped
         reason = "is too small in the first split" if is_small else "is not in the first split"
         return Problem(
@@ -178,7 +183,7 @@ class _FlatScan(Scan):
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         empty = True
-        for found in PictureWalk(self._source).pictures():
+        for found in ImageWalk(self._source).images():
             if isinstance(found, Problem):
                 yield found
                 continue
@@ -193,9 +198,9 @@ class _FlatScan(Scan):
         return Schema(kind="image-to-image", parts=("image",))
 
 
-def _loose_pictures(walk: PictureWalk, place: ClassPlace) -> Iterator[Problem]:
-    for found in walk.pictures(place.folder, nested=False):
-        if isinstance(found, FoundPicture):
+def _loose_images(walk: ImageWalk, place: ClassPlace) -> Iterator[Problem]:
+    for found in walk.images(place.folder, nested=False):
+        if isinstance(found, FoundImage):
             yield Problem(key=found.path, kind="no-label", reason="It lies in no class's folder.", left_out=True)
         elif found.kind != "other-files":
             yield found
@@ -204,3 +209,59 @@ def _loose_pictures(walk: PictureWalk, place: ClassPlace) -> Iterator[Problem]:
 def _small_class(path: str, count: int, least: int) -> Problem:
     reason = f"The class has {count} of the at least {least} images, and is left out."
     return Problem(key=path, kind="small-class", reason=reason, left_out=True)
+
+
+def exported_images(walk: ImageWalk, source: Path, folder: str) -> Iterator[FoundImage | Problem]:
+    """Yield the images of a class: first those that an export listed, with their keys, then all the others.
+
+    Args:
+        walk: through the source.
+        source: the walk's root.
+        folder: of the class, below the source.
+    """
+    listed: set[str] = set()
+    for name, key in read_keys(source / folder / FOLDER_KEYS_NAME):
+        path = f"{folder}/{name}"
+        found = walk.image(path)
+        if isinstance(found, FoundImage) and path not in listed:  # whoever deletes a file leaves its line
+            listed.add(path)
+            yield found._replace(key=key)
+    for found in walk.images(folder):
+        if isinstance(found, Problem) or found.path not in listed:
+            yield found
+
+
+def chosen_images(
+    images: Iterator[FoundImage | Problem], most: int, seed: int, folder: str
+) -> Iterator[FoundImage | Problem]:
+    """Yield at most so many images, in their order; each is as likely as any other to be among them.
+
+    The choice depends on names and seed only: one more image changes at most one of those that are chosen.
+
+    Args:
+        images: of a class.
+        most: how many at most.
+        seed: decides which.
+        folder: of the class, for the problem that says how many were left out.
+    """
+    kept: list[tuple[int, int, FoundImage]] = []
+    count = 0
+    for found in images:
+        if isinstance(found, Problem):
+            yield found
+            continue
+        ranked = (-_rank(seed, found.path), -count, found)
+        count += 1
+        if len(kept) < most:
+            heapq.heappush(kept, ranked)
+        else:
+            heapq.heappushpop(kept, ranked)
+    if count > most:
+        reason = f"{most} of its {count} images were chosen by chance."
+        yield Problem(key=folder, kind="large-class", reason=reason, left_out=True)
+    for _rank_of, _position, found in sorted(kept, key=lambda entry: -entry[1]):
+        yield found
+
+
+def _rank(seed: int, path: str) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest(), "big")

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.formats.coco.importer import KEY_FIELD
-from ziggurat.datasets.formats.coco.objects import EXACT_BOX
-from ziggurat.datasets.formats.detection.exporting import DetectionExport, PlacedSample, SampleSource
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.coco.importer import EXACT_BOX, KEY_FIELD
+from ziggurat.datasets.formats.shared.detection_export import DetectionExport, PlacedSample, SampleSource
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.records.objects import ImageObject
 from ziggurat.records.run_lengths import mask_area, read_run_lengths
 from ziggurat.records.schema import Schema
 
 __all__ = ["export_coco"]
 
-_IN_MEMORY_BYTES: Final = 32 << 20
+_IN_MEMORY_BYTES: Final = 32 << 20  # annotations beyond this wait on disk, as a file lists its images first
 _OWN_FIELDS: Final = frozenset(("id", "image_id", "category_id", "bbox", "segmentation", "area", "iscrowd", EXACT_BOX))
 
 
@@ -36,8 +35,8 @@ def export_coco(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "coco")
     categories = _categories(dataset.schema)
@@ -58,7 +57,7 @@ def _write_split(export: DetectionExport, split: str, categories: Sequence[Mappi
             file.write('{"images": [')
             ids = _Ids()
             for number, sample in enumerate(export.samples(split), 1):
-                file.write(f"{',' if number > 1 else ''}\n{_json(_picture(number, sample))}")
+                file.write(f"{',' if number > 1 else ''}\n{_json(_image(number, sample))}")
                 _write_annotations(export, number, sample, categories, ids, waiting)
             file.write('\n],\n"annotations": [')
             waiting.seek(0)
@@ -113,7 +112,7 @@ class _Ids:
         return wanted
 
 
-def _picture(number: int, sample: PlacedSample) -> dict[str, Any]:
+def _image(number: int, sample: PlacedSample) -> dict[str, Any]:
     width, height = sample.size
     fields = {"id": number, "file_name": sample.path, "width": width, "height": height}
     return fields if sample.path == sample.key else {**fields, KEY_FIELD: sample.key}

@@ -1,14 +1,9 @@
-"""Importer for COCO datasets: JSON files with images, categories and annotations.
-
-The importer streams each JSON file once. Images and annotations go to a temporary file; memory holds a few numbers
-for each of them.
-
-Reference: T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014.
-"""
+"""Importer for COCO datasets: JSON files with images, categories and annotations."""
 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,22 +13,33 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.formats.coco.categories import Categories
-from ziggurat.datasets.formats.coco.files import PictureFinder, annotation_files, json_files, root_of, split_of_file
-from ziggurat.datasets.formats.coco.json_stream import coco_fault, looks_like_coco, stream_lists
-from ziggurat.datasets.formats.coco.objects import object_of
-from ziggurat.datasets.formats.detection.importing import ZERO_SIZE_OPTION, BoxRule
+from ziggurat.datasets.formats.coco.files import (
+    ImageFinder,
+    annotation_files,
+    coco_fault,
+    json_files,
+    looks_like_coco,
+    root_of,
+    split_of_file,
+    stream_lists,
+)
+from ziggurat.datasets.formats.shared.detection_import import ZERO_SIZE_OPTION, BoxRule, clean_json
 from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StateError
 from ziggurat.records.objects import ImageObject, objects_to_json
+from ziggurat.records.run_lengths import read_run_lengths
 from ziggurat.records.schema import Schema
 
-__all__ = ["KEY_FIELD", "CocoImporter"]
+__all__ = ["EXACT_BOX", "KEY_FIELD", "CocoImporter"]
 
 KEY_FIELD: Final = "ziggurat_key"
 """Field of our own exports: the key of an image that could not lie at its key."""
-_IN_MEMORY_BYTES: Final = 32 << 20
+_IN_MEMORY_BYTES: Final = 32 << 20  # annotations beyond this wait on disk
+
+EXACT_BOX: Final = "ziggurat_box"
+"""Field of our own exports: (left, top, right, bottom), where x + width does not give right in floating point."""
+_OWN_FIELDS: Final = frozenset(("image_id", "category_id", "bbox", "segmentation", "iscrowd", "difficult", EXACT_BOX))
 
 
 class CocoImporter(Importer):
@@ -107,31 +113,31 @@ class _CocoScan(Scan):
         self, path: str, content: _Content, classes: Mapping[Any, int], keys: set[str]
     ) -> Iterator[Sample | Problem]:
         split = split_of_file(path)
-        finder = PictureFinder(self._root, path, split, self._folder)
-        for picture, written in content.pictures():
-            found = finder.find(picture.get("file_name"))
+        finder = ImageFinder(self._root, path, split, self._folder)
+        for image, written in content.images():
+            found = finder.find(image.get("file_name"))
             if found is None:
-                name = str(picture.get("file_name"))[:200].encode("utf-8", "replace").decode()
+                name = str(image.get("file_name"))[:200].encode("utf-8", "replace").decode()
                 reason = f"{path} names this image, and it is not there."
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue
             place, size_bytes = found
-            key = picture[KEY_FIELD] if isinstance(picture.get(KEY_FIELD), str) else place
+            key = image[KEY_FIELD] if isinstance(image.get(KEY_FIELD), str) else place
             if key in keys:
                 reason = f"{path} names it, and so did an entry before."
                 yield Problem(key=key, kind="duplicate-key", reason=reason, left_out=True)
                 continue
             keys.add(key)
-            objects, problems = self._objects(key, picture, written, classes)
+            objects, problems = self._objects(key, image, written, classes)
             yield from problems
             label = objects_to_json(objects)
             yield Sample(key=key, parts=(place,), label=label, split=split, size_bytes=size_bytes)
         yield from content.problems(path)
 
     def _objects(
-        self, key: str, picture: Mapping[str, Any], written: Sequence[Any], classes: Mapping[Any, int]
+        self, key: str, image: Mapping[str, Any], written: Sequence[Any], classes: Mapping[Any, int]
     ) -> tuple[list[ImageObject], list[Problem]]:
-        width, height = picture.get("width"), picture.get("height")
+        width, height = image.get("width"), image.get("height")
         size = (width, height) if type(width) is int and type(height) is int and min(width, height) > 0 else None
         objects: list[ImageObject] = []
         problems: list[Problem] = []
@@ -152,7 +158,7 @@ class _Content:
         self._texts: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by close()
         self._ids: dict[Any, int] = {}
         self._seen: set[int] = set()
-        self._pictures = (array("q"), array("q"))
+        self._images = (array("q"), array("q"))
         self._annotations = (array("q"), array("q"))
         self._unusable = {"images": 0, "annotations": 0}
         try:
@@ -162,12 +168,12 @@ class _Content:
             self.close()
             raise
 
-    def pictures(self) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
+    def images(self) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
         """Yield each image with its annotations, in the order of the file."""
         numbers, places = (np.array(column, np.int64) for column in self._annotations)
         order = np.argsort(numbers, kind="stable")
         numbers, places = numbers[order], places[order]
-        for number, place in zip(*self._pictures, strict=True):
+        for number, place in zip(*self._images, strict=True):
             start, end = np.searchsorted(numbers, [number, number + 1])
             yield self._read(place), [self._read(int(each)) for each in places[start:end]]
 
@@ -192,7 +198,7 @@ class _Content:
             return
         if name not in ("images", "annotations"):
             return
-        field, columns = ("id", self._pictures) if name == "images" else ("image_id", self._annotations)
+        field, columns = ("id", self._images) if name == "images" else ("image_id", self._annotations)
         identity = value.get(field) if isinstance(value, dict) else None
         if not isinstance(identity, int | str):
             self._unusable[name] += 1
@@ -210,3 +216,166 @@ class _Content:
     def _read(self, place: int) -> dict[str, Any]:
         self._texts.seek(place)
         return json.loads(self._texts.readline())
+
+
+class Categories:
+    """The classes of several JSON files.
+
+    Classes are numbered in the order of their ids. Where files disagree on what an id means, names decide, in the order
+    in which the files give them. Categories that no annotation uses count like all others.
+
+    Args:
+        lists: the ``categories`` of each file.
+
+    Attributes:
+        names: by class number.
+        entries: what the files say of each class, by class number.
+        numbers: for each file, id → class number.
+    """
+
+    def __init__(self, lists: Sequence[Sequence[Any]]) -> None:
+        self._bad = [sum(not _usable(entry) for entry in entries) for entries in lists]
+        files = [sorted(filter(_usable, entries), key=_order) for entries in lists]
+        ids_by_name: dict[tuple[str, int], Any] = {}
+        names_by_id: dict[Any, tuple[str, int]] = {}
+        agree = True
+        for name, entry in ((name, entry) for entries in files for name, entry in _named(entries)):
+            agree = agree and ids_by_name.setdefault(name, entry["id"]) == entry["id"]
+            agree = agree and names_by_id.setdefault(entry["id"], name) == name
+        every = [pair for entries in files for pair in _named(entries)]
+        if agree:
+            every.sort(key=lambda pair: _order(pair[1]))
+        unique: dict[tuple[str, int], dict[str, Any]] = {}
+        for name, entry in every:
+            unique.setdefault(name, entry)
+        places = {name: number for number, name in enumerate(unique)}
+        self.names = tuple(name for name, _ in unique)
+        self.entries = [clean_json(entry) for entry in unique.values()]
+        self.numbers = [{entry["id"]: places[name] for name, entry in _named(entries)} for entries in files]
+
+    def problems(self, files: Sequence[str]) -> Iterator[Problem]:
+        """Yield what is wrong with the lists of the files."""
+        for path, bad in zip(files, self._bad, strict=True):
+            if bad:
+                reason = f"{bad} of its categories have no usable id."
+                yield Problem(key=path, kind="bad-line", reason=reason)
+
+
+def _usable(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("id"), int | str)
+
+
+def _order(entry: dict[str, Any]) -> tuple[bool, Any]:
+    return (isinstance(entry["id"], str), entry["id"])
+
+
+def _named(entries: Sequence[dict[str, Any]]) -> list[tuple[tuple[str, int], dict[str, Any]]]:
+    """Return name and entry; a name that stands twice in a file is two classes, told apart by a count."""
+    seen: dict[str, int] = {}
+    found = []
+    for entry in entries:
+        name = str(clean_json(entry.get("name", entry["id"])))
+        seen[name] = seen.get(name, 0) + 1
+        found.append(((name, seen[name]), entry))
+    return found
+
+
+def object_of(
+    annotation: Mapping[str, Any],
+    classes: Mapping[Any, int],
+    *,
+    key: str,
+    rule: BoxRule,
+    size: tuple[float, float] | None,
+) -> tuple[ImageObject | None, list[Problem]]:
+    """Return the object of an annotation, None where it cannot come, and what is wrong with it.
+
+    Args:
+        annotation: as the file has it.
+        classes: id of a category → class number.
+        key: of the sample.
+        rule: decides on boxes.
+        size: (width, height) of the image in pixels as the file says it.
+    """
+    where = f"annotation {_shown(annotation.get('id'))}"
+    category = annotation.get("category_id")
+    if not isinstance(category, int | str) or category not in classes:
+        reason = f"{where}: there is no category of id {_shown(category)}."
+        return None, [Problem(key=key, kind="unknown-class", reason=reason)]
+    polygons, mask, problems = _segmentation(annotation.get("segmentation"), key, where, size)
+    box = _box(annotation) or _box_of_polygons(polygons)
+    if box is None:
+        return None, [Problem(key=key, kind="bad-box", reason=f"{where}: it has no box of four numbers."), *problems]
+    stays, problem = rule.check(key, box, where, size)
+    problems += [problem] if problem else []
+    if not stays:
+        return None, problems
+    return ImageObject(
+        class_number=classes[category],
+        box=box,
+        polygons=polygons,
+        mask=mask,
+        crowd=bool(annotation.get("iscrowd")),
+        difficult=bool(annotation.get("difficult")),
+        details=_details(annotation, box),
+    ), problems
+
+
+def _box(annotation: Mapping[str, Any]) -> tuple[float, float, float, float] | None:
+    exact = _numbers(annotation.get(EXACT_BOX))
+    if exact is not None and len(exact) == 4:
+        return (exact[0], exact[1], exact[2], exact[3])
+    values = _numbers(annotation.get("bbox"))
+    if values is None or len(values) != 4:
+        return None
+    left, top, width, height = values
+    return (left, top, left + width, top + height)
+
+
+def _box_of_polygons(polygons: tuple[tuple[float, ...], ...]) -> tuple[float, float, float, float] | None:
+    points_x = [value for polygon in polygons for value in polygon[::2]]
+    points_y = [value for polygon in polygons for value in polygon[1::2]]
+    return (min(points_x), min(points_y), max(points_x), max(points_y)) if points_x else None
+
+
+def _numbers(value: Any) -> list[float] | None:
+    """Return a list of numbers, None where it is none; a whole number that is too large becomes infinite."""
+    if not isinstance(value, list) or not set(map(type, value)) <= {int, float}:
+        return None
+    if not value or (max(value) < 1e300 and min(value) > -1e300):
+        return list(map(float, value))
+    return [float(each) if abs(each) < 1e300 else math.inf for each in value]
+
+
+def _details(annotation: Mapping[str, Any], box: tuple[float, float, float, float]) -> dict[str, Any]:
+    details = {name: clean_json(value) for name, value in annotation.items() if name not in _OWN_FIELDS}
+    values = _numbers(annotation.get("bbox"))
+    if values and len(values) == 4 and values[2:] != [box[2] - box[0], box[3] - box[1]] and EXACT_BOX not in annotation:
+        details["bbox"] = values  # so that an export writes the numbers that stood here
+    return details
+
+
+def _segmentation(
+    value: Any, key: str, where: str, size: tuple[float, float] | None
+) -> tuple[tuple[tuple[float, ...], ...], dict[str, Any] | None, list[Problem]]:
+    if isinstance(value, Mapping):
+        mask = read_run_lengths(value)
+        reason = f"{where}: its run lengths do not fit their size."
+        if mask and size and mask["size"] != [size[1], size[0]]:
+            reason = f"{where}: its mask is {mask['size'][1]} x {mask['size'][0]} pixels, not as large as its image."
+            mask = None
+        return (), mask, [] if mask else [Problem(key=key, kind="bad-mask", reason=reason)]
+    outlines = value if isinstance(value, list) else []
+    polygons = [_numbers(outline) for outline in outlines]
+    good = [tuple(each) for each in polygons if each and len(each) >= 6 and len(each) % 2 == 0 and _finite(each)]
+    reason = f"{where}: an outline is no list of at least three points."
+    bad = [Problem(key=key, kind="bad-polygon", reason=reason)] if len(good) < len(polygons) else []
+    return tuple(good), None, bad
+
+
+def _finite(values: list[float]) -> bool:
+    return math.isfinite(sum(values)) and max(values) < 1e9 and min(values) > -1e9
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]

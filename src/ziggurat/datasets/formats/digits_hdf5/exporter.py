@@ -9,9 +9,8 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.digits_files import PictureShape, write_mean
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export
+from ziggurat.datasets.formats.shared.digits_files import ImageShape, write_mean
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.records.hdf5_file import NewHDF5File, require_h5py
 
@@ -36,10 +35,10 @@ def export_digits_hdf5(
         elements_per_file: most values in ``data``; Caffe reads no more than 2**31.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         UnknownNameError: where there is no such compression.
         ConfigurationError: where a file is to hold nothing.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
         MissingDependencyError: where h5py is not installed.
     """
     if compression not in _COMPRESSIONS:
@@ -48,7 +47,7 @@ def export_digits_hdf5(
         raise ConfigurationError("A file holds at least one value.", received=str(elements_per_file))
     require_h5py()
     export = Export(dataset, folder, "digits_hdf5", ("image-classification",))
-    shape = PictureShape(export)
+    shape = ImageShape(export)
     for split in dataset.splits:
         place = export.folder / f"{split or 'all'}_db"
         with storage_errors(place):

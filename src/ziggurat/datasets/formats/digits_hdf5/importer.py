@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ziggurat.datasets.formats.shared.exported_schema import completed
-from ziggurat.datasets.formats.shared.list_files import lines_of, names_in
-from ziggurat.datasets.formats.shared.paired_folders import folders_of, split_of
+from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.text_files import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError, MissingDependencyError
 from ziggurat.records.hdf5_file import HDF5File
 from ziggurat.records.schema import Schema
@@ -54,11 +54,11 @@ class DigitsHDF5Importer(Importer):
         try:
             with_values = HDF5File(_root(source) / found[0].path)
             shapes = with_values["data"].shape, with_values["label"].shape
-            is_picture = _is_picture(with_values)
+            is_image = _is_image(with_values)
             with_values.close()
         except (DataError, KeyError, AttributeError, MissingDependencyError):
             return None
-        kind = "image-classification" if is_picture else "generic"
+        kind = "image-classification" if is_image else "generic"
         reason = f"HDF5 files with `data` {shapes[0]} and `label` {shapes[1]}, such as `{found[0].path}`"
         return Guess(format=self.name, confidence=0.93, reason=reason, kind=kind, options={"kind": kind})
 
@@ -148,7 +148,7 @@ class _ValuesReader(PartReader):
         except (DataError, KeyError, IndexError, ValueError, OSError) as error:
             raise DatapointError(address, f"it cannot be read ({error}).") from error
         values = np.ascontiguousarray(values.transpose(1, 2, 0)) if values.ndim == 3 else values
-        return values if self._kind == "generic" else _as_picture(values, address)
+        return values if self._kind == "generic" else _as_image(values, address)
 
     def close(self) -> None:
         """Close the files."""
@@ -157,7 +157,7 @@ class _ValuesReader(PartReader):
         self._files.clear()
 
 
-def _as_picture(values: np.ndarray, address: str) -> np.ndarray:
+def _as_image(values: np.ndarray, address: str) -> np.ndarray:
     if values.ndim != 3 or values.shape[2] not in (1, 3):
         raise DatapointError(address, f"an image has one channel or three, and its values have {values.shape}.")
     pixels = np.rint(values)
@@ -170,7 +170,7 @@ def _as_picture(values: np.ndarray, address: str) -> np.ndarray:
     return pixels.astype(np.uint8)
 
 
-def _is_picture(values: HDF5File) -> bool:
+def _is_image(values: HDF5File) -> bool:
     """Whether the first sample looks like an image with the number of a class."""
     data, label = values["data"], values["label"]
     if data.ndim != 4 or data.shape[1] not in (1, 3) or not len(data) or label.ndim != 1:
@@ -183,7 +183,7 @@ def _files(source: Path) -> list[_File]:
     """Return the files of a source, by split, in the order of their lists or of the numbers in their names."""
     if source.is_file():
         return [_File(source.name, "")] if source.name.lower().endswith(_SUFFIXES) else []
-    found = {name: split_of(name.partition("_")[0]) for name in folders_of(source)}
+    found = {name: split_of(name.partition("_")[0]) for name in folders_in(source)}
     by_split = [
         _File(f"{folder}/{name}", split)
         for split in SPLITS

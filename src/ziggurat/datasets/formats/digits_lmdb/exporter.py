@@ -10,17 +10,15 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.digits_files import PictureShape, write_mean
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export
+from ziggurat.datasets.formats.shared.digits_files import Datum, ImageShape, pack_datum, write_mean
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.datasets.image_size import size_of
-from ziggurat.datasets.wire_format import Datum, pack_datum
 from ziggurat.errors import DatapointError, StorageError, UnknownNameError
 
 __all__ = ["export_digits_lmdb"]
 
 _ENCODINGS: Final = ("stored", "none")
-_FIRST_MAP_BYTES: Final = 16 << 20
+_FIRST_MAP_BYTES: Final = 16 << 20  # doubled whenever it is full
 _BATCH: Final = 100
 
 
@@ -35,14 +33,14 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
         encoding: ``stored``: images that are encoded stay so; ``none``: pixels, (C, H, W) in BGR, all of one size.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         UnknownNameError: where there is no such encoding.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if encoding not in _ENCODINGS:
         raise UnknownNameError("encoding of a DIGITS store", encoding, _ENCODINGS)
     export = Export(dataset, folder, "digits_lmdb", ("image-classification",))
-    shape = PictureShape(export)
+    shape = ImageShape(export)
     for split in dataset.splits:
         keys: list[str] = []
         with _Store(export.folder / f"{split or 'all'}_db") as store:
@@ -58,7 +56,7 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
     return export.report()
 
 
-def _datum(export: Export, shape: PictureShape, sample: StoredSample, encoding: str) -> Datum | None:
+def _datum(export: Export, shape: ImageShape, sample: StoredSample, encoding: str) -> Datum | None:
     part = sample.parts[0]
     if isinstance(part, bytes) and encoding == "stored":
         form = export.dataset.manifest.image

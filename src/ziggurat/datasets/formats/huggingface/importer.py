@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.image_tables import label_column, picture_tables, table_rows
-from ziggurat.datasets.formats.huggingface.labels import (
-    Columns,
-    NoLabelError,
-    columns_of,
-    label_line,
-    objects_of,
-    survey_rows,
+from ziggurat.datasets.formats.huggingface.tables import (
+    FILE_COLUMN,
+    MetadataFile,
+    find_metadata,
+    image_tables,
+    label_column,
+    table_rows,
 )
-from ziggurat.datasets.formats.huggingface.metadata import FILE_COLUMN, MetadataFile, find_metadata
-from ziggurat.datasets.formats.shared.folder_walk import FoundPicture, PictureWalk
-from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
-from ziggurat.datasets.formats.text_list.survey import Labels
+from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
+from ziggurat.datasets.formats.shared.text_files import Labels, ListLine, SeenKeys, survey
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.datasets.split_names import SPLIT_NAMES, split_of
+from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.records.objects import ImageObject, objects_to_json
 from ziggurat.records.schema import Schema
 
 __all__ = ["HuggingFaceFolder"]
 
 _HEAD: Final = 50
 _LABELLED: Final = ("image-classification", "image-regression")
+
+_OBJECTS: Final = ("objects", "bbox", "bboxes", "annotations")
+_LABELS: Final = ("label", "labels", "class", "class_name", "category", "target")
+_TEXTS: Final = ("text", "caption", "description", "prompt")
+_CLASSES: Final = ("category", "categories", "category_id", "label", "labels", "class", "classes")
+_MASKS: Final = ("mask", "label", "segmentation", "annotation")
 
 
 class HuggingFaceFolder(Importer):
@@ -102,7 +108,7 @@ class _MetadataScan(Scan):
                 received=f"none in `{source}` or its train, val and test",
             )
         self._root = source if source.is_dir() else source.parent
-        self._walk = PictureWalk(self._root)
+        self._walk = ImageWalk(self._root)
         self._seen = SeenKeys()
         self._columns = Columns(kind="generic")
         self._labels: Labels | None = None
@@ -153,7 +159,7 @@ class _MetadataScan(Scan):
         if row is None:
             yield _left_out(place, "bad-line", "The row cannot be read.")
             return
-        found = self._picture(file, place, row.get(FILE_COLUMN))
+        found = self._image(file, place, row.get(FILE_COLUMN))
         if isinstance(found, Problem):
             yield found
             return
@@ -169,11 +175,11 @@ class _MetadataScan(Scan):
             yield _left_out(found.path, "no-label", str(error))
 
     def _sample(
-        self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundPicture, split: str
+        self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundImage, split: str
     ) -> Iterator[Sample | Problem]:
         parts, label = [found.path], None
         if self._columns.second:
-            second = self._picture(file, place, row.get(self._columns.second))
+            second = self._image(file, place, row.get(self._columns.second))
             if isinstance(second, Problem):
                 yield second
                 return
@@ -197,24 +203,24 @@ class _MetadataScan(Scan):
         except (KeyError, ValueError):
             raise NoLabelError(f"Its label {', '.join(line.values)[:80]!r} is none of the first split's.") from None
 
-    def _picture(self, file: MetadataFile, place: str, name: Any) -> FoundPicture | Problem:
+    def _image(self, file: MetadataFile, place: str, name: Any) -> FoundImage | Problem:
         if not isinstance(name, str) or not name or "\0" in name:
             return _left_out(place, "bad-line", "The row names no file.")
         path = PurePosixPath(file.folder) / name.replace("\\", "/")
         if path.is_absolute() or ".." in path.parts:
             return _left_out(place, "bad-line", f"`{name[:200]}` leads out of the folder.")
-        return self._walk.picture(str(path))
+        return self._walk.image(str(path))
 
     def _unlisted(self) -> Iterator[Problem]:
         for folder in dict.fromkeys(file.folder for file in self._files):
-            found = sum(1 for each in self._walk.pictures(folder) if isinstance(each, FoundPicture))
+            found = sum(1 for each in self._walk.images(folder) if isinstance(each, FoundImage))
             self._used -= found
         if self._used < 0:
             yield Problem(key=".", kind="not-listed", reason=f"{-self._used} images have no row in the metadata.")
 
 
 def _files(source: Path) -> list[MetadataFile]:
-    return find_metadata(source) or picture_tables(source)
+    return find_metadata(source) or image_tables(source)
 
 
 def _kind(columns: Columns, labels: Labels | None) -> str:
@@ -224,3 +230,154 @@ def _kind(columns: Columns, labels: Labels | None) -> str:
 
 def _left_out(key: str, kind: str, reason: str) -> Problem:
     return Problem(key=key, kind=kind, reason=reason, left_out=True)
+
+
+class NoLabelError(Exception):
+    """A row has nothing to learn from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What is where in a row.
+
+    Args:
+        kind: of the dataset.
+        label: column with the label, the objects or the text; empty for none.
+        second: column with the path of the second image; empty for none.
+    """
+
+    kind: str
+    label: str = ""
+    second: str = ""
+
+
+def columns_of(names: Iterable[str], label: str = "") -> Columns:
+    """Return what the columns of a file mean, by their names.
+
+    Args:
+        names: of the columns.
+        label: the one that a person named; empty for none.
+    """
+    others = [name for name in names if name not in (FILE_COLUMN, "split")]
+    if not label:
+        label = next((name for name in (*_OBJECTS, *_LABELS) if name in others), "")
+    seconds = [name for name in others if name.endswith(f"_{FILE_COLUMN}")]
+    if not label and seconds:
+        kind = "segmentation" if seconds[0].startswith(_MASKS) else "image-to-image"
+        return Columns(kind=kind, second=seconds[0])
+    if not label:
+        label = next((name for name in _TEXTS if name in others), others[0] if len(others) == 1 else "")
+    if label in _OBJECTS:
+        return Columns(kind="detection", label=label)
+    if label in _TEXTS:
+        return Columns(kind="generic", label=label)
+    return Columns(kind="image-classification" if label else "image-to-image", label=label)
+
+
+def survey_rows(rows: Iterable[Mapping[str, Any] | None], columns: Columns) -> Labels | None:
+    """Return how the labels of rows become numbers; None where no row has any."""
+    return survey((line for row in rows if row is not None for line in _lines(row, columns)), None, "auto")
+
+
+def label_line(row: Mapping[str, Any], columns: Columns) -> ListLine:
+    """Return the label of a row, as a line of a list would have it.
+
+    Raises:
+        NoLabelError: where it has none.
+    """
+    return ListLine("", _texts(_parsed(row.get(columns.label))))
+
+
+def objects_of(
+    row: Mapping[str, Any], columns: Columns, labels: Labels, form: str
+) -> tuple[list[Any], list[tuple[str, str]]]:
+    """Return the objects of a row as a label, and (kind, reason) of the problems of those left out.
+
+    Args:
+        row: of the metadata.
+        columns: what is where.
+        labels: gives the classes their numbers.
+        form: ``xywh`` or ``xyxy``.
+
+    Raises:
+        NoLabelError: where the row has no boxes, or not as many classes as boxes.
+    """
+    found, wrong = [], []
+    for box, name in boxes_of(row, columns):
+        corners = _corners(box, form)
+        if corners is None:
+            wrong.append(("zero-size-box", f"The box {str(box)[:80]} has no size, or is none."))
+            continue
+        try:
+            number = labels.label(ListLine("", _texts(name)))
+        except (KeyError, ValueError, NoLabelError):
+            wrong.append(("unknown-class", f"There is no class {str(name)[:80]!r}."))
+            continue
+        found.append(ImageObject(class_number=number, box=corners))
+    return objects_to_json(found), wrong
+
+
+def boxes_of(row: Mapping[str, Any], columns: Columns) -> list[tuple[Any, Any]]:
+    """Return (box, class) of the objects of a row; class 0 where it has no classes.
+
+    Raises:
+        NoLabelError: where the row has no boxes, or not as many classes as boxes.
+    """
+    content = _parsed(row.get(columns.label))
+    if isinstance(content, list) and all(isinstance(each, dict) for each in content):
+        return [(each.get("bbox"), _class_in(each, 0)) for each in content]
+    boxes, classes = content, _class_in(row, None)
+    if isinstance(content, dict):
+        boxes, classes = content.get("bbox", content.get("bboxes")), _class_in(content, None)
+    if not isinstance(boxes, list):
+        raise NoLabelError("It has no boxes.")
+    if boxes and not isinstance(boxes[0], list):
+        boxes = [boxes]
+    classes = _parsed(classes)
+    classes = [0] * len(boxes) if classes is None else classes if isinstance(classes, list) else [classes]
+    if len(classes) != len(boxes):
+        raise NoLabelError(f"It has {len(boxes)} boxes and {len(classes)} classes.")
+    return list(zip(boxes, classes))
+
+
+def _lines(row: Mapping[str, Any], columns: Columns) -> Iterator[ListLine]:
+    try:
+        if columns.kind == "detection":
+            for _, name in boxes_of(row, columns):
+                yield ListLine("", _texts(name))
+        else:
+            yield label_line(row, columns)
+    except NoLabelError:
+        return
+
+
+def _class_in(values: Mapping[str, Any], default: Any) -> Any:
+    return next((values[name] for name in _CLASSES if values.get(name) is not None), default)
+
+
+def _parsed(value: Any) -> Any:
+    """Return a cell; lists and objects that are written as JSON are read."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not values or any(each is None or each == "" or isinstance(each, (list, dict)) for each in values):
+        raise NoLabelError("It has no label.")
+    return tuple(str(each) for each in values)
+
+
+def _corners(box: Any, form: str) -> tuple[float, float, float, float] | None:
+    if not isinstance(box, list) or len(box) != 4 or not all(type(number) in (int, float) for number in box):
+        return None
+    if not all(abs(number) < 1e9 for number in box):
+        return None  # also where it is not a number
+    left, top, right, bottom = box
+    if form == "xywh":
+        right, bottom = left + right, top + bottom
+    return (left, top, right, bottom) if right > left and bottom > top and math.isfinite(right + bottom) else None

@@ -11,8 +11,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, pixels_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, pixels_of
 
 __all__ = ["export_idx"]
 
@@ -32,8 +31,8 @@ def export_idx(dataset: Dataset, folder: Path, *, compress: bool = False) -> Exp
         compress: whether the files are in gzip.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "idx", ("image-classification",))
     shape: tuple[int, ...] = ()

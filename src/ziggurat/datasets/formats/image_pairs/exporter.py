@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.masks.exporter import pair_line
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part, suffix_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, FileNames, encoded_part, suffix_of
 
 __all__ = ["export_image_pairs"]
 
@@ -23,17 +22,17 @@ def export_image_pairs(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "image_pairs", ("image-to-image",))
     names = FileNames("targets", "train.txt", "val.txt", "test.txt", "all.txt")
     for split in dataset.splits:
         lines: list[str] = []
         for sample in export.samples(split):
-            picture, *others = (encoded_part(part, sample.key) for part in sample.parts)
-            path = names.place(sample.key, picture)
-            export.write(path, picture)
+            image, *others = (encoded_part(part, sample.key) for part in sample.parts)
+            path = names.place(sample.key, image)
+            export.write(path, image)
             target_path = path
             for target in others:
                 target_path = f"targets/{os.path.splitext(path)[0]}{suffix_of(target)}"

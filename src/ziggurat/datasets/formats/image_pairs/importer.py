@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.masks.layout import pair_lists, pairs_in_list
-from ziggurat.datasets.formats.shared.exported_schema import completed
-from ziggurat.datasets.formats.shared.paired_folders import (
+from ziggurat.datasets.formats.masks.importer import pair_lists, pairs_in_list
+from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.shared.folder_walk import (
     Match,
     Pairing,
-    first_picture,
+    first_image,
     folder_named,
-    folders_of,
+    folders_in,
     matches,
     pairings,
-    split_of,
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import Problem, Sample
+from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 
@@ -134,7 +133,7 @@ def _folders(source: Path, options: Mapping[str, Any]) -> list[Pairing]:
     if not options["inputs"]:
         if not options["auto_encoder"] and (known := _known_pairings(source)):
             return known
-        splits = [name for name in folders_of(source) if split_of(name)]
+        splits = [name for name in folders_in(source) if split_of(name)]
         return [Pairing(name, None, split_of(name)) for name in splits] or [Pairing("", None)]
     pairs = [
         Pairing(folder_named(options[f"{part}inputs"]), _target_folder(options[f"{part}targets"]), split)
@@ -148,7 +147,7 @@ def _known_pairings(source: Path) -> list[Pairing]:
     """Return the pairs of folders with names that say what they are, and images in both."""
     for first, second in _NAMES:
         found = pairings(source, (first,), (second,), _ENDINGS)
-        if found and found[0].second and all(first_picture(source, folder) for folder in found[0][:2] if folder):
+        if found and found[0].second and all(first_image(source, folder) for folder in found[0][:2] if folder):
             return found
     return []
 
@@ -157,7 +156,7 @@ def _confidence(source: Path) -> float:
     """Return how sure the names of folders make: two classes may be called so, too."""
     first, second, _split = _known_pairings(source)[0]
     names = {name.lower() for name in (*first.split("/"), *str(second).split("/")) if not split_of(name)}
-    others = [name for name in folders_of(source) if name.lower() not in names and not split_of(name)]
+    others = [name for name in folders_in(source) if name.lower() not in names and not split_of(name)]
     return 0.4 if others or names & _ALSO_CLASSES else 0.9
 
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.detection.exporting import (
+from ziggurat.datasets.formats.kitti.importer import DONT_CARE, type_names
+from ziggurat.datasets.formats.shared.detection_export import (
     TREES,
     DetectionExport,
     PlacedSample,
     SampleSource,
-    line_names,
     number_text,
 )
-from ziggurat.datasets.formats.kitti.classes import DONT_CARE, type_names
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.exports import ExportReport, line_names
 from ziggurat.records.objects import ImageObject
 
 __all__ = ["export_kitti"]
@@ -35,8 +34,8 @@ def export_kitti(dataset: SampleSource, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "kitti")
     names = line_names(dataset.schema.class_names)

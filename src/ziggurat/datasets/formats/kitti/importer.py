@@ -1,29 +1,25 @@
-"""Importer for KITTI datasets: a text file of 15 columns for each image.
-
-Reference: A. Geiger, P. Lenz, R. Urtasun, "Are we ready for Autonomous Driving? The KITTI Vision Benchmark Suite",
-CVPR 2012.
-"""
+"""Importer for KITTI datasets: a text file of 15 columns for each image."""
 
 from __future__ import annotations
 
+import math
+import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ziggurat.datasets.formats.detection.importing import ZERO_SIZE_OPTION, BoxRule, NamedScan
-from ziggurat.datasets.formats.kitti.classes import DONT_CARE, KittiClasses
-from ziggurat.datasets.formats.kitti.layout import (
-    KittiFolder,
-    KittiLine,
-    kitti_folders,
-    parse_line,
-    unlabelled_folders,
-)
-from ziggurat.datasets.formats.shared.detection_files import (
+from ziggurat.datasets.formats.shared.detection_import import (
+    ZERO_SIZE_OPTION,
+    BoxRule,
+    NamedScan,
     Pair,
+    folders_below,
     read_class_names,
     read_keys,
+    some_files,
     split_of,
     text_lines,
     walk_pairs,
@@ -33,7 +29,18 @@ from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject
 
-__all__ = ["KittiImporter"]
+__all__ = ["DONT_CARE", "KittiImporter", "type_names"]
+
+DONT_CARE: Final = "DontCare"
+DIGITS: Final = "digits"
+_DIGITS_NAMES: Final = (
+    "dontcare", "car", "van", "truck", "bus", "pickup", "vehicle-with-trailer", "special-vehicle", "person",
+    "person-fa", "person?", "people", "cyclist", "tram", "person_sitting", "misc",
+)  # fmt: skip
+_DIGITS_ALIASES: Final = {"pedestrian": "person"}
+
+_IMAGES: Final = ("image_2", "images", "image", "jpegimages", "imgs", "img")
+_COLUMNS: Final = 15
 
 
 class KittiImporter(Importer):
@@ -106,15 +113,15 @@ def _found(
         reason = "Its images have no labels; none of them is in the dataset."
         yield Problem(key=path, kind="no-label", reason=reason, left_out=True)
     for folder in folders:
-        for pair in walk_pairs(root, folder.pictures, folder.labels, ".txt"):
-            if pair.picture is None or pair.size_bytes is None:
+        for pair in walk_pairs(root, folder.image_folder, folder.labels, ".txt"):
+            if pair.image is None or pair.size_bytes is None:
                 reason = "It has no image of the same name." if pair.label else "It is a link that leads nowhere."
-                name = pair.label or pair.picture or pair.stem
+                name = pair.label or pair.image or pair.stem
                 yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
                 continue
             split = folder.split or split_of(pair.stem.partition("/")[0])
             smallest_px = options["min_box_px"] if split == "val" else 0.0
-            yield from _sample(root, pair, keys.get(pair.picture, pair.picture), split, (rule, classes, smallest_px))
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, (rule, classes, smallest_px))
 
 
 def _sample(
@@ -143,8 +150,8 @@ def _sample(
             yield problem
         if stays:
             label.append(_labelled(line, classes, smallest_px))
-    assert pair.picture is not None
-    yield Sample(key=key, parts=(pair.picture,), label=label, split=split, size_bytes=pair.size_bytes)
+    assert pair.image is not None
+    yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
 def _labelled(line: KittiLine, classes: KittiClasses, smallest_px: float) -> dict[str, Any]:
@@ -156,3 +163,181 @@ def _labelled(line: KittiLine, classes: KittiClasses, smallest_px: float) -> dic
     details = {"type": line.type, **line.details} if written else line.details
     found = ImageObject(class_number=-1, box=line.box, details=details)
     return {**found.as_json(), "class": -1 if name is None else name}
+
+
+class KittiClasses:
+    """Decides on types. Regions of the type ``DontCare`` belong to no class, whatever the list says.
+
+    Args:
+        names: classes in order; empty: every type that is found is a class. ``["digits"]`` numbers them as DIGITS did:
+            car is 1, and 0 stays free. Types that are not in the list are ``DontCare``; case does not matter.
+        mapping: type → class, looked at first; an empty class means ``DontCare``.
+    """
+
+    def __init__(self, names: Sequence[str], mapping: Mapping[str, str]) -> None:
+        self._mapping = {kind.lower(): name for kind, name in mapping.items()}
+        if list(names) == [DIGITS]:
+            names = _DIGITS_NAMES
+            self._mapping = {**_DIGITS_ALIASES, **self._mapping}
+        self.names = list(names) or None
+        known = list(zip(type_names(names), names, strict=True))
+        self._exact = dict(reversed(known))
+        self._folded = {kind.lower(): name for kind, name in reversed(known)}
+
+    def name_of(self, kind: str) -> str | None:
+        """Return the class of a type, None where it is to be ignored."""
+        name = self._mapping.get(kind.lower(), kind)
+        if not name or name.lower() == DONT_CARE.lower():
+            return None
+        if self.names is None:
+            return name
+        return self._exact.get(name) or self._folded.get(name.lower()) or (name if name in self.names else None)
+
+
+def type_names(names: Sequence[str]) -> list[str]:
+    """Return the type that is written for each class: one word, no two alike, and none that means ``DontCare``."""
+    taken = {DONT_CARE.lower()}
+    found = []
+    for name in names:
+        word = re.sub(r"\s+", "_", name.strip()) or "_"
+        free, count = word, 1
+        while free.lower() in taken:
+            count += 1
+            free = f"{word}_{count}"
+        taken.add(free.lower())
+        found.append(free)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class KittiFolder:
+    """Images and their labels.
+
+    Args:
+        image_folder: folder, below the source.
+        labels: folder, below the source.
+        split: that its name means, or empty.
+        sure: whether the folder has KITTI's own name.
+    """
+
+    image_folder: str
+    labels: str
+    split: str
+    sure: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class KittiLine:
+    """One line of a label file.
+
+    Args:
+        type: as it is written.
+        box: (left, top, right, bottom) in pixels.
+        details: the other columns, by name; dimensions are height, width and length in metres, location is x, y and z
+            in metres in the camera's coordinates, angles are in radians.
+    """
+
+    type: str
+    box: tuple[float, float, float, float]
+    details: dict[str, Any]
+
+
+def kitti_folders(root: Path, labels: str = "", images: str = "") -> list[KittiFolder]:
+    """Return the KITTI folders of a source down to two folders deep, in order.
+
+    Args:
+        root: the source.
+        labels: name of the folders with labels; empty for those that begin with ``label``.
+        images: name of the folders with images; empty for the usual names.
+    """
+    every = folders_below(root, 3)
+    found = []
+    for path in every:
+        folder, name = posixpath.split(path)
+        fits = name == labels or path == labels if labels else name.lower().startswith("label")
+        lines_fit = _has_kitti_lines(root / path, any_class=name == "label_2") if path and fits else False
+        if not (lines_fit or (lines_fit is None and name == "label_2")):
+            continue
+        image_folder = _images_beside(every, folder, images)
+        if image_folder is not None:
+            split = split_of(posixpath.basename(folder))
+            sure = name == "label_2"
+            found.append(KittiFolder(image_folder=image_folder, labels=path, split=split, sure=sure))
+    sure_only = [each for each in found if each.sure]
+    return sure_only or found
+
+
+def unlabelled_folders(root: Path, known: list[KittiFolder]) -> Iterator[str]:
+    """Yield the folders ``image_2`` that have no labels, such as that of ``testing``."""
+    used = {each.image_folder for each in known}
+    for path in folders_below(root, 3):
+        if posixpath.basename(path) == "image_2" and path not in used:
+            yield path
+
+
+def parse_line(line: str) -> KittiLine:
+    """Return what a line of 15 columns says, or of 16 with a score; columns behind them are ignored.
+
+    Raises:
+        ValueError: where it says something else.
+    """
+    words = line.split()
+    if len(words) < _COLUMNS:
+        raise ValueError(f"it has {len(words)} columns, and {_COLUMNS} are needed")
+    try:
+        values = [float(word) for word in words[1 : _COLUMNS + 1]]
+    except ValueError:
+        raise ValueError("its columns behind the first are no numbers") from None
+    truncated, occluded, alpha, left, top, right, bottom = values[:7]
+    others = (truncated, occluded, alpha, *values[7:])
+    if not all(map(math.isfinite, others)):
+        raise ValueError("a column is infinite or no number")
+    details: dict[str, Any] = {
+        "truncated": truncated,
+        "occluded": int(occluded) if occluded == int(occluded) and abs(occluded) < 1e9 else occluded,
+        "alpha": alpha,
+        "dimensions": values[7:10],
+        "location": values[10:13],
+        "rotation_y": values[13],
+    }
+    if len(values) > _COLUMNS - 1:
+        details["score"] = values[14]
+    return KittiLine(type=words[0], box=(left, top, right, bottom), details=details)
+
+
+def _has_kitti_lines(folder: Path, *, any_class: bool) -> bool | None:
+    """Look into some label files for a line that fits; None where all are empty.
+
+    A class may be called `7` where the folder's own name says what it is; elsewhere such a line may be one of YOLO's.
+    """
+    empty = True
+    for path in some_files(folder, ".txt"):
+        try:
+            lines = [line for line in text_lines(path) if line.strip()]
+        except DataError:
+            continue
+        if any(_is_kitti(line, any_class=any_class) for line in lines[:100]):
+            return True
+        empty = empty and not lines
+    return None if empty else False
+
+
+def _is_kitti(line: str, *, any_class: bool) -> bool:
+    words = line.split()
+    has_name = len(words) >= _COLUMNS and (any_class or not _is_number(words[0]))
+    return has_name and all(map(_is_number, words[1:_COLUMNS]))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _images_beside(every: list[str], folder: str, images: str) -> str | None:
+    beside = {posixpath.basename(each).lower(): each for each in every if each and posixpath.dirname(each) == folder}
+    if images:
+        return images if images in every else beside.get(images.lower())
+    return next((beside[name] for name in _IMAGES if name in beside), None)

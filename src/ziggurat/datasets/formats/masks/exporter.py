@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, FileNames, encoded_part
 from ziggurat.datasets.samples import Problem
 
 __all__ = ["export_masks", "pair_line"]
@@ -24,18 +23,18 @@ def export_masks(dataset: Dataset, folder: Path) -> ExportReport:
         folder: new or empty.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
-        StorageError: where the disk is full or refuses.
+        DataError: where the dataset is of another kind.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "masks", ("segmentation",))
     names = FileNames("masks", "train.txt", "val.txt", "test.txt", "all.txt", "classes.txt", "colours.txt")
     for split in dataset.splits:
         lines: list[str] = []
         for sample in export.samples(split):
-            picture, mask = (encoded_part(part, sample.key) for part in sample.parts)
-            path = names.place(sample.key, picture)
+            image, mask = (encoded_part(part, sample.key) for part in sample.parts)
+            path = names.place(sample.key, image)
             mask_path = f"masks/{os.path.splitext(path)[0]}.png"
-            export.write(path, picture)
+            export.write(path, image)
             export.write(mask_path, mask)
             lines.append(pair_line(export, (path, mask_path), sample.key))
             export.counts[split] += 1

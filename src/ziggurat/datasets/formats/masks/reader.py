@@ -1,33 +1,38 @@
-"""Mask reader: any mask encoding in, a PNG of class numbers out.
-
-Class numbers come from grayscale values (``index``), from the palette indices of a PNG (``palette``), from colors by
-a map (``rgb``), or from brightness (``binary``: 0 below 128, else 1). ``auto`` inspects each mask: colors use the
-map, if there is one; a palette uses its indices; grayscale uses its values.
-"""
+"""Mask reader: any mask encoding or table of class colors in, a PNG of class numbers out."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import cv2
 import numpy as np
 from PIL import Image
 
-from ziggurat.datasets.formats.masks.colors import ColourMap
+from ziggurat.datasets.formats.shared.text_files import Line, lines_of
 from ziggurat.datasets.importer import PartReader, read_source_file
-from ziggurat.errors import DatapointError
+from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
-__all__ = ["MODES", "MaskReader", "mask_address", "palette_of"]
+__all__ = ["MODES", "ColorMap", "MaskReader", "color_map", "mask_address", "palette_of", "read_color_map"]
 
 MODES: Final = ("auto", "index", "palette", "rgb", "binary")
 _GREY: Final = ("L", "1", "I", "I;16", "I;16B")
-_FEW_BITS: Final = {1: 255, 2: 85, 4: 17}
-_MASK: Final = "mask:"
+_FEW_BITS: Final = {1: 255, 2: 85, 4: 17}  # bits of a pixel → factor by which decoders scale its values up
+_MASK: Final = "mask:"  # before the path, where a part of a sample is a mask to be read here
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+_NUMBER: Final = r"(\d{1,3})"
+_BETWEEN: Final = r"[\s,;]+"
+_COLOR: Final = re.compile(
+    rf"(?:(?P<before>.*?){_BETWEEN})??{_NUMBER}{_BETWEEN}{_NUMBER}{_BETWEEN}{_NUMBER}(?:{_BETWEEN}(?P<behind>.*))?"
+)
+
+Color = tuple[int, int, int]
 
 
 def mask_address(path: str) -> str:
@@ -54,10 +59,10 @@ class MaskReader(PartReader):
         first_mask: gives the path of the mask whose palette all must have; empty for none.
     """
 
-    def __init__(self, root: Path, mode: str, colours: ColourMap | None, first_mask: Callable[[], str]) -> None:
+    def __init__(self, root: Path, mode: str, colours: ColorMap | None, first_mask: Callable[[], str]) -> None:
         self._folder = root
         self._mode = mode
-        self._colours = colours
+        self._colors = colours
         self._first_mask = first_mask
 
     def read(self, address: str) -> bytes:
@@ -92,7 +97,7 @@ class MaskReader(PartReader):
     def _mode_of(self, image: Image.Image, key: str) -> str:
         if self._mode == "auto":
             if image.mode == "P":
-                return "rgb" if self._colours else "palette"
+                return "rgb" if self._colors else "palette"
             return "rgb" if image.mode in ("RGB", "RGBA") else "index"
         if self._mode == "palette" and image.mode != "P":
             raise DatapointError(key, f"it has no palette, as masks in the mode palette do (it is {image.mode}).")
@@ -112,14 +117,14 @@ class MaskReader(PartReader):
     def _from_palette(self, image: Image.Image, _content: bytes, _key: str) -> np.ndarray:
         return np.asarray(image)
 
-    def _from_colours(self, image: Image.Image, _content: bytes, key: str) -> np.ndarray:
-        if self._colours is None:
+    def _from_colors(self, image: Image.Image, _content: bytes, key: str) -> np.ndarray:
+        if self._colors is None:
             raise DatapointError(
                 key,
                 "it has colors, and it is not known which class each stands for.",
                 advice="Give a file of colors (option `colour_file`) or a list (option `colours`).",
             )
-        return self._colours.numbers(np.asarray(image.convert("RGB")), key)
+        return self._colors.numbers(np.asarray(image.convert("RGB")), key)
 
     def _from_light(self, image: Image.Image, _content: bytes, _key: str) -> np.ndarray:
         return (np.asarray(image.convert("L")) >= 128).astype(np.uint8)
@@ -127,7 +132,7 @@ class MaskReader(PartReader):
     _NUMBERS: Final[dict[str, Callable[..., np.ndarray]]] = {
         "index": _from_grey,
         "palette": _from_palette,
-        "rgb": _from_colours,
+        "rgb": _from_colors,
         "binary": _from_light,
     }
 
@@ -169,3 +174,97 @@ def _decoded(image: Image.Image, key: str) -> Image.Image:
 
 def _bits(content: bytes) -> int:
     return content[24] if content.startswith(_PNG) and len(content) > 24 else 8
+
+
+@dataclass(frozen=True)
+class ColorMap:
+    """The color of each class.
+
+    Args:
+        colours: (R, G, B) by class number; where two classes have one color, it means the first.
+        names: by class number; empty where the file has none.
+    """
+
+    colours: tuple[Color, ...]
+    names: tuple[str, ...] = ()
+
+    def numbers(self, image: np.ndarray, key: str) -> np.ndarray:
+        """Return the class numbers of a mask, (H, W) uint8, or uint16 where there are more than 256 classes.
+
+        Args:
+            image: (H, W, 3) uint8, RGB.
+            key: what names the mask in an error.
+
+        Raises:
+            DatapointError: where it has a color that the map has not.
+        """
+        known, classes = np.unique(_codes(np.array(self.colours, np.uint32)), return_index=True)
+        codes = _codes(image.astype(np.uint32))
+        places = np.searchsorted(known, codes).clip(max=len(known) - 1)
+        unknown = known[places] != codes
+        if unknown.any():
+            raise _unknown_color(image, unknown, key)
+        return classes[places].astype(np.uint8 if len(self.colours) <= 256 else np.uint16)
+
+
+def read_color_map(path: Path) -> ColorMap:
+    """Return the colors in a file: a class a line, as ``R G B``, ``name R G B`` or ``R G B name``.
+
+    The first line may be a heading. Values are divided by blanks, commas or semicolons.
+
+    Raises:
+        DataError: where a line is none of these.
+    """
+    colours: list[Color] = []
+    names: list[str] = []
+    for line in lines_of(path):
+        found = _COLOR.fullmatch(line.text.strip())
+        if found is None and line.number == 1 and not any(mark.isdigit() for mark in line.text):
+            continue
+        if found is None or max(int(value) for value in found.group(2, 3, 4)) > 255:
+            raise _no_color(path, line)
+        colours.append((int(found[2]), int(found[3]), int(found[4])))
+        names.append((found["before"] or found["behind"] or "").strip().strip("\"'"))
+    if not colours:
+        raise DataError("A color map has a line for each class.", received=f"`{path}`, which has none")
+    return ColorMap(tuple(colours), tuple(names) if all(names) and len(set(names)) == len(names) else ())
+
+
+def color_map(values: Sequence[Any]) -> ColorMap:
+    """Return the colors of an option: a list of [R, G, B].
+
+    Raises:
+        ConfigurationError: where it is something else.
+    """
+    try:
+        colours = tuple((int(red), int(green), int(blue)) for red, green, blue in values)
+    except (TypeError, ValueError):
+        colours = ()
+    if len(colours) != len(values) or not all(0 <= value <= 255 for color in colours for value in color):
+        raise ConfigurationError(
+            "`colours` is a list of [R, G, B] from 0 to 255, one for each class.", received=repr(values)
+        )
+    return ColorMap(colours)
+
+
+def _codes(image: np.ndarray) -> np.ndarray:
+    return image[..., 0] << 16 | image[..., 1] << 8 | image[..., 2]
+
+
+def _unknown_color(image: np.ndarray, unknown: np.ndarray, key: str) -> DatapointError:
+    row, column = np.argwhere(unknown)[0].tolist()
+    red, green, blue = image[row, column].tolist()
+    return DatapointError(
+        key,
+        f"its color {red} {green} {blue} at row {row}, column {column} is in no line of the color map "
+        f"({int(unknown.sum())} such pixels).",
+        advice="Add the color to the map, or save masks without smoothing and not as JPEG.",
+    )
+
+
+def _no_color(path: Path, line: Line) -> DataError:
+    return DataError(
+        "A line of a color map is `R G B`, `name R G B` or `R G B name`, with numbers from 0 to 255.",
+        received=f"{line.text!r} in `{path}`, line {line.number}",
+        advice="Correct the line; class i is line i.",
+    )

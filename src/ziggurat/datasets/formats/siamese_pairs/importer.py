@@ -11,18 +11,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.formats.shared.list_files import Line, Seen, below_source, lines_of, two_paths
-from ziggurat.datasets.formats.shared.paired_folders import Match, Pairing, folders_of, matches, split_of
+from ziggurat.datasets.formats.shared.folder_walk import Match, Pairing, folders_in, matches
+from ziggurat.datasets.formats.shared.text_files import Line, SeenKeys, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
+from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
 __all__ = ["SiamesePairsImporter"]
 
 _SAME: Final = re.compile(r"(?P<paths>.+?)\s+(?P<same>[01])")
-_REMEMBERED: Final = 1000
-_ATTEMPTS: Final = 20
+_REMEMBERED: Final = 1000  # images of a class; a random choice of them stands for the class, however large it is
+_ATTEMPTS: Final = 20  # to find a partner that is not taken
 
 
 class SiamesePairsImporter(Importer):
@@ -45,7 +45,7 @@ class SiamesePairsImporter(Importer):
         for path, _split in _lists(source):
             first = next(lines_of(path), Line(1, ""))
             pair = _pair_of(first, path, "")
-            if isinstance(pair, Sample) and all(_is_picture(str(part)) for part in pair.parts):
+            if isinstance(pair, Sample) and all(_is_image(str(part)) for part in pair.parts):
                 return Guess(
                     format=self.name,
                     confidence=0.9,
@@ -89,17 +89,17 @@ class _SiameseScan(Scan):
         return Schema(kind="image-pairs", class_names=("different", "same"))
 
     def _listed(self) -> Iterator[Sample | Problem]:
-        seen = Seen()
+        seen = SeenKeys()
         for path, split in _lists(self._source):
             for line in lines_of(path):
                 found = _pair_of(line, path, split)
                 yield (seen.again(found.key) or found) if isinstance(found, Sample) else found
 
     def _made(self) -> Iterator[Sample | Problem]:
-        names = folders_of(self._source)
+        names = folders_in(self._source)
         splits = [name for name in names if split_of(name)]
         for place in splits or [""]:
-            classes = [f"{place}/{name}" if place else name for name in folders_of(self._source / place)]
+            classes = [f"{place}/{name}" if place else name for name in folders_in(self._source / place)]
             yield from self._pairs_of(classes, split_of(place))
 
     def _pairs_of(self, classes: Sequence[str], split: str) -> Iterator[Sample | Problem]:
@@ -147,14 +147,14 @@ class _Partners:
     others: Sequence[int]
     taken: set[str] = field(default_factory=set)
 
-    def draw(self, picture: str, pairs: int, rng: random.Random) -> Iterator[tuple[str, int]]:
+    def draw(self, image: str, pairs: int, rng: random.Random) -> Iterator[tuple[str, int]]:
         """Yield partners with 1 for the same class and 0 for another, by turns, none of them twice."""
-        self.taken = {picture}
+        self.taken = {image}
         for number in range(pairs):
             same = 1 - number % 2
             for _ in range(_ATTEMPTS):
                 numbers = [self.mine] if same else self.others
-                partner = rng.choice(self.chosen[rng.choice(numbers)]) if numbers else picture
+                partner = rng.choice(self.chosen[rng.choice(numbers)]) if numbers else image
                 if partner not in self.taken:
                     self.taken.add(partner)
                     yield partner, same
@@ -178,7 +178,7 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
     return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
 
 
-def _is_picture(name: str) -> bool:
+def _is_image(name: str) -> bool:
     """Whether a name ends as an image's does: one path with a blank in it is not taken for two."""
     return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 

@@ -1,23 +1,57 @@
-"""Dialect of a table in a text file: delimiter, quotes, comments, decimals, header; guessed from the first rows."""
+"""Dialect of a table in a text file: guessed from the first rows, or described in ``columns.json``."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Self
 
-__all__ = ["Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows"]
+from ziggurat.errors import DataError, ZigguratError
+from ziggurat.records.schema import Schema
 
-_SURE: Final = 0.95
+__all__ = ["Description", "Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows"]
+
+_SURE: Final = 0.95  # share of rows with the same number of cells
 _DELIMITERS: Final = ("\t", ";", "|", ",")
-_HEAD_ROWS: Final = 500
+_HEAD_ROWS: Final = 500  # that a guess looks at
 _INTEGER: Final = re.compile(r"[+-]?(0|[1-9]\d{0,18})")
 _FLOAT: Final = re.compile(r"[+-]?((0|[1-9]\d*)?\.\d+|(0|[1-9]\d*)\.?)([eE][+-]?\d{1,4})?")
 _DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
-_LARGEST: Final = 2**63
+_LARGEST: Final = 2**63  # int64 holds no larger integers
+DESCRIPTION_NAME: Final = "columns.json"
+_LARGEST_BYTES: Final = 1 << 26  # of a description; a larger file is something else
+_VERSION: Final = 1
+
+_USUAL_NAMES: Final = frozenset(
+    [
+        "label",
+        "class",
+        "category",
+        "target",
+        "text",
+        "sentence",
+        "message",
+        "review",
+        "content",
+        "body",
+        "comment",
+        "title",
+        "id",
+        "key",
+        "split",
+        "name",
+        "sentiment",
+        "topic",
+        "date",
+        "time",
+        "y",
+    ]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,33 +140,6 @@ def guess_header(rows: Sequence[Sequence[str]], missing: Iterable[str] = ("", "?
     return _has_categories(others, len(first)), "the first row differs from all others"
 
 
-_USUAL_NAMES: Final = frozenset(
-    [
-        "label",
-        "class",
-        "category",
-        "target",
-        "text",
-        "sentence",
-        "message",
-        "review",
-        "content",
-        "body",
-        "comment",
-        "title",
-        "id",
-        "key",
-        "split",
-        "name",
-        "sentiment",
-        "topic",
-        "date",
-        "time",
-        "y",
-    ]
-)
-
-
 def number_of(cell: str, decimal: str = ".") -> int | float | None:
     """Return the number that a cell holds; None where it holds none, or one that would lose digits.
 
@@ -150,9 +157,6 @@ def number_of(cell: str, decimal: str = ".") -> int | float | None:
         return None
     value = float(cell)
     return value if abs(value) != float("inf") else None
-
-
-# ---- helpers
 
 
 def _delimiter(lines: Sequence[str]) -> str:
@@ -214,3 +218,82 @@ def _has_categories(rows: Sequence[Sequence[str]], columns: int) -> bool:
         if len(values) >= 4 and len(set(values)) <= len(values) // 2:
             return True
     return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What an export says of its files.
+
+    Args:
+        schema: of the dataset.
+        key: name of the column with the keys of the samples.
+        suffix: of the files, such as ``.csv``; their names before it are those of splits.
+        missing: text that stands for no value; None where the files say that by themselves.
+    """
+
+    schema: Schema
+    key: str
+    suffix: str
+    missing: str | None = None
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of the files, in order."""
+        if self.schema.kind == "table":
+            return (self.key, *(column.name for column in self.schema.columns))
+        return (self.key, "label", "text")
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the files are written, where they are text."""
+        return Dialect(delimiter="\t" if self.suffix == ".tsv" else ",")
+
+    def save(self, folder: Path) -> None:
+        """Write ``columns.json``."""
+        content = {"version": _VERSION, **asdict(self), "schema": self.schema.as_json()}
+        (folder / DESCRIPTION_NAME).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    @classmethod
+    def is_in(cls, source: Path, kind: str) -> bool:
+        """Say whether one stands in a folder that describes a dataset of a kind, and is whole."""
+        try:
+            return source.is_dir() and cls.load(source, kind) is not None
+        except DataError:
+            return False
+
+    @classmethod
+    def load(cls, source: Path, kind: str) -> Self | None:
+        """Return what stands beside a table, None where nothing does, or another program's file of that name.
+
+        Args:
+            source: the folder.
+            kind: of dataset that is asked for.
+
+        Raises:
+            DataError: where it is ours, and damaged.
+        """
+        path = source / DESCRIPTION_NAME
+        content = _content(path)
+        if content is None or content.get("version") != _VERSION:
+            return None
+        try:
+            schema = Schema.from_json(content["schema"])
+            found = cls(
+                schema=schema,
+                key=str(content["key"]),
+                suffix=str(content["suffix"]),
+                missing=None if content["missing"] is None else str(content["missing"]),
+            )
+        except (KeyError, TypeError, ZigguratError) as error:
+            raise DataError(f"`{DESCRIPTION_NAME}` is read as it was written.", received=f"`{path}`: {error}") from None
+        return found if schema.kind == kind else None
+
+
+def _content(path: Path) -> Mapping[str, Any] | None:
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            return None
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and isinstance(content.get("schema"), dict) else None

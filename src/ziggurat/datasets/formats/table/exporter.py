@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.text_cells import CellWriter, can_be_written, new_folder
-from ziggurat.datasets.formats.table.description import Description
+from ziggurat.datasets.formats.shared.exports import CellWriter, ExportReport, can_be_written, new_folder
+from ziggurat.datasets.formats.table.dialect import Description
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import MissingDependencyError, UnknownNameError
 from ziggurat.records.schema import Schema
@@ -22,9 +21,9 @@ __all__ = ["TABLE_FORMATS", "export_table"]
 TABLE_FORMATS: Final = {"csv": ",", "tsv": "\t", "parquet": ""}
 """Format of the files → what stands between cells."""
 
-_ROW_GROUP: Final = 4096
+_ROW_GROUP: Final = 4096  # rows that are in memory at once
 _MISSING: Final = re.compile(r"|NA|<missing( \d+)?>")
-_LARGEST: Final = 2**63
+_LARGEST: Final = 2**63  # what int64 cannot hold is written as float64
 
 
 def export_table(dataset: Dataset, folder: Path, *, file_format: str = "csv") -> ExportReport:

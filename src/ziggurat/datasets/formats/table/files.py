@@ -1,32 +1,67 @@
-"""Files of a table, one in all or one for each split, and a reader for their raw rows."""
+"""Files of a table, text or Parquet, a reader for their raw rows, and the features that tell tables from lists."""
 
 from __future__ import annotations
 
 import csv
+import decimal
 import itertools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from ziggurat.datasets.formats.shared.text_encoding import encoding_of, head_lines
+from ziggurat.datasets.formats.shared.text_files import encoding_of, head_lines
+from ziggurat.datasets.formats.table.columns import ColumnProfile
 from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, parse_rows
-from ziggurat.errors import DataError
+from ziggurat.datasets.samples import SPLIT_NAMES
+from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.records.offered_folders import check_source_file
 
-__all__ = ["Row", "TableFile", "TableReader", "TextTable", "is_table_file", "split_of", "table_files"]
+__all__ = [
+    "IMAGE_ENDINGS",
+    "LABEL_NAMES",
+    "PARQUET_SUFFIXES",
+    "TEXT_NAMES",
+    "ParquetTable",
+    "TableFile",
+    "TableReader",
+    "TableSigns",
+    "TextTable",
+    "is_parquet",
+    "is_table_file",
+    "signs_of",
+    "split_of",
+    "table_files",
+    "table_signs",
+    "text_columns",
+]
 
 _HEAD_ROWS: Final = 500
-_LEAST_ROWS: Final = 3
-_GOOD_SHARE: Final = 0.95
-_MOST_SNIFFED: Final = 8
+_LEAST_ROWS: Final = 3  # fewer would make a table of any short text
+_GOOD_SHARE: Final = 0.95  # of rows with a cell for each column
+_MOST_SNIFFED: Final = 8  # files without a suffix that are opened to see whether they are tables
 _NO_TABLES: Final = re.compile(r"(read\W?me|licen[cs]e|copying|notice|authors|change\w*|make\w*|docker\w*)\b.*", re.I)
-_LARGEST_CELL: Final = 1 << 24
-_SPLITS: Final = {
-    "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-    "test": "test", "testing": "test",
-}  # fmt: skip
+_LARGEST_CELL: Final = 1 << 24  # characters; the default of the csv module cuts off articles
+_SPLITS: Final = {**SPLIT_NAMES, "dev": "val"}
+
+PARQUET_SUFFIXES: Final = (".parquet", ".pq")
+_BATCH_ROWS: Final = 4096  # that are in memory at once
+
+TEXT_NAMES: Final = ("text", "sentence", "message", "review", "comment", "tweet", "content", "body", "document", "sms")
+"""Usual names of the column with the text, the likeliest first."""
+
+LABEL_NAMES: Final = ("label", "class", "category", "target", "sentiment", "topic", "intent", "y", "rating")
+"""Usual names of the column with the class, the likeliest first."""
+
+_ROWS_SEEN: Final = 200  # that a guess looks at
+IMAGE_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+"""How names of images end."""
+
+_WORDS_OF_TEXT: Final = 2.5  # on average in a cell, from which a column holds texts and no names
+_NAMES: Final = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}
 
 
 class TableFile(NamedTuple):
@@ -257,3 +292,197 @@ def _column_names(
             name += "'"
         names[name] = None
     return tuple(names)
+
+
+def is_parquet(path: Path) -> bool:
+    """Say whether a file begins as Parquet does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+class ParquetTable:
+    """A table in a Parquet file.
+
+    Columns of lists and of bytes are no cells of a table; they are named in ``left_out``.
+
+    Args:
+        path: the file.
+
+    Raises:
+        MissingDependencyError: where pyarrow is not installed.
+        DataError: where the file is damaged, or has no column that a table can have.
+    """
+
+    typed = True
+    decimal = "."
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names: tuple[str, ...] = ()
+        self.left_out: tuple[str, ...] = ()
+        arrow = _arrow()
+        with self._open() as file:
+            fields = list(file.schema_arrow)
+            self.row_count: int = file.metadata.num_rows
+        plain = [field.name for field in fields if _is_plain(arrow, field.type)]
+        self.names = tuple(plain)
+        self.left_out = tuple(field.name for field in fields if field.name not in set(plain))
+        if not plain or len(set(plain)) < len(plain):
+            raise DataError(
+                "A table has columns of numbers, texts or times, each with a name of its own.",
+                received=f"`{path}` with {', '.join(f'{field.name}: {field.type}' for field in fields[:20])}",
+            )
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows, in their order."""
+        with self._open() as file:
+            number = 0
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(self.names)):
+                columns = [[_plain(value) for value in batch.column(name).to_pylist()] for name in self.names]
+                for cells in zip(*columns, strict=True):
+                    yield Row(f"{self.path.name}:row {number}", cells)
+                    number += 1
+
+    def head(self) -> Iterator[Row]:
+        """Yield the rows; whoever stops early has read little."""
+        return self.rows()
+
+    def _open(self) -> Any:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        try:
+            check_source_file(self.path)
+            return ParquetFile(self.path)
+        except (ArrowException, OSError) as error:
+            raise DataError("A Parquet file is whole.", received=f"`{self.path}`: {error}") from None
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.types
+    except ImportError:
+        raise MissingDependencyError("pyarrow", extra="tables", purpose="tables in Parquet files") from None
+    return pyarrow
+
+
+def _is_plain(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (
+        types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string, types.is_large_string,
+        types.is_timestamp, types.is_date, types.is_null,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a cell holds it; infinite numbers hold nothing that can be learned from."""
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return None
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSigns:
+    """What the first rows give away.
+
+    Args:
+        profiles: of the columns.
+        dialect: how it is written, in words.
+        has_header: whether the first row names the columns.
+        has_images: whether a column holds names of images.
+        share_of_good_rows: from 0 to 1: those with a cell for each column.
+        rows: that were looked at.
+    """
+
+    profiles: Sequence[ColumnProfile]
+    dialect: str
+    has_header: bool
+    has_images: bool
+    share_of_good_rows: float
+    rows: int
+
+    @property
+    def is_texts(self) -> bool:
+        """Whether it holds a text and its class, and nothing else but keys and splits."""
+        return text_columns(self.profiles) is not None
+
+
+def table_signs(path: Path, missing: Sequence[str] = ("", "?", "NA", "NaN")) -> TableSigns:
+    """Look at the first rows of a file.
+
+    Raises:
+        DataError: where it is no table.
+        MissingDependencyError: where the package for the file is not installed.
+    """
+    return signs_of(ParquetTable(path) if is_parquet(path) else TextTable(path), missing)
+
+
+def signs_of(table: TextTable | ParquetTable, missing: Sequence[str] = ("", "?", "NA", "NaN")) -> TableSigns:
+    """Look at the first rows of a table."""
+    profiles = [ColumnProfile(name, missing, decimal=table.decimal, typed=table.typed) for name in table.names]
+    rows = images = good = 0
+    for row in itertools.islice(table.head(), _ROWS_SEEN):
+        rows += 1
+        good += not row.reason
+        images += any(isinstance(cell, str) and cell.lower().endswith(IMAGE_ENDINGS) for cell in row.cells)
+        for profile, cell in zip(profiles, row.cells, strict=False):
+            profile.add(cell, row.place)
+    has_header, dialect = True, "Parquet"
+    if isinstance(table, TextTable):
+        has_header = table.has_header
+        header = "a header" if has_header else "no header"
+        dialect = f"{_NAMES.get(table.dialect.delimiter, repr(table.dialect.delimiter))} between them, {header}"
+    return TableSigns(
+        profiles=profiles,
+        dialect=dialect,
+        has_header=has_header,
+        has_images=rows > 0 and images > rows / 2,
+        share_of_good_rows=good / rows if rows else 0.0,
+        rows=rows,
+    )
+
+
+def text_columns(profiles: Sequence[ColumnProfile]) -> tuple[str, str] | None:
+    """Return the names of the columns with the text and with its class; None where it is no table of labeled texts.
+
+    Usual names decide; else it must be a column of few values and one of several words, besides keys and splits.
+    """
+    by_lower = {profile.name.lower(): profile for profile in reversed(profiles)}
+    text = next((by_lower[name] for name in TEXT_NAMES if name in by_lower), None)
+    label = next((by_lower[name] for name in LABEL_NAMES if name in by_lower), None)
+    if text is not None and label is not None and _is_text(text) and not _is_text(label):
+        return text.name, label.name
+    others = [profile for profile in profiles if not _names_rows(profile)]
+    texts = [profile for profile in others if _is_text(profile)]
+    labels = [profile for profile in others if _is_label(profile)]
+    if len(others) == 2 and len(texts) == 1 and len(labels) == 1 and texts[0] is not labels[0]:
+        return texts[0].name, labels[0].name
+    return None
+
+
+def _is_text(profile: ColumnProfile) -> bool:
+    of_numbers = profile.can_be("number") or profile.can_be("time") or profile.can_be("boolean")
+    return bool(profile.values) and not of_numbers and profile.words >= _WORDS_OF_TEXT * profile.values
+
+
+def _is_label(profile: ColumnProfile) -> bool:
+    distinct = profile.distinct or 0
+    return (
+        1 <= distinct <= max(2, profile.values // 4)
+        and profile.words < 2 * profile.values + 2
+        and (profile.is_integer or not profile.can_be("number"))
+    )
+
+
+def _names_rows(profile: ColumnProfile) -> bool:
+    values = profile.categories()
+    return profile.type() == "identifier" or (bool(values) and all(split_of(value) for value in values))

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.image_tables import picture_tables
-from ziggurat.datasets.formats.shared.text_encoding import encoding_of, head_lines
-from ziggurat.datasets.formats.table.description import Description
-from ziggurat.datasets.formats.table.dialect import guess_dialect
-from ziggurat.datasets.formats.table.evidence import TableSigns, table_signs
-from ziggurat.datasets.formats.table.files import TableFile, TextTable, is_table_file, table_files
-from ziggurat.datasets.formats.table.parquet import PARQUET_SUFFIXES, ParquetTable, is_parquet
-from ziggurat.datasets.formats.table.scan import TableScan
-from ziggurat.datasets.importer import Guess, Importer, ImporterOption
-from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.datasets.formats.huggingface.tables import image_tables
+from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem, head_lines
+from ziggurat.datasets.formats.table.columns import (
+    ColumnPlan,
+    ColumnProfile,
+    Target,
+    choose_target,
+    class_numbers,
+    is_missing,
+    plan_column,
+    time_of,
+    twins,
+)
+from ziggurat.datasets.formats.table.dialect import Description, guess_dialect
+from ziggurat.datasets.formats.table.files import (
+    PARQUET_SUFFIXES,
+    ParquetTable,
+    TableFile,
+    TableReader,
+    TableSigns,
+    TextTable,
+    is_parquet,
+    is_table_file,
+    split_of,
+    table_files,
+    table_signs,
+)
+from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
+from ziggurat.datasets.samples import LEAKING, Problem, Sample
+from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError
+from ziggurat.records.schema import COLUMN_TYPES, Column, Schema
 
-__all__ = ["MISSING", "TABLE_SUFFIXES", "TableImporter"]
+__all__ = ["TableImporter"]
 
 MISSING: Final = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A"]
 """Texts that stand for no value, unless somebody says others."""
 
 TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".data", *PARQUET_SUFFIXES)
 _GUESSED: Final = ("guess", "yes", "no")
+
+_SPLIT_COLUMN: Final = "split"
 
 
 class TableImporter(Importer):
@@ -103,7 +128,7 @@ class TableImporter(Importer):
 
     def _judged(self, source: Path, files: list[TableFile], signs: TableSigns) -> Guess | None:
         size = f"{len(signs.profiles)} columns, {signs.dialect}"
-        if signs.has_pictures or picture_tables(source):
+        if signs.has_images or image_tables(source):
             return self._guess(0.1, f"a table that names images: {size}")
         if signs.is_texts:
             return self._guess(0.4, f"a table of {size}, which looks like labeled texts")
@@ -140,3 +165,307 @@ def _reader(file: TableFile, options: Mapping[str, Any], description: Descriptio
     return TextTable(
         file.path, dialect, header=options["header"], names=options["names"], expected=expected - {"", "none"}
     )
+
+
+class TableScan(Scan):
+    """One walk through a table.
+
+    Args:
+        readers: of its files, each with the split that its rows are in; the first one names the columns.
+        options: those of ``TableImporter``.
+        description: what an export of ours said of it; None for none.
+    """
+
+    def __init__(
+        self,
+        readers: Sequence[tuple[TextTable | ParquetTable, str]],
+        options: Mapping[str, Any],
+        description: Description | None = None,
+    ) -> None:
+        self._readers = readers
+        self._options = options
+        self._description = description
+        self._names = readers[0][0].names
+        self._missing = frozenset(map(str, options["missing"]))
+        self._roles = {role: options[role] for role in ("split", "group", "time")}
+        if description is not None:
+            self._missing = frozenset([] if description.missing is None else [description.missing])
+            details = description.schema.details
+            self._roles |= {role: self._roles[role] or details.get(role, "") for role in ("group", "time")}
+        self._check_names()
+        self._target: Target | None = None
+        self._plans: list[tuple[int, ColumnPlan]] = []
+        self._key: int | None = None
+        self._no_target = 0
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        """Yield the problems of the table as a whole, its rows in their order, and what was wrong with their cells."""
+        yield from self._problems_of_files()
+        profiles = self._profiles()
+        if not profiles[0].rows:
+            raise DataError("A table has rows below its header.", received=f"`{self._readers[0][0].path}` with none")
+        self._plan(profiles)
+        yield from self._problems_of_columns(profiles)
+        for reader, split in self._readers:
+            yield from self._samples(reader, split)
+        yield from self._problems_of_cells()
+
+    @property
+    def schema(self) -> Schema:
+        """What the rows mean."""
+        columns = [_with_missing(plan) for _, plan in self._plans]
+        details: dict[str, Any] = {role: name for role, name in self._roles.items() if name}
+        if self._target is not None:
+            details["target_reason"] = self._target.reason
+        if self._description is not None:
+            details = dict(self._description.schema.details)
+        return Schema(
+            kind="table",
+            class_names=self._target.class_names if self._target else (),
+            columns=tuple(columns),
+            target=self._target.name if self._target else "",
+            details=details,
+        )
+
+    # ---- the first walk
+
+    def _profiles(self) -> list[ColumnProfile]:
+        first = self._readers[0][0]
+        profiles = [
+            ColumnProfile(name, self._missing, decimal=first.decimal, typed=first.typed) for name in self._names
+        ]
+        for reader, _ in self._readers:
+            for place, cells, reason in self._rows(reader):
+                if not reason:
+                    for profile, cell in zip(profiles, cells, strict=True):
+                        profile.add(cell, place)
+        return profiles
+
+    def _rows(self, reader: TableReader) -> Iterator[tuple[str, Sequence[Any], str]]:
+        """Yield rows with the columns of the first file, whatever the order in this one."""
+        if reader.names == self._names:
+            yield from reader.rows()
+            return
+        where = [reader.names.index(name) if name in reader.names else None for name in self._names]
+        for place, cells, reason in reader.rows():
+            yield place, [None if at is None else cells[at] for at in where] if not reason else cells, reason
+
+    def _plan(self, profiles: Sequence[ColumnProfile]) -> None:
+        if not self._roles["split"] and self._description is None:
+            self._roles["split"] = _split_column(profiles)
+        self._key = self._key_column(profiles)
+        used = {self._roles["split"], *map(str, self._options["exclude"])}
+        if self._description is not None:
+            used.add(self._description.key)
+        kept = [(index, profile) for index, profile in enumerate(profiles) if profile.name not in used]
+        self._target = self._choose_target([profile for _, profile in kept])
+        decimal = self._readers[0][0].decimal
+        for index, profile in kept:
+            known = self._known_column(profile.name)
+            is_class = self._target is not None and self._target.is_class and self._target.name == profile.name
+            self._plans.append((
+                index,
+                plan_column(
+                    profile,
+                    known.type if known else self._options["types"].get(profile.name) or profile.type(),
+                    categories=known.categories if known else (),
+                    is_class=is_class,
+                    decimal=decimal,
+                ),
+            ))  # fmt: skip
+
+    def _choose_target(self, profiles: Sequence[ColumnProfile]) -> Target | None:
+        types = self._options["types"]
+        if self._description is not None:
+            schema = self._description.schema
+            return (
+                Target(
+                    name=schema.target,
+                    reason=schema.details.get("target_reason", ""),
+                    is_class=bool(schema.class_names),
+                    class_names=schema.class_names,
+                )
+                if schema.target
+                else None
+            )
+        task = self._options["task"]
+        name = self._options["target"]
+        if task == "guess" and name and types.get(name) in ("category", "boolean", "number"):
+            task = "number" if types[name] == "number" else "classes"
+        return choose_target(profiles, name, task)
+
+    def _key_column(self, profiles: Sequence[ColumnProfile]) -> int | None:
+        """Return the place of the column that names the rows, None where none does."""
+        if self._description is not None:
+            profile = profiles[self._names.index(self._description.key)]
+            whole = not profile.missing and not profile.has_repeats
+            return self._names.index(profile.name) if whole else None
+        types = {profile.name: self._options["types"].get(profile.name) or profile.type() for profile in profiles}
+        return next(
+            (
+                index
+                for index, profile in enumerate(profiles)
+                if types[profile.name] == "identifier" and profile.is_unique
+            ),
+            None,
+        )
+
+    def _known_column(self, name: str) -> Column | None:
+        columns = self._description.schema.columns if self._description is not None else ()
+        return next((column for column in columns if column.name == name), None)
+
+    # ---- the second walk
+
+    def _samples(self, reader: TextTable | ParquetTable, split: str) -> Iterator[Sample | Problem]:
+        prefix = f"{reader.path.stem}/" if len(self._readers) > 1 else ""
+        target = None if self._target is None else self._target.name
+        numbers = class_numbers(self._target)
+        row = -1
+        for place, cells, reason in self._rows(reader):
+            if reason:
+                yield Problem(key=place, kind="bad-line", reason=reason, left_out=True)
+                continue
+            row += 1
+            values, label = self._values(cells, place, target)
+            if target is not None and label is None:
+                self._no_target += 1
+                continue
+            if numbers is not None and label not in numbers:
+                reason = f"The class {str(label)[:40]!r} is none of those in `columns.json`."
+                yield Problem(key=place, kind="unknown-class", reason=reason, left_out=True)
+                continue
+            self._count_missing(values)
+            text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            yield Sample(
+                key=f"{prefix}row-{row:06d}" if self._key is None else str(cells[self._key]),
+                parts=(text.encode(),),
+                label=_label(label, numbers),
+                split=split_of(self._text(cells, "split")) or split,
+                group=self._text(cells, "group"),
+                time=self._seconds(cells),
+            )
+
+    def _values(self, cells: Sequence[Any], place: str, target: str | None) -> tuple[list[Any], Any]:
+        """Return the row's values and that of the target."""
+        values, label = [], None
+        for index, plan in self._plans:
+            cell = cells[index]
+            value = None
+            if not is_missing(cell, self._missing):
+                value = plan.convert(cell)
+                if value is None:
+                    plan.bad += 1
+                    plan.first_bad = plan.first_bad or f"{str(cell)[:40]!r} in {place}"
+            if plan.column.name == target:
+                label = value
+            values.append(value)
+        return values, label
+
+    def _text(self, cells: Sequence[Any], role: str) -> str:
+        """Return what the column with a role says of a row, empty where it says nothing."""
+        name = self._roles[role]
+        cell = cells[self._names.index(name)] if name else None
+        return "" if is_missing(cell, self._missing) else str(cell)
+
+    def _seconds(self, cells: Sequence[Any]) -> float | None:
+        name = self._roles["time"]
+        plan = next(((index, plan) for index, plan in self._plans if plan.column.name == name), None) if name else None
+        if plan is None or is_missing(cells[plan[0]], self._missing):
+            return None
+        return _since_1970(plan[1].convert(cells[plan[0]]))
+
+    def _count_missing(self, values: Sequence[Any]) -> None:
+        for (_, plan), value in zip(self._plans, values, strict=True):
+            plan.missing += value is None
+
+    # ---- problems
+
+    def _problems_of_files(self) -> Iterator[Problem]:
+        for reader, _ in self._readers:
+            if isinstance(reader, TextTable) and reader.encoding == LATIN_1:
+                yield encoding_problem(reader.path.name)
+            for name in getattr(reader, "left_out", ()):
+                reason = f"The column `{name}` holds lists or bytes and is left out."
+                yield Problem(key=reader.path.name, kind="bad-column", reason=reason)
+
+    def _problems_of_columns(self, profiles: Sequence[ColumnProfile]) -> Iterator[Problem]:
+        name = self._readers[0][0].path.name
+        for profile in profiles:
+            if profile.missing:
+                rows = f"{profile.missing} of {profile.rows} rows"
+                reason = f"The column `{profile.name}` has no value in {rows}, the first in {profile.first_missing}."
+                yield Problem(key=name, kind="missing-value", reason=reason)
+        yield from self._leaks(profiles)
+        if self._description is not None and self._key is None:
+            reason = f"The column `{self._description.key}` does not name each row; they are numbered."
+            yield Problem(key=name, kind="duplicate-key", reason=reason)
+
+    def _leaks(self, profiles: Sequence[ColumnProfile]) -> Iterator[Problem]:
+        """Yield the columns that a network need only copy to know the target."""
+        kept = {plan.column.name for _, plan in self._plans}
+        name = self._target.name if self._target else ""
+        target = next((each for each in profiles if each.name == name), None)
+        for profile in twins(target, profiles) if target is not None else ():
+            if profile.name in kept:
+                reason = (
+                    f"The column `{profile.name}` determines the target `{name}`: each value of one belongs to one "
+                    "value of the other. Exclude it with the option `exclude`, or a network learns nothing else."
+                )
+                yield Problem(key=self._readers[0][0].path.name, kind=LEAKING, reason=reason)
+
+    def _problems_of_cells(self) -> Iterator[Problem]:
+        name = self._readers[0][0].path.name
+        for _, plan in self._plans:
+            if plan.bad:
+                column = f"`{plan.column.name}` of the type {plan.column.type}"
+                reason = f"The column {column} has {plan.bad} cells that are none, the first {plan.first_bad}."
+                yield Problem(key=name, kind="bad-value", reason=reason)
+        if self._no_target and self._target is not None:
+            reason = f"{self._no_target} rows have no value in the target `{self._target.name}` and are left out."
+            yield Problem(key=name, kind="missing-value", reason=reason, left_out=True)
+
+    def _check_names(self) -> None:
+        if self._description is not None and self._description.key not in self._names:
+            raise DataError(
+                "Files have the columns that `columns.json` says.",
+                received=f"`{self._readers[0][0].path}` without the column `{self._description.key}`",
+            )
+        excluded = [str(name) for name in self._options["exclude"]]
+        named = [self._options["target"], *self._roles.values(), *self._options["types"], *excluded]
+        for name in named:
+            if name and name not in self._names and not (name == "none" and name == self._options["target"]):
+                raise UnknownNameError("column of the table", name, self._names)
+        for type_name in self._options["types"].values():
+            if type_name not in COLUMN_TYPES:
+                raise UnknownNameError("type of a column", str(type_name), COLUMN_TYPES)
+
+
+def _split_column(profiles: Sequence[ColumnProfile]) -> str:
+    """Return the name of a column that says the split of each row, empty where none does."""
+    for profile in profiles:
+        if profile.name.lower() == _SPLIT_COLUMN and profile.values and all(map(split_of, profile.categories())):
+            return profile.name
+    return ""
+
+
+def _label(value: Any, numbers: Mapping[Any, int] | None) -> int | float | None:
+    """Return the label: a class number, or a float, which nobody takes for a class."""
+    if value is None:
+        return None
+    return float(value) if numbers is None else numbers[value]
+
+
+def _since_1970(value: Any) -> float | None:
+    """Return a time in seconds; one without a zone is taken for universal time."""
+    if isinstance(value, int | float):
+        return float(value)
+    iso = time_of(value, "iso")
+    if iso is None:
+        return None
+    when = datetime.fromisoformat(iso)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _with_missing(plan: ColumnPlan) -> Column:
+    column = plan.column
+    return Column(name=column.name, type=column.type, categories=column.categories, missing=plan.missing)

@@ -9,9 +9,8 @@ from typing import Final
 
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.text_cells import CellWriter, can_be_written, new_folder
-from ziggurat.datasets.formats.table.description import Description
+from ziggurat.datasets.formats.shared.exports import CellWriter, ExportReport, can_be_written, new_folder
+from ziggurat.datasets.formats.table.dialect import Description
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import UnknownNameError
 

@@ -8,18 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.text_encoding import LATIN_1, encoding_of, encoding_problem
-from ziggurat.datasets.formats.table.description import Description
-from ziggurat.datasets.formats.table.dialect import number_of
-from ziggurat.datasets.formats.table.evidence import (
+from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem
+from ziggurat.datasets.formats.table.dialect import Description, number_of
+from ziggurat.datasets.formats.table.files import (
+    IMAGE_ENDINGS,
     LABEL_NAMES,
-    PICTURE_SUFFIXES,
     TEXT_NAMES,
+    ParquetTable,
+    TableFile,
+    TextTable,
+    is_parquet,
     signs_of,
+    split_of,
     text_columns,
 )
-from ziggurat.datasets.formats.table.files import TableFile, TextTable, split_of
-from ziggurat.datasets.formats.table.parquet import ParquetTable, is_parquet
 from ziggurat.datasets.importer import Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, UnknownNameError
@@ -28,8 +30,8 @@ from ziggurat.records.schema import Schema
 __all__ = ["JSON_LINES_SUFFIXES", "TextRow", "TextRowScan", "json_columns", "sorted_classes"]
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
-_MOST_CLASSES: Final = 10_000
-_LARGEST_LINE: Final = 1 << 24
+_MOST_CLASSES: Final = 10_000  # more distinct labels mean that the column is no class
+_LARGEST_LINE: Final = 1 << 24  # a file without line ends must not fill the memory
 _KEY: Final = "key"
 
 
@@ -209,7 +211,7 @@ def json_columns(path: Path) -> tuple[str, str]:
         DataError: where the first line has none of the usual names, or names an image.
     """
     first = next((content for _, content in _objects(path) if isinstance(content, dict)), {})
-    if any(isinstance(value, str) and value.lower().endswith(PICTURE_SUFFIXES) for value in first.values()):
+    if any(isinstance(value, str) and value.lower().endswith(IMAGE_ENDINGS) for value in first.values()):
         raise DataError("JSON lines of texts name no images.", received=f"`{path}` with {', '.join(first)}")
     lower = {str(name).lower(): str(name) for name in reversed(first)}
     text = next((lower[name] for name in TEXT_NAMES if name in lower), "")

@@ -8,9 +8,7 @@ from typing import Any
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.exported_keys import KeyWriter
-from ziggurat.datasets.formats.shared.stored_files import Export, FileNames, encoded_part
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, FileNames, KeyWriter, encoded_part
 from ziggurat.errors import DatapointError
 
 __all__ = ["export_text_list"]

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
-from ziggurat.datasets.formats.shared.exported_keys import ExportedKeys
-from ziggurat.datasets.formats.shared.folder_walk import has_picture_name
-from ziggurat.datasets.formats.shared.list_lines import CLASS_NUMBER, ListLine, is_number, parse_line, read_lines
-from ziggurat.datasets.formats.shared.seen_keys import SeenKeys
-from ziggurat.datasets.formats.text_list.images import ListPictures, UrlPartReader
-from ziggurat.datasets.formats.text_list.survey import Labels, no_valid_lines, read_class_names, survey
-from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample
-from ziggurat.datasets.split_names import SPLIT_NAMES
-from ziggurat.errors import DataError
+from ziggurat.datasets.formats.shared.exports import ExportedKeys
+from ziggurat.datasets.formats.shared.folder_walk import has_image_name
+from ziggurat.datasets.formats.shared.text_files import (
+    CLASS_NUMBER,
+    Labels,
+    ListLine,
+    SeenKeys,
+    is_number,
+    no_valid_lines,
+    parse_line,
+    read_class_names,
+    read_lines,
+    survey,
+)
+from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
+from ziggurat.datasets.samples import SPLIT_NAMES, SPLITS, Problem, Sample
+from ziggurat.datasets.sources import came_from_outside, public_uri
+from ziggurat.datasets.sources.web import WebClient
+from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 
 __all__ = ["TextList"]
 
 _LABEL_FILES: Final = ("labels.txt", "classes.txt")
 _SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
-_HEAD: Final = 50
+_HEAD: Final = 50  # lines that a guess looks at
+
+_LOOKED_FOR: Final = 100  # paths; none of them on disk means that the folder is wrong
+_MOST_BYTES: Final = 512 * 1024**2  # of an image from the web
+_TIMEOUT_S: Final = 30.0
 
 
 class TextList(Importer):
@@ -59,11 +74,11 @@ class TextList(Importer):
             return None
         path = lists[0][1]
         lines = [parse_line(text or "") for _, text in islice(read_lines(path), _HEAD)]
-        valid = [line for line in lines if line is not None and _is_of_picture(line)]
+        valid = [line for line in lines if line is not None and _is_of_image(line)]
         if not valid or len(valid) < 0.8 * len(lines):
             return None
-        pictures = ListPictures(path, source, "", urls=True)
-        is_there = any(pictures.is_there(line.path) for line in valid)
+        images = ListImages(path, source, "", urls=True)
+        is_there = any(images.is_there(line.path) for line in valid)
         plain = all(len(line.values) == 1 and not _is_fraction(line.values[0]) for line in valid)
         return Guess(
             format=self.name,
@@ -113,8 +128,8 @@ class _ListScan(Scan):
         return Schema(kind="image-classification", class_names=labels.names)
 
     def _read(self, split: str, path: Path, labels: Labels) -> Iterator[Sample | Problem]:
-        pictures = ListPictures(path, self._source, self._options["folder"], urls=self._options["urls"])
-        pictures.require_some(line.path for _, line in _parsed(path) if line is not None)
+        images = ListImages(path, self._source, self._options["folder"], urls=self._options["urls"])
+        images.require_some(line.path for _, line in _parsed(path) if line is not None)
         keys = ExportedKeys(path.with_suffix(".keys.jsonl"))
         is_empty = True
         for number, line in _parsed(path):
@@ -133,15 +148,15 @@ class _ListScan(Scan):
                 is_empty = False
                 continue
             is_empty = False
-            yield self._sample(pictures, keys, line.path, label, split, place=place)
+            yield self._sample(images, keys, line.path, label, split, place=place)
         if is_empty:
             raise no_valid_lines(path)
 
     def _sample(
-        self, pictures: ListPictures, keys: ExportedKeys, path: str, label: Any, split: str, *, place: str
+        self, images: ListImages, keys: ExportedKeys, path: str, label: Any, split: str, *, place: str
     ) -> Sample | Problem:
         try:
-            address, key = pictures.address(path)
+            address, key = images.address(path)
         except ValueError as error:
             return _bad_line(place, str(error))
         key = keys.key(key)
@@ -178,23 +193,23 @@ def _split_lists(source: Path, options: Mapping[str, Any]) -> list[tuple[str, Pa
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _LABEL_FILES]
     for suffix in (".txt", ""):
         others = [path for path in files if path.suffix == suffix and not path.name.startswith(".")]
-        others = [path for path in others if suffix or _begins_with_a_picture(path)]
+        others = [path for path in others if suffix or _begins_with_a_image(path)]
         if others:
             return [("", others[0])] if len(others) == 1 else []
     return []
 
 
-def _begins_with_a_picture(path: Path) -> bool:
+def _begins_with_a_image(path: Path) -> bool:
     first = next((text for _, text in read_lines(path)), None)
     line = parse_line(first or "")
-    return line is not None and _is_of_picture(line)
+    return line is not None and _is_of_image(line)
 
 
-def _is_of_picture(line: ListLine) -> bool:
+def _is_of_image(line: ListLine) -> bool:
     """Tell whether a line is about one image; lists of pairs have two paths before the number."""
     path = PurePosixPath(line.path.partition("?")[0])
     first_words = line.path.split()[:-1]
-    return has_picture_name(f"x{path.suffix}") and not any(has_picture_name(word) for word in first_words)
+    return has_image_name(f"x{path.suffix}") and not any(has_image_name(word) for word in first_words)
 
 
 def _is_fraction(value: str) -> bool:
@@ -203,3 +218,99 @@ def _is_fraction(value: str) -> bool:
 
 def _bad_line(place: str, reason: str) -> Problem:
     return Problem(key=place, kind="bad-line", reason=reason, left_out=True)
+
+
+class ListImages:
+    """Finds the images of one list.
+
+    Args:
+        path: of the list.
+        source: that the addresses are relative to, or a file in that folder.
+        folder: what stands before relative paths, relative to the list's own folder; empty for that folder.
+        urls: whether addresses of the web are images too.
+    """
+
+    def __init__(self, path: Path, source: Path, folder: str, *, urls: bool) -> None:
+        self._list = path
+        self._root = source if source.is_dir() else source.parent
+        self._start = path.parent / folder
+        below = os.path.relpath(self._start, self._root)
+        self._prefix = f"{folder}/" if os.path.isabs(folder) else "" if below == "." else f"{below}/"
+        self._urls = urls
+        self._is_confined = came_from_outside(path)
+
+    def address(self, path: str) -> tuple[str, str]:
+        """Return an image's address for the reader, and its key.
+
+        Raises:
+            ValueError: where the list may not name such a path; the message says why.
+        """
+        if is_url(path):
+            return self._web_address(path)
+        address = path if path.startswith("/") else self._prefix + path
+        if self._is_confined and not _is_inside(self._root / address, self._root):
+            raise ValueError("The path leads out of the source, which came from somewhere else.")
+        return address, path
+
+    def is_there(self, path: str) -> bool:
+        """Tell whether an image is there; one of the web is believed to be."""
+        return is_url(path) or self._start.joinpath(path).exists()
+
+    def require_some(self, paths: Iterable[str]) -> None:
+        """Look for the first images.
+
+        Raises:
+            DataError: where there are some, and not one is there.
+        """
+        first = list(islice(paths, _LOOKED_FOR))
+        if first and not any(map(self.is_there, first)):
+            raise DataError(
+                "The images of a list are where it says.",
+                received=f"`{self._list.name}`: the first {len(first)} are missing, such as `{first[0]}` below "
+                f"`{self._start}`",
+                advice="Set the option `folder` to what stands before the paths.",
+            )
+
+    def _web_address(self, path: str) -> tuple[str, str]:
+        if not self._urls:
+            raise ValueError("It is an address of the web, which the option `urls` allows.")
+        if "@" in urlsplit(path).netloc:
+            raise ValueError("An address in a list has no user and password.")
+        return path, public_uri(path)
+
+
+class UrlPartReader(FilePartReader):
+    """Reads parts that are files or addresses of the web.
+
+    Args:
+        root: folder that addresses of files are relative to.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._client = WebClient(_TIMEOUT_S)
+
+    def read(self, address: str) -> bytes:
+        """Return the content."""
+        if not is_url(address):
+            return super().read(address)
+        try:
+            return self._client.content(address, _MOST_BYTES)
+        except (OSError, ValueError) as error:
+            raise DatapointError(public_uri(address), f"it cannot be fetched ({error}).") from None
+        except DataError as error:
+            raise DatapointError(public_uri(address), f"it may not be fetched. {error.rule}") from None
+
+    def file(self, address: str) -> Path | None:  # type: ignore[override]
+        """Return the file; None for an address of the web."""
+        return None if is_url(address) else super().file(address)
+
+
+def is_url(path: str) -> bool:
+    """Tell whether a path is an address of the web."""
+    return path[:8].lower().startswith(("http://", "https://"))
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    root = os.path.realpath(folder)
+    return f"{os.path.realpath(path)}/".startswith(f"{root}/")

@@ -12,13 +12,11 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, encoded_part, line_names, suffix_of
-from ziggurat.datasets.formats.tfrecord.frames import frame
-from ziggurat.datasets.formats.tfrecord.samples import KEY, LABEL, PART_FEATURES
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, line_names, suffix_of
+from ziggurat.datasets.formats.tfrecord.records import KEY, LABEL, PART_FEATURES, Feature, pack_features
 from ziggurat.datasets.image_size import size_of
-from ziggurat.datasets.wire_format import Feature, pack_features
 from ziggurat.errors import ConfigurationError, DatapointError
+from ziggurat.protobuf_wire import tfrecord_frame
 from ziggurat.records.objects import objects_from_json
 
 __all__ = ["export_tfrecord"]
@@ -37,7 +35,7 @@ _FORMATS: Final = {".jpg": b"jpeg", ".png": b"png", ".bmp": b"bmp", ".gif": b"gi
 def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 10_000) -> ExportReport:
     """Write shards such as ``train-00000-of-00008``, and the names of the classes.
 
-    The features are those that ``ziggurat.datasets.formats.tfrecord.samples`` lists. Classes are numbered from 0, and
+    The features are those that ``ziggurat.datasets.formats.tfrecord.records`` lists. Classes are numbered from 0, and
     those of objects from 1, as TensorFlow's tools expect; ``labels.txt`` has lines ``number:name``, and
     ``label_map.pbtxt`` the same for detection.
 
@@ -47,9 +45,9 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
         records_per_shard: at most.
 
     Raises:
-        DataError: where the dataset has no images, or the folder is not empty.
+        DataError: where the dataset has no images.
         ConfigurationError: where a shard is to have no records.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if records_per_shard < 1:
         raise ConfigurationError("A shard has at least one record.", received=str(records_per_shard))
@@ -65,7 +63,7 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
                 except DatapointError as error:
                     export.leave_out(sample.key, "unreadable", error.rule)
                     continue
-                files.write(sample.row // records_per_shard, frame(pack_features(features)))
+                files.write(sample.row // records_per_shard, tfrecord_frame(pack_features(features)))
                 export.counts[split] += 1
     export.write_class_names("labels.txt", numbered_from=first)
     if dataset.kind == "detection":

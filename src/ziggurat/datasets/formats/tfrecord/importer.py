@@ -8,14 +8,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.shared.exported_schema import completed
-from ziggurat.datasets.formats.shared.paired_folders import split_of
-from ziggurat.datasets.formats.tfrecord.frames import Frame, FrameError, frames_of, read_frame
-from ziggurat.datasets.formats.tfrecord.samples import KEY, PART_FEATURES, ClassNumbers, kind_of, label_of, text_of
+from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.tfrecord.records import (
+    KEY,
+    PART_FEATURES,
+    ClassNumbers,
+    Feature,
+    Frame,
+    FrameError,
+    frames_of,
+    kind_of,
+    label_of,
+    read_frame,
+    text_of,
+    unpack_features,
+)
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.datasets.wire_format import Feature, WireFormatError, unpack_features
+from ziggurat.datasets.samples import Problem, Sample, split_in
 from ziggurat.errors import DataError, DatapointError
+from ziggurat.protobuf_wire import WireFormatError
 from ziggurat.records.schema import KINDS, Schema
 
 __all__ = ["TFRecordImporter"]
@@ -23,7 +34,6 @@ __all__ = ["TFRecordImporter"]
 _SHARD: Final = re.compile(
     r".*-\d{5,}-of-\d{5,}(\.tfrecords?)?|.*\.(tf)?records?(-\d+-of-\d+)?|.*\.tfrec", re.IGNORECASE
 )
-_WORDS: Final = re.compile(r"[a-zA-Z]+")
 _NAME_FILES: Final = ("labels.txt", "classes.txt", "class_names.txt")
 
 
@@ -126,7 +136,7 @@ class _TFRecordScan(Scan):
             key=own_key or key,
             parts=tuple(f"{path}#{each.offset}#{PART_FEATURES[name]}" for name in self._parts),
             label=label,
-            split=_split_of_path(path),
+            split=split_in(path),
             size_bytes=_length(features),
         )
 
@@ -182,12 +192,6 @@ def _shown(path: Path) -> str:
     except DataError as error:
         return str(error)
     return f"the first record of `{path.name}` has the features {', '.join(sorted(features)[:20]) or '(none)'}"
-
-
-def _split_of_path(path: str) -> str:
-    """Return the split that the last word of a path says, such as ``val`` of ``coco_val.record-00000-of-00010``."""
-    found = [split_of(word) for word in _WORDS.findall(path)]
-    return next((split for split in reversed(found) if split), "")
 
 
 def _names_file(root: Path, given: str, shard: str) -> Path | None:

@@ -1,21 +1,17 @@
-"""Importer for Pascal VOC datasets: an XML file for each image, split lists, PNG masks.
-
-Boxes keep the numbers in the file: most tools write the edges, from 0. The first VOC files numbered pixels from 1 and
-included the last one; for those, ``one_based`` turns (xmin, ymin, xmax, ymax) into the box (xmin - 1, ymin - 1, xmax,
-ymax).
-
-Reference: M. Everingham et al., "The Pascal Visual Object Classes (VOC) Challenge", IJCV 88, 2010.
-"""
+"""Importer for Pascal VOC datasets: an XML file or a PNG mask for each image, and split lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ziggurat.datasets.formats.detection.importing import ZERO_SIZE_OPTION, BoxRule, NamedScan
-from ziggurat.datasets.formats.shared.detection_files import (
+from ziggurat.datasets.formats.masks.reader import MaskReader, mask_address
+from ziggurat.datasets.formats.shared.detection_import import (
+    ZERO_SIZE_OPTION,
+    BoxRule,
+    NamedScan,
     Pair,
     first_file,
     read_class_names,
@@ -23,15 +19,21 @@ from ziggurat.datasets.formats.shared.detection_files import (
     split_of,
     walk_pairs,
 )
-from ziggurat.datasets.formats.voc.layout import SplitLists, VocFolder, voc_folders
-from ziggurat.datasets.formats.voc.masks_importer import MaskScan, mask_reader
-from ziggurat.datasets.formats.voc.xml import VocObject, read_annotation
+from ziggurat.datasets.formats.voc.layout import SplitLists, VocFolder, VocObject, read_annotation, voc_folders
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, StateError
 from ziggurat.records.objects import ImageObject
+from ziggurat.records.schema import Schema
 
-__all__ = ["VocImporter"]
+__all__ = ["VocImporter", "voc_colors"]
+
+VOC_CLASSES: Final = (
+    "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
+    "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
+)  # fmt: skip
+"""The classes of VOC's masks, by number."""
+_IGNORED: Final = 255
 
 
 class VocImporter(Importer):
@@ -100,12 +102,12 @@ def _found(root: Path, folders: list[VocFolder], options: Mapping[str, Any]) -> 
     for folder in folders:
         lists = SplitLists(root, folder.path, "Main")
         yield from lists.problems
-        for pair in walk_pairs(root, folder.pictures, folder.annotations, ".xml"):
-            if pair.picture is None or pair.size_bytes is None:
-                yield _no_picture(pair)
+        for pair in walk_pairs(root, folder.image_folder, folder.annotations, ".xml"):
+            if pair.image is None or pair.size_bytes is None:
+                yield _no_image(pair)
                 continue
             split = lists.split(pair.stem) or folder.split or split_of(pair.stem.partition("/")[0])
-            yield from _sample(root, pair, keys.get(pair.picture, pair.picture), split, rule, options["one_based"])
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, rule, options["one_based"])
         yield from lists.missing()
 
 
@@ -131,8 +133,8 @@ def _sample(root: Path, pair: Pair, key: str, split: str, rule: BoxRule, one_bas
                 yield problem
             if stays:
                 label.append(_labelled(each, box))
-    assert pair.picture is not None
-    yield Sample(key=key, parts=(pair.picture,), label=label, split=split, size_bytes=pair.size_bytes)
+    assert pair.image is not None
+    yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
 def _labelled(each: VocObject, box: tuple[float, float, float, float]) -> dict[str, Any]:
@@ -147,9 +149,9 @@ def _box(each: VocObject, one_based: bool) -> tuple[float, float, float, float] 
     return (left - 1, top - 1, right, bottom)
 
 
-def _no_picture(pair: Pair) -> Problem:
-    if pair.picture is not None:
-        return Problem(key=pair.picture, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
+def _no_image(pair: Pair) -> Problem:
+    if pair.image is not None:
+        return Problem(key=pair.image, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
     reason = f"{pair.label} has no image of the same name."
     return Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
 
@@ -161,3 +163,77 @@ def _is_annotation(file: Path) -> bool:
     except OSError:
         return False
     return b"<annotation" in start and (b"<object" in start or b"<size" in start or b"<filename" in start)
+
+
+class MaskScan(Scan):
+    """A scan of images with masks.
+
+    Args:
+        root: the source.
+        folders: VOC folders in it.
+        classes: names; empty for those of ``classes.txt``, or VOC's own.
+    """
+
+    def __init__(self, root: Path, folders: Sequence[VocFolder], classes: Sequence[str]) -> None:
+        self._root = root
+        self._folders = [folder for folder in folders if folder.masks]
+        if not self._folders:
+            raise DataError(
+                "Segmentation takes the masks in `SegmentationClass`.",
+                received=f"`{root}`, which has no such folder",
+                advice="Use the format masks for masks in other folders.",
+            )
+        self._names = tuple(classes or read_class_names(root / "classes.txt") or VOC_CLASSES)
+        self._ended = False
+
+    @property
+    def schema(self) -> Schema:
+        if not self._ended:
+            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+        colours = voc_colors(len(self._names))
+        return Schema(kind="segmentation", class_names=self._names, colours=colours, ignore_class=_IGNORED)
+
+    def __iter__(self) -> Iterator[Sample | Problem]:
+        keys = read_keys(self._root)
+        for folder in self._folders:
+            lists = SplitLists(self._root, folder.path, "Segmentation")
+            yield from lists.problems
+            for pair in walk_pairs(self._root, folder.image_folder, folder.masks, ".png"):
+                if pair.image is None or pair.size_bytes is None:
+                    reason = f"{pair.label or pair.image} has no image."
+                    yield Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
+                elif pair.label is not None:
+                    yield Sample(
+                        key=keys.get(pair.image, pair.image),
+                        parts=(pair.image, mask_address(pair.label)),
+                        split=lists.split(pair.stem) or folder.split,
+                        size_bytes=pair.size_bytes,
+                    )
+                elif pair.stem in lists:
+                    lists.split(pair.stem)
+                    reason = "ImageSets/Segmentation lists it, and it has no mask."
+                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True)
+            yield from lists.missing()
+        self._ended = True
+
+
+def mask_reader(root: Path, folders: Sequence[VocFolder]) -> PartReader:
+    """Return what reads images and masks; a mask becomes its palette's numbers."""
+
+    def first_mask() -> str:
+        found = [first_file(root / folder.masks, ".png") for folder in folders if folder.masks]
+        return next((path.relative_to(root).as_posix() for path in found if path), "")
+
+    return MaskReader(root, "auto", None, first_mask)
+
+
+def voc_colors(count: int) -> tuple[tuple[int, int, int], ...]:
+    """Return VOC's color (R, G, B) for each of ``count`` classes.
+
+    Bit ``3 j + c`` of the class number is bit ``7 - j`` of channel ``c``.
+    """
+
+    def channel(number: int, shift: int) -> int:
+        return sum((number >> (3 * bit + shift) & 1) << (7 - bit) for bit in range(8))
+
+    return tuple((channel(number, 0), channel(number, 1), channel(number, 2)) for number in range(count))

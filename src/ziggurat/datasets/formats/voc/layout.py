@@ -1,30 +1,41 @@
-"""Folder layout of Pascal VOC datasets: XML files, images, masks and split lists."""
+"""Folder layout of Pascal VOC datasets, and a reader for their XML files."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from xml.etree.ElementTree import Element, ParseError
 
-from ziggurat.datasets.formats.shared.detection_files import (
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from ziggurat.datasets.formats.shared.detection_import import (
     ANNOTATION_FOLDERS,
-    PICTURE_FOLDERS,
-    PICTURE_SUFFIXES,
+    DETECTION_SUFFIXES,
+    IMAGE_FOLDERS,
+    clean_json,
     first_file,
     folders_below,
-    is_picture,
+    is_image,
     read_class_names,
     split_of,
 )
 from ziggurat.datasets.samples import Problem
+from ziggurat.errors import DataError
 
-__all__ = ["SplitLists", "VocFolder", "voc_folders"]
+__all__ = ["SplitLists", "VocFolder", "VocObject", "read_annotation", "voc_folders"]
 
 _MASKS: Final = ("segmentationclass",)
 _LISTS: Final = ("train", "val", "test", "trainval")
+
+_LARGEST_BYTES: Final = 16 << 20  # of an annotation; a larger file is something else
+_CORNERS: Final = ("xmin", "ymin", "xmax", "ymax")
+_OWN_FIELDS: Final = frozenset(("name", "bndbox", "difficult"))
+_DEEPEST: Final = 8  # recursion limit for fields of tools that nest them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +45,13 @@ class VocFolder:
     Args:
         path: below the source; empty for the source itself.
         annotations: folder of XML files, below the source; where there is none, that of the images.
-        pictures: folder of images, below the source; the same where both lie together.
+        image_folder: folder of images, below the source; the same where both lie together.
         masks: folder of PNG masks, below the source; empty where there is none.
     """
 
     path: str
     annotations: str
-    pictures: str
+    image_folder: str
     masks: str = ""
 
     @property
@@ -58,7 +69,7 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
         images: folder of images, below the source; empty to look for it.
     """
     if annotations:
-        return [VocFolder(path="", annotations=annotations, pictures=images or _beside(root, "", annotations))]
+        return [VocFolder(path="", annotations=annotations, image_folder=images or _beside(root, "", annotations))]
     found = []
     inside: set[str] = set()
     for folder in folders_below(root, 2):
@@ -67,12 +78,12 @@ def voc_folders(root: Path, annotations: str = "", images: str = "") -> list[Voc
         own = _annotations(root, folder)
         masks = _child(root, folder, _MASKS)
         if masks or own:
-            pictures = images or _beside(root, folder, own or masks)
-            own = own or pictures
-            inside |= {each for each in (own, masks, pictures) if each != folder}
-            found.append(VocFolder(path=folder, annotations=own, pictures=pictures, masks=masks))
-        elif not own and first_file(root / folder, ".xml", depth=0) and _has_picture(root / folder):
-            found.append(VocFolder(path=folder, annotations=folder, pictures=images or folder))
+            image_folder = images or _beside(root, folder, own or masks)
+            own = own or image_folder
+            inside |= {each for each in (own, masks, image_folder) if each != folder}
+            found.append(VocFolder(path=folder, annotations=own, image_folder=image_folder, masks=masks))
+        elif not own and first_file(root / folder, ".xml", depth=0) and _has_image(root / folder):
+            found.append(VocFolder(path=folder, annotations=folder, image_folder=images or folder))
     return found
 
 
@@ -127,7 +138,7 @@ class SplitLists:
 def _stems(path: Path) -> Iterator[str]:
     for line in read_class_names(path):
         stem, ending = os.path.splitext(line)
-        yield stem if ending.lower() in PICTURE_SUFFIXES else line
+        yield stem if ending.lower() in DETECTION_SUFFIXES else line
 
 
 def _child(root: Path, folder: str, names: Sequence[str]) -> str:
@@ -147,16 +158,115 @@ def _annotations(root: Path, folder: str) -> str:
 
 
 def _beside(root: Path, folder: str, annotations: str) -> str:
-    return _child(root, folder, PICTURE_FOLDERS) or (annotations if _has_picture(root / annotations) else folder)
+    return _child(root, folder, IMAGE_FOLDERS) or (annotations if _has_image(root / annotations) else folder)
 
 
-def _has_picture(folder: Path) -> bool:
+def _has_image(folder: Path) -> bool:
     try:
         with os.scandir(folder) as listing:
-            return any(is_picture(entry.name) for entry in listing)
+            return any(is_image(entry.name) for entry in listing)
     except OSError:
         return False
 
 
 def _name(entry: os.DirEntry[str]) -> str:
     return entry.name
+
+
+@dataclass(frozen=True)
+class VocObject:
+    """An object as it is written.
+
+    Args:
+        name: of its class.
+        corners: xmin, ymin, xmax, ymax; None where it has no box of four numbers.
+        difficult: whether it does not count in an evaluation.
+        details: its other fields, such as ``pose``, ``truncated``, ``occluded`` and ``part``.
+    """
+
+    name: str
+    corners: tuple[float, float, float, float] | None
+    difficult: bool
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VocAnnotation:
+    """What an XML file says.
+
+    Args:
+        size: (width, height) of the image in pixels; None where it is not said.
+        objects: in the order of the file.
+    """
+
+    size: tuple[float, float] | None
+    objects: list[VocObject]
+
+
+def read_annotation(path: Path) -> VocAnnotation:
+    """Return what an XML file says.
+
+    Raises:
+        DataError: where it cannot be read, is no annotation, or has entities, which could grow without end.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise _unreadable(path, f"it has more than {_LARGEST_BYTES} bytes")
+        tree = fromstring(path.read_bytes(), forbid_external=True)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    except DefusedXmlException as error:
+        raise _unreadable(path, f"it has entities or external parts ({type(error).__name__})") from None
+    except (ParseError, ValueError, LookupError) as error:  # the last two: of an unknown encoding
+        raise _unreadable(path, str(error)) from None
+    if tree.tag != "annotation":
+        raise _unreadable(path, f"its outermost element is <{tree.tag[:40]}>, not <annotation>")
+    size = _numbers(tree.find("size"), ("width", "height"))
+    known = size is not None and min(size) > 0
+    return VocAnnotation(
+        (size[0], size[1]) if size and known else None, [_object(each) for each in tree.findall("object")]
+    )
+
+
+def _object(element: Element) -> VocObject:
+    corners = _numbers(element.find("bndbox"), _CORNERS)
+    details: dict[str, Any] = {}
+    for child in element:
+        if child.tag not in _OWN_FIELDS:
+            _add(details, child, 0)
+    return VocObject(
+        name=clean_json((element.findtext("name") or "").strip()),
+        corners=(corners[0], corners[1], corners[2], corners[3]) if corners else None,
+        difficult=(element.findtext("difficult") or "").strip().lower() in ("1", "true"),
+        details=details,
+    )
+
+
+def _add(fields: dict[str, Any], element: Element, depth: int) -> None:
+    """Put an element into a dict; one that stands there already makes a list."""
+    value: Any = (element.text or "").strip()
+    if len(element) and depth < _DEEPEST:
+        value = {}
+        for child in element:
+            _add(value, child, depth + 1)
+    elif value in ("0", "1"):
+        value = int(value)
+    if element.tag not in fields:
+        fields[element.tag] = value
+    elif isinstance(fields[element.tag], list):
+        fields[element.tag].append(value)
+    else:
+        fields[element.tag] = [fields[element.tag], value]
+
+
+def _numbers(element: Element | None, names: tuple[str, ...]) -> list[float] | None:
+    if element is None:
+        return None
+    try:
+        return [float((element.findtext(name) or "").strip()) for name in names]
+    except ValueError:
+        return None
+
+
+def _unreadable(path: Path, reason: str) -> DataError:
+    return DataError("An annotation of VOC is an XML file.", received=f"`{path.name}`: {reason}")

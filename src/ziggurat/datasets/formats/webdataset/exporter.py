@@ -10,8 +10,7 @@ from typing import Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
-from ziggurat.datasets.formats.shared.export_report import ExportReport
-from ziggurat.datasets.formats.shared.stored_files import Export, encoded_part, suffix_of
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, suffix_of
 from ziggurat.errors import ConfigurationError
 
 __all__ = ["export_webdataset"]
@@ -40,9 +39,9 @@ def export_webdataset(dataset: Dataset, folder: Path, *, samples_per_shard: int 
         samples_per_shard: at most.
 
     Raises:
-        DataError: where the dataset is of another kind, or the folder is not empty.
+        DataError: where the dataset is of another kind.
         ConfigurationError: where a shard is to have no samples.
-        StorageError: where the disk is full or refuses.
+        StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     if samples_per_shard < 1:
         raise ConfigurationError("A shard has at least one sample.", received=str(samples_per_shard))

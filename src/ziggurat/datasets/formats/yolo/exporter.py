@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from ziggurat.datasets.formats.detection.exporting import TREES, DetectionExport, PlacedSample, SampleSource
-from ziggurat.datasets.formats.shared.export_report import ExportReport
+from ziggurat.datasets.formats.shared.detection_export import TREES, DetectionExport, PlacedSample, SampleSource
+from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.run_lengths import mask_outlines, read_run_lengths
 
@@ -47,8 +47,8 @@ def export_yolo(dataset: SampleSource, folder: Path, *, outlines: bool | None = 
             where every object has exactly one, else boxes.
 
     Raises:
-        DataError: where the dataset has another kind, or the folder is not empty.
-        StorageError: where the disk refuses.
+        DataError: where the dataset has another kind.
+        StorageError: where the folder is not empty, or the disk refuses.
     """
     export = DetectionExport(dataset, folder, "yolo")
     if outlines is None:

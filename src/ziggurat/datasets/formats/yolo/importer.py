@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.detection.importing import ZERO_SIZE_OPTION, BoxRule
-from ziggurat.datasets.formats.shared.detection_files import (
+from ziggurat.datasets.formats.shared.detection_import import (
     ANNOTATION_FOLDERS,
+    ZERO_SIZE_OPTION,
+    BoxRule,
     Pair,
     folders_below,
     read_keys,
@@ -19,12 +21,11 @@ from ziggurat.datasets.formats.yolo.layout import (
     looks_like_yolo,
     lost_entries,
     overlapping,
+    read_description,
     walk_folder,
     yolo_folders,
 )
-from ziggurat.datasets.formats.yolo.lines import parse_line
-from ziggurat.datasets.formats.yolo.names import read_description
-from ziggurat.datasets.image_size import picture_size
+from ziggurat.datasets.image_size import image_size
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StateError
@@ -70,7 +71,7 @@ class YoloImporter(Importer):
             if found is not None:
                 usual = labels == "labels"
                 named = 0.95 if description.splits else 0.9 if description.names else 0.7
-                reason = f"Label files with relative boxes in {found.labels or found.pictures or 'the folder'}"
+                reason = f"Label files with relative boxes in {found.labels or found.image_place or 'the folder'}"
                 reason += f", and names of classes in {description.file}." if description.file else "."
                 options = {} if usual else {"labels": labels}
                 confidence = named if usual else 0.6
@@ -114,26 +115,26 @@ class _YoloScan(Scan):
             yield Problem(key=name, kind="no-picture", reason=f"It names `{entry}`, which the source does not have.")
         for folder in self._folders:
             for pair in walk_folder(self._root, folder, self._labels):
-                if pair.picture is None or pair.size_bytes is None:
-                    if pair.picture or not _is_other_text(pair.stem):
-                        yield _no_picture(pair)
+                if pair.image is None or pair.size_bytes is None:
+                    if pair.image or not _is_other_text(pair.stem):
+                        yield _no_image(pair)
                     continue
-                if seen is not None and pair.picture in seen:
+                if seen is not None and pair.image in seen:
                     reason = "It belongs to two splits or is listed twice; the first counts."
-                    yield Problem(key=pair.picture, kind="duplicate-key", reason=reason, left_out=True)
+                    yield Problem(key=pair.image, kind="duplicate-key", reason=reason, left_out=True)
                     continue
                 if seen is not None:
-                    seen.add(pair.picture)
+                    seen.add(pair.image)
                 split = folder.split or split_of(pair.stem.partition("/")[0])
-                yield from self._sample(pair, keys.get(pair.picture, pair.picture), split)
+                yield from self._sample(pair, keys.get(pair.image, pair.image), split)
         self._ended = True
 
     def _sample(self, pair: Pair, key: str, split: str) -> Iterator[Sample | Problem]:
-        assert pair.picture is not None
+        assert pair.image is not None
         label: list[ImageObject] = []
         try:
             lines = text_lines(self._root / pair.label) if pair.label else []
-            size = picture_size(self._root / pair.picture)
+            size = image_size(self._root / pair.image)
         except (DataError, ValueError) as error:
             yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
             return
@@ -148,7 +149,7 @@ class _YoloScan(Scan):
             if found:
                 label.append(found)
         yield Sample(
-            key=key, parts=(pair.picture,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
+            key=key, parts=(pair.image,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
         )
 
     def _object(
@@ -182,6 +183,48 @@ def _is_other_text(stem: str) -> bool:
     return stem.rpartition("/")[2].lower() in _OTHER_TEXTS
 
 
-def _no_picture(pair: Pair) -> Problem:
+def _no_image(pair: Pair) -> Problem:
     reason = "It has no image of the same name." if pair.label else "There is no such image."
-    return Problem(key=pair.label or pair.picture or pair.stem, kind="no-picture", reason=reason, left_out=True)
+    return Problem(key=pair.label or pair.image or pair.stem, kind="no-picture", reason=reason, left_out=True)
+
+
+def parse_line(line: str, width: int, height: int) -> ImageObject:
+    """Return the object of a line: ``class x y width height``, maybe with a score, or ``class x1 y1 x2 y2 x3 y3 …``.
+
+    Args:
+        line: numbers relative to the image; (x, y) of a box is its middle.
+        width: of the image in pixels.
+        height: of the image in pixels.
+
+    Raises:
+        ValueError: where it is something else.
+    """
+    words = line.split()
+    try:
+        number = float(words[0])
+        values = [float(word) for word in words[1:]]
+    except ValueError:
+        raise ValueError("its words are no numbers") from None
+    if not number.is_integer() or abs(number) > 1e9:
+        raise ValueError(f"{words[0]} is no number of a class")
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a number is infinite or none")
+    if len(values) in (4, 5):
+        return _box(int(number), values, width, height)
+    if len(values) < 6 or len(values) % 2:
+        raise ValueError(f"it has {len(words)} numbers: 5 make a box, 7, 9, 11 … an outline")
+    polygon = tuple(value * (height if place % 2 else width) for place, value in enumerate(values))
+    box = (min(polygon[::2]), min(polygon[1::2]), max(polygon[::2]), max(polygon[1::2]))
+    return ImageObject(class_number=int(number), box=box, polygons=(polygon,))
+
+
+def _box(number: int, values: list[float], width: int, height: int) -> ImageObject:
+    x, y, box_width, box_height = values[:4]
+    details: dict[str, Any] = {"score": values[4]} if len(values) == 5 else {}
+    box = (
+        (x - box_width / 2) * width,
+        (y - box_height / 2) * height,
+        (x + box_width / 2) * width,
+        (y + box_height / 2) * height,
+    )
+    return ImageObject(class_number=number, box=box, details=details)

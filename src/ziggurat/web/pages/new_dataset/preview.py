@@ -18,7 +18,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from ziggurat.datasets.formats.shared.detection_files import split_of
+from ziggurat.datasets.formats.shared.detection_import import split_of
 from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.web.pages.dataset.images import mask_png
 from ziggurat.web.pages.dataset.samples import Shape, shape_of

@@ -1,1 +1,0 @@
-"""Code that the detection formats share."""
