@@ -34,7 +34,7 @@ BROKEN = {
     ),
     "the server starts a helper process itself": (
         {"server/hosts.py": "import ziggurat.services.pool\n", "services/pool.py": ""},
-        "ziggurat.server.hosts -> ziggurat.services.pool (l.1)",
+        "ziggurat.server.middleware -> ziggurat.services.pool (l.1)",
     ),
     "a second HTTP client": (
         {"datasets/sources/web.py": "import httpx\n"},

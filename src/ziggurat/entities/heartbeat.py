@@ -10,7 +10,15 @@ from typing import Final
 
 from ziggurat.atomic import atomic_write_text
 
-__all__ = ["EXIT_DONE", "EXIT_STOPPED", "Heartbeat", "Pulse", "judge_pulse", "read_heartbeat", "write_heartbeat"]
+__all__ = [
+    "EXIT_DONE",
+    "EXIT_STOPPED",
+    "Heartbeat",
+    "Pulse",
+    "judge_pulse",
+    "read_heartbeat",
+    "write_heartbeat",
+]
 
 EXIT_DONE: Final = 0
 """Exit code of a worker whose job is complete. The codes of failures are those of the error families."""

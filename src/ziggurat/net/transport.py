@@ -13,7 +13,14 @@ import httpx
 
 from ziggurat.net.ssrf import AllowedAddresses, addresses_of
 
-__all__ = ["DEFAULT_PORTS", "AddressRefusedError", "AsyncGuardedTransport", "GuardedTransport", "host_of", "port_of"]
+__all__ = [
+    "DEFAULT_PORTS",
+    "AddressRefusedError",
+    "AsyncGuardedTransport",
+    "GuardedTransport",
+    "host_of",
+    "port_of",
+]
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 

@@ -27,7 +27,15 @@ from ziggurat.workspace.validation import check_rotation_needs_square
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
-__all__ = ["KnownData", "Pending", "known_data", "obstacle_of", "problem_sentence", "why_no_fit", "why_not_trainable"]
+__all__ = [
+    "KnownData",
+    "Pending",
+    "known_data",
+    "obstacle_of",
+    "problem_sentence",
+    "why_no_fit",
+    "why_not_trainable",
+]
 
 Pending = Literal["data", "pretrained"]
 """What a job that is still to be done will bring."""

@@ -27,7 +27,14 @@ from typing import Any, Literal
 
 from ziggurat.dataflow.parallel import lifeline, server, worker
 
-__all__ = ["ForkedWorker", "ServedWorker", "SpawnedWorker", "StartMethod", "WorkerProcess", "frameworks_in_use"]
+__all__ = [
+    "ForkedWorker",
+    "ServedWorker",
+    "SpawnedWorker",
+    "StartMethod",
+    "WorkerProcess",
+    "frameworks_in_use",
+]
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 

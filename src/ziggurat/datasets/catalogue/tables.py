@@ -10,7 +10,14 @@ from typing import Final
 
 from ziggurat.errors import DataError, StorageError
 
-__all__ = ["INDEXES", "TABLES", "connect_for_reading", "connect_for_writing", "damaged_catalogue", "sql_errors"]
+__all__ = [
+    "INDEXES",
+    "TABLES",
+    "connect_for_reading",
+    "connect_for_writing",
+    "damaged_catalogue",
+    "sql_errors",
+]
 
 TABLES: Final = """
 CREATE TABLE samples (

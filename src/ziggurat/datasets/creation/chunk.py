@@ -30,7 +30,16 @@ from ziggurat.records.record import FileReference, pack_record
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 
-__all__ = ["CHUNK", "LARGE_CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "make_chunk", "read_facts", "records_path"]
+__all__ = [
+    "CHUNK",
+    "LARGE_CHUNK",
+    "ChunkFacts",
+    "ChunkPlan",
+    "facts_path",
+    "make_chunk",
+    "read_facts",
+    "records_path",
+]
 
 CHUNK: Final = 256
 """Samples in a chunk where each takes its time, such as images that are decoded."""

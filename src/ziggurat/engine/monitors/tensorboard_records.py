@@ -11,7 +11,15 @@ import struct
 
 import google_crc32c
 
-__all__ = ["file_version", "graph_event", "image_event", "record", "restart_event", "scalar_event", "summary_event"]
+__all__ = [
+    "file_version",
+    "graph_event",
+    "image_event",
+    "record",
+    "restart_event",
+    "scalar_event",
+    "summary_event",
+]
 
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _START = 1

@@ -17,7 +17,13 @@ from ziggurat.entities.best_checkpoint import (
 from ziggurat.errors import CheckpointError, JobError
 from ziggurat.layout import JobFolder
 
-__all__ = ["best_of_model", "checkpoint_choices", "checkpoint_marks", "checkpoints_of_model", "chosen_checkpoint"]
+__all__ = [
+    "best_of_model",
+    "checkpoint_choices",
+    "checkpoint_marks",
+    "checkpoints_of_model",
+    "chosen_checkpoint",
+]
 
 
 def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:

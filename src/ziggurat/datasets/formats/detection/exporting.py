@@ -25,7 +25,15 @@ from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "SourceSample", "line_names", "number_text"]
+__all__ = [
+    "TREES",
+    "DetectionExport",
+    "PlacedSample",
+    "SampleSource",
+    "SourceSample",
+    "line_names",
+    "number_text",
+]
 
 TREES: Final = frozenset(
     ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")

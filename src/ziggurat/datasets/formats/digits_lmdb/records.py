@@ -14,7 +14,16 @@ from ziggurat.datasets.wire_format import Datum, WireFormatError, unpack_datum
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.lmdb_environment import EnvironmentLease
 
-__all__ = ["array_of", "datum_of", "first_record", "is_store", "open_store", "picture_of", "records_of", "shape_of"]
+__all__ = [
+    "array_of",
+    "datum_of",
+    "first_record",
+    "is_store",
+    "open_store",
+    "picture_of",
+    "records_of",
+    "shape_of",
+]
 
 _BLOCK_BYTES = 16 << 20
 _BLOCK_RECORDS = 1000

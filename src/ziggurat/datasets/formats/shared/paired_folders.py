@@ -16,7 +16,16 @@ from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.split_names import SPLIT_NAMES
 
-__all__ = ["Match", "Pairing", "first_picture", "folder_named", "folders_of", "matches", "pairings", "split_of"]
+__all__ = [
+    "Match",
+    "Pairing",
+    "first_picture",
+    "folder_named",
+    "folders_of",
+    "matches",
+    "pairings",
+    "split_of",
+]
 
 
 class Pairing(NamedTuple):

@@ -12,7 +12,15 @@ from ziggurat.datasets.formats.table.files import TextTable, split_of
 from ziggurat.datasets.formats.table.parquet import ParquetTable, is_parquet
 from ziggurat.datasets.formats.table.types import ColumnProfile
 
-__all__ = ["LABEL_NAMES", "PICTURE_SUFFIXES", "TEXT_NAMES", "TableSigns", "signs_of", "table_signs", "text_columns"]
+__all__ = [
+    "LABEL_NAMES",
+    "PICTURE_SUFFIXES",
+    "TEXT_NAMES",
+    "TableSigns",
+    "signs_of",
+    "table_signs",
+    "text_columns",
+]
 
 TEXT_NAMES: Final = ("text", "sentence", "message", "review", "comment", "tweet", "content", "body", "document", "sms")
 """Usual names of the column with the text, the likeliest first."""

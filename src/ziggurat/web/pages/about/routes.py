@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse
 
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
-from ziggurat.server.http_errors import NotFoundError
+from ziggurat.server.errors import NotFoundError
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.about.doctor import doctor_look
 from ziggurat.web.pages.about.licences import licence_text, own_licence, page_licences, python_licences

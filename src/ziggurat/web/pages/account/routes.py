@@ -9,10 +9,9 @@ from starlette.responses import RedirectResponse
 
 from ziggurat.entities import SCOPES, Identity, User
 from ziggurat.errors import ConfigurationError, UsageError, ZigguratError
-from ziggurat.server.authentication import address_of
-from ziggurat.server.cookies import clear_session
+from ziggurat.server.authentication import address_of, clear_session
 from ziggurat.server.dependencies import StudioDep
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router, require
 from ziggurat.web.rendering import page, see_other
 from ziggurat.web.urls import address

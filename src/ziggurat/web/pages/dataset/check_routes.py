@@ -10,7 +10,7 @@ from fastapi import Form, Query, Request, Response
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.background_results import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished

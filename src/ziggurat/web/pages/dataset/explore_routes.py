@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.dataset.explore import chosen_places, explored, shown_sample
 from ziggurat.web.pages.dataset.filter import PAGE_SIZES, DatasetFilter, filter_of

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from ziggurat.entities import Job
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.background_results import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.charts import dataset_charts, single_values

@@ -14,7 +14,7 @@ from ziggurat.entities import Identity, Job
 from ziggurat.errors import DataError, UnknownNameError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.background_results import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.export_view import export_formats, typed_options

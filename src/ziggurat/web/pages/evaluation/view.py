@@ -19,7 +19,16 @@ from ziggurat.web.pages.job.actions import JobAction, actions_of
 from ziggurat.web.pages.job.view import Failure, failure_of
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["COLUMNS", "Asked", "ClassPart", "EvaluationState", "Found", "evaluation_state", "found_view", "other_runs"]
+__all__ = [
+    "COLUMNS",
+    "Asked",
+    "ClassPart",
+    "EvaluationState",
+    "Found",
+    "evaluation_state",
+    "found_view",
+    "other_runs",
+]
 
 
 _SIDE: Final = 200

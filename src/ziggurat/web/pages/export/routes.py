@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.export.view import ARCHIVES, FIRST_TYPED, field_of, take_away
 from ziggurat.web.rendering import is_part, page, part, see_other

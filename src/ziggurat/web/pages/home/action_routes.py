@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.home.bulk import Choice, Outcome, carry_out
 from ziggurat.web.pages.home.flash import flash_messages

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from ziggurat.entities import Job, JobChange
 from ziggurat.errors import ConfigurationError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.home.action_routes import Sent, answer, text_of
 from ziggurat.web.pages.home.bulk import Outcome, named_tags

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ziggurat.entities import JobChange
 from ziggurat.errors import ConfigurationError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.specs import comma_question
 from ziggurat.web.pages.job.routes import job_page, live_parts

@@ -9,10 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from ziggurat.errors import ZigguratError
-from ziggurat.server.authentication import address_of
-from ziggurat.server.cookies import clear_session, session_secret, set_session
+from ziggurat.server.authentication import address_of, clear_session, session_secret, set_session
 from ziggurat.server.dependencies import accounts_of
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
 from ziggurat.web.rendering import part
 from ziggurat.web.urls import address

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.dataset_kinds import KIND_NAMES
 from ziggurat.web.pages.new_dataset.files import take_files

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from ziggurat.errors import SpecError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
-from ziggurat.server.http_errors import HTTPError, status_of
+from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.new_model.fields import model_fields
 from ziggurat.web.pages.new_model.fit import fill_in, untouched, usual_rate

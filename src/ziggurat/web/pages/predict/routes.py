@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, UploadUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import posted_pictures
 from ziggurat.web.image_cache import ImageCache, image_cache

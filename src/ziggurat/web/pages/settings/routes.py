@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import AdminUser, StudioDep
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
 from ziggurat.web.pages.settings.form import limit_fields, typed_limits, typed_roots

@@ -9,7 +9,7 @@ from fastapi import Form, Query, Request, Response
 from ziggurat.entities import ROLES
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import AdminUser, StudioDep
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.rendering import page, see_other
 from ziggurat.workspace.studio import Studio
