@@ -10,9 +10,8 @@ from typing import Any
 
 from tests.integration.studio.studio_process import wait_for
 from ziggurat import __version__
-from ziggurat.web.pages.about.doctor import DoctorLook
 from ziggurat.web.pages.about.licences import licence_text, own_licence, python_licences
-from ziggurat.web.pages.about.routes import disk_use
+from ziggurat.web.pages.about.routes import DoctorLook, disk_use
 from ziggurat.workspace.doctor import Finding
 
 

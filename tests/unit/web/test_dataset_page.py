@@ -19,7 +19,7 @@ from ziggurat.entities import NewJob
 from ziggurat.errors import DataError
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.web.background_results import BackgroundResults
-from ziggurat.web.pages.dataset.filter import filter_of
+from ziggurat.web.pages.dataset.explore import filter_of
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest

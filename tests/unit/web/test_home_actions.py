@@ -15,7 +15,7 @@ from ziggurat.entities import Job, JobChange, JobFilter
 from ziggurat.events import Progress
 from ziggurat.store import Store
 from ziggurat.web.pages.home.bulk import change_of
-from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue
+from ziggurat.web.pages.home.view import move_in_queue, place_in_queue
 from ziggurat.workspace.studio import Studio
 
 

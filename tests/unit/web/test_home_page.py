@@ -19,9 +19,8 @@ from ziggurat.entities import Job
 from ziggurat.events import ScalarLogged
 from ziggurat.store import Store
 from ziggurat.web.columns import best_of, column_choices, value_of
-from ziggurat.web.pages.home.query import HomeQuery, query_of, query_of_text
-from ziggurat.web.rendering import part
-from ziggurat.web.status_bar import StatusBar
+from ziggurat.web.pages.home.view import HomeQuery, query_of, query_of_text
+from ziggurat.web.rendering import StatusBar, part
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.new_jobs import JobRequest
 

@@ -25,8 +25,7 @@ from ziggurat.events import (
     ScalarLogged,
 )
 from ziggurat.store import Store
-from ziggurat.web.pages.job.actions import actions_of
-from ziggurat.web.pages.job.view import wait_advice
+from ziggurat.web.pages.job.view import actions_of, wait_advice
 from ziggurat.workspace.studio import Studio
 
 _NETWORK = "import one\n\n\nclass UserModel:\n    def inference(self):\n        return self.y\n"

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ziggurat.specs import DatasetSpec, describe_fields
-from ziggurat.web.pages.dataset.images import MASK_PALETTE
-from ziggurat.web.pages.new_dataset.texts import LISTS
+from ziggurat.web.pages.dataset.samples import MASK_PALETTE
+from ziggurat.web.pages.new_dataset.form import LISTS
 from ziggurat.workspace.studio.new_jobs import JobRequest
 
 PAGE = "/datasets/new"

@@ -11,9 +11,16 @@ import pytest
 
 from ziggurat.errors import MissingEntryError, SpecError
 from ziggurat.specs import DatasetSpec
-from ziggurat.web.pages.new_dataset.form import given_options, option_text, usual_options
+from ziggurat.web.pages.new_dataset.form import (
+    given_options,
+    option_text,
+    said_content,
+    spec_of,
+    start_texts,
+    texts_of,
+    usual_options,
+)
 from ziggurat.web.pages.new_dataset.preview import Preview, Previews, SupersededError
-from ziggurat.web.pages.new_dataset.texts import said_content, spec_of, start_texts, texts_of
 from ziggurat.workspace.studio.new_jobs import JobRequest
 from ziggurat.workspace.studio.uploads import Uploads
 

@@ -11,9 +11,7 @@ import pytest
 from tests.unit.studio_samples import add_objects
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.image_cache import ImageCache
-from ziggurat.web.pages.new_model.fields import model_fields
-from ziggurat.web.pages.new_model.form import clone_form, first_form
-from ziggurat.web.pages.new_model.request import read_form
+from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields, read_form
 
 SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
 

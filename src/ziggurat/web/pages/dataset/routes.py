@@ -13,9 +13,8 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.background_results import BackgroundResult, background_results
-from ziggurat.web.pages.dataset.charts import dataset_charts, single_values
-from ziggurat.web.pages.dataset.images import mean_picture, sample_picture
-from ziggurat.web.pages.dataset.view import dataset_about, dataset_problems, dataset_spec
+from ziggurat.web.pages.dataset.samples import mean_picture, sample_picture
+from ziggurat.web.pages.dataset.view import dataset_about, dataset_charts, dataset_problems, dataset_spec, single_values
 from ziggurat.web.pages.job.view import job_log, job_now
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address

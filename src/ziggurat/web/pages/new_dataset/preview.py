@@ -20,8 +20,7 @@ import numpy as np
 
 from ziggurat.datasets.formats.shared.detection_files import split_of
 from ziggurat.errors import DataError, MissingEntryError
-from ziggurat.web.pages.dataset.images import mask_png
-from ziggurat.web.pages.dataset.samples import Shape, shape_of
+from ziggurat.web.pages.dataset.samples import Shape, mask_png, shape_of
 
 __all__ = ["Preview", "Previews", "SupersededError"]
 

@@ -13,13 +13,21 @@ from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.dataset_kinds import KIND_NAMES
-from ziggurat.web.pages.new_dataset.files import take_files
-from ziggurat.web.pages.new_dataset.form import DatasetForm, cloned_texts, fill_form, is_elsewhere, refuse, sent_texts
-from ziggurat.web.pages.new_dataset.labels import METHODS
+from ziggurat.web.forms import take_files
+from ziggurat.web.pages.dataset.view import KIND_NAMES
+from ziggurat.web.pages.new_dataset.form import (
+    METHODS,
+    DatasetForm,
+    as_text,
+    cloned_texts,
+    fill_form,
+    is_elsewhere,
+    problem_text,
+    refuse,
+    sent_texts,
+    start_texts,
+)
 from ziggurat.web.pages.new_dataset.preview import Preview, Previews, SupersededError
-from ziggurat.web.pages.new_dataset.problems import problem_text
-from ziggurat.web.pages.new_dataset.texts import as_text, start_texts
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 

@@ -20,6 +20,8 @@ from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
 
+router = new_router()
+
 
 _TITLES: Final[Mapping[str, str]] = {
     "duplicate": "Samples that are there twice",
@@ -119,8 +121,6 @@ def _shown(finding: Any) -> CheckFinding:
         problem=problem,
     )
 
-
-router = new_router()
 
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
