@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ziggurat import __version__
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
+from ziggurat.errors import ZigguratError
+from ziggurat.server.errors import status_of
 from ziggurat.web import formatting
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
@@ -38,16 +40,18 @@ def page(
         template: its file, such as ``home.html``.
         status: of HTTP.
         topics: of notices that the page listens to besides those of the strip (``jobs``, ``queue``, ``devices``).
-        values: that the template uses.
+        values: that the template uses; a ``ZigguratError`` as ``error`` becomes its JSON values and the status.
     """
     if "strip" not in values:
         values["strip"] = status_bar_of(request)
-    shown = {"topics": sorted({"jobs", "queue", "devices", *topics}), **values}
-    return HTMLResponse(_text(request, template, shown), status, {"Vary": "HX-Request"})
+    return part(request, template, status, topics=sorted({"jobs", "queue", "devices", *topics}), **values)
 
 
 def part(request: Request, template: str, status: int = 200, /, **values: Any) -> Response:
-    """Return a part of a page, which knows nothing of what stands around it."""
+    """Return a part of a page, which knows nothing of what stands around it; the arguments are those of ``page``."""
+    values.setdefault("error", None)
+    if isinstance(error := values["error"], ZigguratError):
+        status, values["error"] = status_of(error) if status == 200 else status, error.as_dict()
     return HTMLResponse(_text(request, template, values), status, {"Vary": "HX-Request"})
 
 

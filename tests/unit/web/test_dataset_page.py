@@ -18,7 +18,7 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
 from ziggurat.errors import DataError
 from ziggurat.specs import DatasetSpec, save_spec
-from ziggurat.web.background_results import BackgroundResults
+from ziggurat.web.caches import BackgroundResults
 from ziggurat.web.pages.dataset.explore import filter_of
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.workspace.studio import Studio

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.studio_samples import add_objects
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
-from ziggurat.web.image_cache import ImageCache
+from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields, read_form
 
 SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
@@ -285,10 +285,10 @@ def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
 def test_kept_pictures_are_let_go_of(visit: Any) -> None:
     del visit
     kept = ImageCache()
-    first = kept.keep([b"one", b"two"])
+    first = kept.keep(b"one", b"two")
     assert (kept.get(first, 1), kept.get(first, 2), kept.get(first, -1)) == (b"two", None, None)
     for _ in range(40):
-        kept.keep([b"more"])
+        kept.keep(b"more")
     assert kept.get(first, 0) is None
 
 

@@ -19,6 +19,7 @@ from ziggurat.entities.backend_info import backend_infos
 from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
 from ziggurat.server.errors import NotFoundError
 from ziggurat.server.permissions import new_router
+from ziggurat.web.caches import of_application
 from ziggurat.web.pages.about.licences import licence_text, own_licence, page_licences, python_licences
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.doctor import Finding, examine
@@ -194,7 +195,6 @@ def _frameworks(studio: Studio) -> list[dict[str, str]] | None:
 
 
 _LOG: Final = logging.getLogger(__name__)
-_LOCK: Final = threading.Lock()
 
 
 class DoctorLook:
@@ -240,8 +240,5 @@ class DoctorLook:
 
 def doctor_look(request: Request) -> DoctorLook:
     """Return that of the application."""
-    state = request.app.state
-    with _LOCK:
-        if not hasattr(state, "doctor_look"):
-            state.doctor_look = DoctorLook(lambda: examine(state.studio.settings))
-        return state.doctor_look
+    settings = request.app.state.studio.settings
+    return of_application(request, "doctor_look", lambda: DoctorLook(lambda: examine(settings)))

@@ -12,7 +12,6 @@ from ziggurat.entities import SCOPES, Identity, User
 from ziggurat.errors import ConfigurationError, UsageError, ZigguratError
 from ziggurat.server.authentication import address_of, clear_session, session_secret, set_session
 from ziggurat.server.dependencies import StudioDep, accounts_of
-from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router, require
 from ziggurat.web.rendering import page, part, see_other
 from ziggurat.web.urls import address
@@ -63,7 +62,7 @@ def change_password(
             raise ConfigurationError("Both new passwords must be the same.", advice="Type the new one twice.")
         studio.people.change_password(who, old_password, new_password, address=address_of(request))
     except ZigguratError as error:
-        return _account(request, studio, who, status_of(error), error=error.as_dict())
+        return _account(request, studio, who, error=error)
     return _logged_out(request)
 
 
@@ -101,8 +100,7 @@ def create_token(
             _user(who).name, name.strip(), scope=scope, by=who, good_for_s=_EXPIRIES[expires][1]
         )
     except ZigguratError as error:
-        typed = {"name": name, "scope": scope, "expires": expires}
-        return _tokens(request, studio, who, status_of(error), error=error.as_dict(), **typed)
+        return _tokens(request, studio, who, error=error, name=name, scope=scope, expires=expires)
     return _tokens(request, studio, who, 201, made=token, secret=secret)
 
 
@@ -117,13 +115,13 @@ def revoke_token(request: Request, studio: StudioDep, who: _Self, token_id: int)
 
 def _account(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
     has_accounts = studio.people.has_accounts()
-    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **{"error": None, **values})
+    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **values)
 
 
 def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
     is_admin = who.may("admin", "admin")
     found = studio.people.tokens(None if is_admin else who.user) if is_admin or who.user else []
-    shown = {"error": None, "made": None, "secret": "", "name": "", "scope": "read", "expires": "90", **values}
+    shown = {"made": None, "secret": "", "name": "", "scope": "read", "expires": "90", **values}
     return page(
         request,
         "account/tokens.html",
@@ -173,7 +171,7 @@ async def login(
         else:
             session = await run_in_threadpool(people.login, name, password, address=place)
     except ZigguratError as error:
-        return _page(request, next, status_of(error), error=error.as_dict(), name=name, with_token=bool(token))
+        return _page(request, next, error=error, name=name, with_token=bool(token))
     if old is not None:
         await run_in_threadpool(people.logout, old)
         request.app.state.streams.recheck()
@@ -194,7 +192,7 @@ async def logout(request: Request) -> Response:
 
 
 def _page(request: Request, next_page: str, status: int = 200, **values: object) -> Response:
-    shown = {"error": None, "name": "", "with_token": False, "next": next_page, **values}
+    shown = {"name": "", "with_token": False, "next": next_page, **values}
     return part(request, "account/login.html", status, **shown)
 
 

@@ -298,13 +298,11 @@ class _Refused:
 
     Args:
         typed: what was typed; None where nobody typed anything.
-        said: what is wrong with it; None for nothing.
-        status: of HTTP.
+        error: what is wrong with it; None for nothing.
     """
 
     typed: _Correction | None = None
-    said: dict[str, Any] | None = None
-    status: int = 200
+    error: ZigguratError | None = None
 
 
 _NOTHING: Final = _Refused()
@@ -387,7 +385,7 @@ def _refused(
 ) -> Response:
     """Show the page again with what was typed and what is wrong with it."""
     asked, texts = sent
-    refused = _Refused(typed=asked, said=error.as_dict(), status=status_of(error))
+    refused = _Refused(typed=asked, error=error)
     split, _, row = asked.single.partition("/")
     if row.isascii() and row.isdigit() and len(row) < 10:
         return _sample_page(request, studio, job_id, (split, int(row)), _within(texts), refused=refused)
@@ -404,7 +402,7 @@ def _explorer(
     job = studio.jobs.get(job_id)
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
-    filter_problem, status = None, refused.status
+    filter_problem, status = None, 200
     try:
         found = explored(studio, job_id, wanted)
     except ZigguratError as error:
@@ -445,7 +443,6 @@ def _sample_page(
     return page(
         request,
         "dataset/sample.html",
-        refused.status,
         **dataset_frame(studio, job, "explore"),
         **_correcting(job, found.schema, refused),
         sample=found.sample,
@@ -474,5 +471,5 @@ def _correcting(job: Job, schema: Any, refused: _Refused) -> dict[str, Any]:
         "schema": schema,
         "can_relabel": schema.kind not in ("segmentation", "image-to-image"),
         "typed": refused.typed or _Correction(name=next_name(job.name)),
-        "said": refused.said,
+        "error": refused.error,
     }

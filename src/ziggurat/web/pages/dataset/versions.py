@@ -14,9 +14,8 @@ from ziggurat.entities import Identity, Job
 from ziggurat.errors import DataError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
-from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.background_results import BackgroundResult, background_results
+from ziggurat.web.caches import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import dataset_about
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -169,13 +168,12 @@ def _export_page(
     return page(
         request,
         "dataset/export.html",
-        200 if error is None else status_of(error),
         **dataset_frame(studio, job, "export", sum(described["problems"].values())),
         formats=export_formats(studio, described["kind"]),
         archives=[(name, name) for name in sorted(ARCHIVE_FORMATS, key=lambda name: name != "zip")],
         is_reference=(described["image"] or {}).get("encoding") == "reference",
         typed=typed or {},
-        said=error.as_dict() if error is not None else None,
+        error=error,
     )
 
 

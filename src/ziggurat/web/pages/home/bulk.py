@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -13,6 +10,7 @@ from starlette.requests import Request
 
 from ziggurat.entities import Identity, Job, JobChange
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.web.caches import BoundedCache, of_application
 from ziggurat.web.formatting import plural
 from ziggurat.web.pages.home.view import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
@@ -22,6 +20,7 @@ __all__ = ["Choice", "Outcome", "carry_out", "change_of", "flash_messages", "nam
 
 
 _SHOWN: Final = 20
+_MOST_KEPT: Final = 100
 _DONE: Final = {
     "stop": ("was asked to stop", "were asked to stop"),
     "stop_now": ("was ended", "were ended"),
@@ -191,36 +190,6 @@ def _text(action: str, done: Sequence[str], known: Mapping[str, Job]) -> str:
     return f"{plural(len(done), 'job')} {many}."
 
 
-_MOST: Final = 100
-_LOCK: Final = threading.Lock()
-
-
-class FlashMessages:
-    """The newest outcomes, each under a name that cannot be guessed. Any thread may call any method."""
-
-    def __init__(self) -> None:
-        self._outcomes: OrderedDict[str, Outcome] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def keep(self, outcome: Outcome) -> str:
-        """Keep an outcome, and let go of the oldest one; return its name."""
-        name = secrets.token_urlsafe(9)
-        with self._lock:
-            self._outcomes[name] = outcome
-            while len(self._outcomes) > _MOST:
-                self._outcomes.popitem(last=False)
-        return name
-
-    def take(self, name: str) -> Outcome | None:
-        """Return an outcome for the only time; None where it was told already."""
-        with self._lock:
-            return self._outcomes.pop(name, None)
-
-
-def flash_messages(request: Request) -> FlashMessages:
-    """Return those of the application."""
-    state = request.app.state
-    with _LOCK:
-        if not hasattr(state, "flash_messages"):
-            state.flash_messages = FlashMessages()
-        return state.flash_messages
+def flash_messages(request: Request) -> BoundedCache[Outcome]:
+    """Return the outcomes of forms that the next page shows once."""
+    return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))

@@ -226,7 +226,7 @@ def answer(
     query = shown_query(request, back)
     if not is_part(request):
         values = query.values(offset=query.offset)
-        return see_other(request, "/", {**values, "said": flash_messages(request).keep(outcome)})
+        return see_other(request, "/", {**values, "said": flash_messages(request).add(outcome)})
     queue = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
     values = home_values(request, results_of(studio, query), queue)
     return part(request, "home/answer.html", status, outcome=outcome, dialog=dialog or None, **values)

@@ -117,27 +117,22 @@ def curves(studio: StudioDep, _who: ViewerUser, job_id: str, tag: Annotated[list
     return StreamingResponse(parts, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": name})
 
 
-def live_parts(
-    request: Request, studio: Studio, job_id: str, status: int = 200, error: ZigguratError | None = None
-) -> Response:
+def live_parts(request: Request, studio: Studio, job_id: str, error: ZigguratError | None = None) -> Response:
     """Return the parts of the page that change while a job runs.
 
     Args:
         request: that it answers.
         studio: where the job is.
         job_id: of the job.
-        status: of HTTP.
         error: what went wrong with what was asked for; None for nothing.
     """
-    said = error.as_dict() if error is not None else None
-    return part(request, "job/live.html", status, now=job_now(studio, job_id), said=said, typed={})
+    return part(request, "job/live.html", now=job_now(studio, job_id), error=error, typed={})
 
 
 def job_page(
     request: Request,
     studio: Studio,
     job_id: str,
-    status: int = 200,
     error: ZigguratError | None = None,
     **typed: Any,
 ) -> Response:
@@ -147,7 +142,6 @@ def job_page(
         request: that it answers.
         studio: where the job is.
         job_id: of the job.
-        status: of HTTP.
         error: what went wrong with what was asked for; None for nothing.
         typed: what was typed into a form that was not taken.
     """
@@ -156,13 +150,12 @@ def job_page(
     return page(
         request,
         "job/page.html",
-        status,
         topics=(f"job:{job_id}",),
         now=now,
         about=about,
         log=job_log(studio, job_id),
         projects=[each.name for each, _ in studio.projects.all()],
-        said=error.as_dict() if error is not None else None,
+        error=error,
         typed=typed,
     )
 
@@ -266,7 +259,7 @@ def delete(
         studio.jobs.delete(job_id, force=force)
     except ZigguratError as error:
         now = job_now(studio, job_id)
-        return page(request, "job/delete.html", status_of(error), now=now, said=error.as_dict())
+        return page(request, "job/delete.html", now=now, error=error)
     studio.people.note(who, "job.delete", job_id, force=force)
     return see_other(request, "/")
 
@@ -288,12 +281,11 @@ def _done(request: Request, studio: Studio, job_id: str) -> Response:
 
 def _refused(request: Request, studio: Studio, job_id: str, error: ZigguratError, **typed: Any) -> Response:
     """Show the page again with what was typed and what is wrong with it."""
-    status = status_of(error)
-    if status == 404 and "/checkpoints/" not in request.url.path:
+    if status_of(error) == 404 and "/checkpoints/" not in request.url.path:
         raise error
     if is_part(request):
-        return live_parts(request, studio, job_id, status, error)
-    return job_page(request, studio, job_id, status, error, **typed)
+        return live_parts(request, studio, job_id, error)
+    return job_page(request, studio, job_id, error, **typed)
 
 
 def _rate(text: str) -> float:

@@ -13,6 +13,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
+from ziggurat.web.caches import of_application
 from ziggurat.web.forms import take_files
 from ziggurat.web.pages.dataset.view import KIND_NAMES
 from ziggurat.web.pages.new_dataset.form import (
@@ -39,10 +40,7 @@ _PLACE: Final = "/datasets/new"
 
 
 def _previews(request: Request, studio: StudioDep) -> Previews:
-    state = request.app.state
-    if not hasattr(state, "dataset_previews"):
-        state.dataset_previews = Previews(studio.datasets.preview)
-    return state.dataset_previews
+    return of_application(request, "dataset_previews", lambda: Previews(studio.datasets.preview))
 
 
 _Shown = Annotated[Previews, Depends(_previews)]

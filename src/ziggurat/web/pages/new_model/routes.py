@@ -14,7 +14,7 @@ from ziggurat.errors import JobError, SpecError, UnknownNameError, UsageError, Z
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.image_cache import image_cache
+from ziggurat.web.caches import image_cache
 from ziggurat.web.pages.new_model.form import (
     Asked,
     ModelForm,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import SpecError, ZigguratError, nearest_names
-from ziggurat.web.image_cache import ImageCache
+from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import DIGITS, Asked, ChosenData, FormField, ModelForm, chosen_data, model_fields
 from ziggurat.workspace.frameworks import FrameworkState
 from ziggurat.workspace.rate_curve import rate_curve
@@ -636,5 +636,5 @@ def _kept(pictures: list[dict[str, Any]], kept: ImageCache) -> list[dict[str, An
         first = len(content)
         content += [base64.b64decode(png) for png in (each["original_png"], *each["augmented_png"])]
         shown.append({**each, "first": first, "count": len(each["augmented_png"])})
-    name = kept.keep(content)
+    name = kept.keep(*content)
     return [{**each, "set": name} for each in shown]

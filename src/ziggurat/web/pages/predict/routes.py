@@ -15,8 +15,8 @@ from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import posted_pictures
+from ziggurat.web.caches import ImageCache, image_cache
 from ziggurat.web.forms import FieldError, at_field, sent_files, take_files, typed_texts, whole_number
-from ziggurat.web.image_cache import ImageCache, image_cache
 from ziggurat.web.pages.predict.view import (
     TABS,
     Prediction,

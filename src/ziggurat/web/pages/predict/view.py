@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ziggurat.entities import Job
 from ziggurat.errors import DataError, ZigguratError
-from ziggurat.web.image_cache import ImageCache
+from ziggurat.web.caches import ImageCache
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.checkpoint_choice import checkpoint_choices
 from ziggurat.workspace.studio.pictures import png_picture
@@ -369,7 +369,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
     return Prediction(
         answer=_answer(found["predictions"][0], 0),
         kept=_keep(kept, picture),
-        shown=kept.keep([shown]),
+        shown=kept.keep(shown),
         step=found["step"],
         epoch=found["epoch"],
         took=took,
@@ -383,7 +383,7 @@ def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes]
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
     layers = layer_views(found["activations"], drawn)
     weights = layer_views(found["weights"], drawn)
-    return replace(plain, shown=kept.keep(drawn), layers=layers, weights=weights, parameters=found["parameters"])
+    return replace(plain, shown=kept.keep(*drawn), layers=layers, weights=weights, parameters=found["parameters"])
 
 
 def heat_answer(
@@ -415,7 +415,7 @@ def heat_answer(
         return replace(plain, heat_error=error)
     drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
     heat = heat_view(found, drawn)
-    return replace(plain, shown=kept.keep(drawn), heat=heat)
+    return replace(plain, shown=kept.keep(*drawn), heat=heat)
 
 
 def some_answer(
@@ -429,7 +429,7 @@ def some_answer(
     return BatchPrediction(
         answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
         failures=[(each["file"], each["message"]) for each in found["failures"]],
-        shown=kept.keep(drawn),
+        shown=kept.keep(*drawn),
         step=found["step"],
         epoch=found["epoch"],
         took=took,
@@ -480,4 +480,4 @@ def _shape(shape: Sequence[int]) -> str:
 def _keep(kept: ImageCache, picture: tuple[str, bytes]) -> str:
     """Keep a file for the next question, with its name; a page holds only what it is kept under."""
     name, content = picture
-    return kept.keep([content, name.encode("utf-8", "surrogateescape")]) if len(content) <= _KEPT_BYTES else ""
+    return kept.keep(content, name.encode("utf-8", "surrogateescape")) if len(content) <= _KEPT_BYTES else ""

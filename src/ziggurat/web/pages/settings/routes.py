@@ -105,7 +105,7 @@ def add_user(
     try:
         studio.people.create_user(name.strip(), password or None, role=role, by=who)
     except ZigguratError as error:
-        return _users(request, studio, status_of(error), error=error.as_dict(), name=name, role=role)
+        return _users(request, studio, error=error, name=name, role=role)
     request.app.state.streams.recheck()  # the first account: from now on, pages that are open need one too
     return see_other(request, "/settings/users")
 
@@ -158,14 +158,14 @@ def _changed(request: Request, studio: Studio, name: str, change: Any) -> Respon
     try:
         change()
     except ZigguratError as error:
-        return _users(request, studio, status_of(error), error=error.as_dict(), about=name)
+        return _users(request, studio, error=error, about=name)
     # Streams of somebody who may not read any more end now, not at their next news.
     request.app.state.streams.recheck()
     return see_other(request, "/settings/users")
 
 
 def _users(request: Request, studio: Studio, status: int = 200, **values: Any) -> Response:
-    shown = {"error": None, "name": "", "role": "trainer", "about": "", **values}
+    shown = {"name": "", "role": "trainer", "about": "", **values}
     known = studio.people.users()
     if not known:
         shown["role"] = "admin"  # the first account must be one
