@@ -17,6 +17,7 @@ from ziggurat.cli.server import chosen_database, database_option
 from ziggurat.cli.studio_parts import studio_module
 from ziggurat.entities import ROLES, SCOPES
 from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.formatting import as_time
 
 __all__ = ["reindex", "token", "user"]
 
@@ -217,4 +218,4 @@ def _token_state(each: Any, now: float) -> str:
 
 
 def _moment(seconds: float | None) -> str:
-    return "never" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    return "never" if seconds is None else as_time(seconds)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ziggurat.cli.output import Output
+from ziggurat.formatting import as_bytes, as_time
 
-__all__ = ["gigabytes", "studio_text"]
+__all__ = ["studio_text"]
 
 
 def studio_text(summary: Mapping[str, Any], output: Output) -> str:
@@ -22,22 +22,17 @@ def studio_text(summary: Mapping[str, Any], output: Output) -> str:
         *_unlisted(summary["unlisted"]),
         *(("device" if index == 0 else "", text) for index, text in enumerate(_devices(machine))),
         ("processor", f"{machine['cpu']['cores']} cores, {machine['cpu']['load']:.0%} busy"),
-        ("memory", f"{gigabytes(memory['free_bytes'])} of {gigabytes(memory['total_bytes'])} free"),
-        ("disk", f"{gigabytes(disk['free_bytes'])} of {gigabytes(disk['total_bytes'])} free{_warning(disk)}"),
+        ("memory", f"{as_bytes(memory['free_bytes'])} of {as_bytes(memory['total_bytes'])} free"),
+        ("disk", f"{as_bytes(disk['free_bytes'])} of {as_bytes(disk['total_bytes'])} free{_warning(disk)}"),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows)
-
-
-def gigabytes(size: float) -> str:
-    """Return a number of bytes as people read it."""
-    return f"{size / 2**30:.1f} GB"
 
 
 def _server(summary: Mapping[str, Any]) -> str:
     server = summary["server"]
     if server is None:
         return "does not run; start it with: ziggurat up"
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
+    since = as_time(server["started"])
     return f"{server['address']} (process {server['pid']} on {server['host']} since {since}, {server['version']})"
 
 
@@ -60,7 +55,7 @@ def _devices(machine: Mapping[str, Any]) -> Iterator[str]:
             continue
         used = device["memory_bytes"] - device["free_bytes"]
         yield (
-            f"GPU {device['index']} {device['name']}: {gigabytes(used)} of {gigabytes(device['memory_bytes'])} used"
+            f"GPU {device['index']} {device['name']}: {as_bytes(used)} of {as_bytes(device['memory_bytes'])} used"
             f"{_said(device)}{_processes(device['processes'])}"
         )
 
@@ -79,4 +74,4 @@ def _processes(processes: Iterable[Mapping[str, Any]]) -> str:
 def _warning(disk: Mapping[str, Any]) -> str:
     if disk["free_bytes"] >= disk["reserve_bytes"]:
         return ""
-    return f"; no job starts below {gigabytes(disk['reserve_bytes'])}"
+    return f"; no job starts below {as_bytes(disk['reserve_bytes'])}"

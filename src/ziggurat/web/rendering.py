@@ -14,12 +14,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ziggurat import __version__
+from ziggurat import __version__, formatting
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.errors import ZigguratError
 from ziggurat.server.errors import status_of
-from ziggurat.web import formatting
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
 

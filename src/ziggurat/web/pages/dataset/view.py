@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import JobError
-from ziggurat.web.formatting import as_bytes, as_count, as_number, as_percent, as_time
+from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time
 from ziggurat.workspace.datasets import problems_so_far
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import why_not_trainable

@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from ziggurat.entities import Identity, Job, JobChange
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.web.caches import BoundedCache, of_application
-from ziggurat.web.formatting import plural
 from ziggurat.web.pages.home.view import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bulk import act_on_jobs, chosen_ids

@@ -1,4 +1,4 @@
-"""Uniform formatting of values on pages: sizes, times, counts, rates."""
+"""Values as people read them on pages and in a shell: sizes, durations, times, counts, shares."""
 
 from __future__ import annotations
 
