@@ -225,7 +225,7 @@ def serve_studio(
     make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
     serving = studio_module(f"{_SERVER}.serving")
     is_public = not studio_module("ziggurat.workspace.binding").is_loopback(place.host)
-    prefix = studio_module(f"{_SERVER}.prefix").checked_prefix(place.prefix)
+    prefix = studio_module(f"{_SERVER}.middleware").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
     opening, workspace = studio_module(f"{_STUDIO}.bootstrap"), application.settings.workspace
     settings = place.with_addresses(application.settings)
