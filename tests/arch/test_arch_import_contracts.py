@@ -33,7 +33,7 @@ BROKEN = {
         "ziggurat.web.urls -> ziggurat.api.schemas (l.1)",
     ),
     "the server starts a helper process itself": (
-        {"server/hosts.py": "import ziggurat.services.pool\n", "services/pool.py": ""},
+        {"server/middleware.py": "import ziggurat.services.pool\n", "services/pool.py": ""},
         "ziggurat.server.middleware -> ziggurat.services.pool (l.1)",
     ),
     "a second HTTP client": (
