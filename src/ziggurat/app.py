@@ -8,9 +8,8 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from ziggurat.api.app import ROUTERS, create_app
-from ziggurat.web.errors import error_page
-from ziggurat.web.last_event_id import LastEventIdMiddleware
 from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
+from ziggurat.web.rendering import LastEventIdMiddleware, error_page
 from ziggurat.web.static_files import StaticFiles
 from ziggurat.workspace.studio import Studio
 

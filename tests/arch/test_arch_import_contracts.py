@@ -33,8 +33,8 @@ BROKEN = {
         "ziggurat.web.urls -> ziggurat.api.schemas (l.1)",
     ),
     "the server starts a helper process itself": (
-        {"server/hosts.py": "import ziggurat.services.pool\n", "services/pool.py": ""},
-        "ziggurat.server.hosts -> ziggurat.services.pool (l.1)",
+        {"server/middleware.py": "import ziggurat.services.pool\n", "services/pool.py": ""},
+        "ziggurat.server.middleware -> ziggurat.services.pool (l.1)",
     ),
     "a second HTTP client": (
         {"datasets/sources/web.py": "import httpx\n"},

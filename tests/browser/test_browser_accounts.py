@@ -78,7 +78,7 @@ def test_with_the_first_account_everybody_must_log_in(browser: Browser, empty_st
     other.goto(f"{empty_studio.address}/compare")
     expect(other.locator("body")).to_have_attribute("data-live", "on")
     page.goto(f"{empty_studio.address}/settings/users")
-    expect(page.get_by_text("There are no accounts yet.")).to_be_visible()
+    expect(page.locator("#no-accounts")).to_be_visible()
     page.get_by_label("Name", exact=True).fill(ADMIN)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Make the user").click()

@@ -65,7 +65,7 @@ def test_settings_and_about_are_open_to_everybody(server: Any, page: Any, check_
     page.goto(f"{server.address}/settings")
     page.get_by_label("Datasets that are made at a time").fill("2")
     page.get_by_role("button", name="Save the limits").click()
-    expect(page.get_by_text("Saved. It holds from now on.")).to_be_visible()
+    expect(page.locator("#settings-saved")).to_be_visible()
     check_page(page)
     for path in ("/settings/users", "/settings/tokens", "/settings/audit", "/account", "/about/licences"):
         page.goto(f"{server.address}{path}")

@@ -82,7 +82,7 @@ def test_a_filter_and_ticks_act(page: Page, server: RunningStudio, held_scripts:
     scripts.open(f"{server.address}/?kind=train")
     page.get_by_label("Find").fill("nobody")
     scripts.let_go()
-    expect(page.get_by_text("Nothing matches this filter.")).to_be_visible()
+    expect(page.locator("#clear-empty")).to_be_visible()
     expect(page).to_have_url(f"{server.address}/?kind=train&text=nobody")
     expect(page.get_by_label("Find")).to_have_value("nobody")
 

@@ -1,34 +1,163 @@
-"""Routes for authentication and accounts: login, logout, the current user, users and the audit log."""
+"""Routes for authentication and accounts: login, the current user, users, API tokens and the audit log."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from ziggurat.api.account_schemas import (
-    AuditPageShape,
-    AuditQuery,
-    IdentityShape,
-    Login,
-    NewUser,
-    PasswordChange,
-    UserChange,
-    UserShape,
-    audit_shape,
-    identity_shape,
-    user_shape,
-)
-from ziggurat.entities import Identity, User
+from ziggurat.entities import AuditEntry, Identity, Token, User
 from ziggurat.errors import UsageError
-from ziggurat.server.authentication import address_of
-from ziggurat.server.cookies import clear_session, session_secret, set_session
+from ziggurat.server.authentication import address_of, clear_session, session_secret, set_session
 from ziggurat.server.dependencies import accounts_of
+from ziggurat.server.errors import ForbiddenError
 from ziggurat.server.permissions import anyone, new_router, require
 from ziggurat.workspace.accounts import Accounts
 
-__all__ = ["router"]
+__all__ = ["router", "tokens_router"]
+
+Role = Literal["viewer", "trainer", "admin"]
+Scope = Literal["read", "write", "admin"]
+Name = Annotated[str, Field(max_length=200)]
+Secret = Annotated[str, Field(max_length=2000)]
+
+
+class _Sent(BaseModel):
+    """What is sent: an unknown field is a mistake that would else go unnoticed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Login(_Sent):
+    """A name with its password, or a token of scope ``admin``."""
+
+    name: Name = ""
+    password: Secret = ""
+    token: Secret = ""
+
+
+class NewUser(_Sent):
+    """A user to be made; without a password they come in by token only."""
+
+    name: Name
+    role: Role
+    password: Secret | None = None
+
+
+class UserChange(_Sent):
+    """What is to be another; what is left out stays."""
+
+    role: Role | None = None
+    disabled: bool | None = None
+    password: Secret | None = None
+
+
+class PasswordChange(_Sent):
+    """One's old and new password."""
+
+    old_password: Secret
+    new_password: Secret
+
+
+class NewToken(_Sent):
+    """A token to be made; ``expires_in_s`` seconds from now, or never where it is left out."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    scope: Scope
+    expires_in_s: Annotated[float | None, Field(gt=0, le=1e10)] = None
+
+
+class UserShape(BaseModel):
+    """A user."""
+
+    name: str
+    role: Role
+    disabled: bool
+    created: float
+    last_seen: float | None
+
+
+class IdentityShape(BaseModel):
+    """Who is asking."""
+
+    name: str
+    role: str
+    scope: str
+    by: str
+    user: UserShape | None
+
+
+class TokenShape(BaseModel):
+    """A token; its secret is not known to the studio."""
+
+    id: int
+    name: str
+    user: str
+    scope: Scope
+    created: float
+    expires: float | None
+    last_used: float | None
+    revoked: bool
+
+
+class NewTokenShape(TokenShape):
+    """A token that was made just now, with its secret, which is shown this once."""
+
+    secret: str
+
+
+class AuditShape(BaseModel):
+    """Something that somebody did."""
+
+    time: float
+    who: str
+    action: str
+    target: str
+    details: dict[str, Any]
+
+
+class AuditPageShape(BaseModel):
+    """Some entries, the newest first, and how many there are."""
+
+    total: int
+    entries: list[AuditShape]
+
+
+class AuditQuery(BaseModel):
+    """Which entries; times in seconds since 1970."""
+
+    who: Name = ""
+    action: Name = ""
+    target: Name = ""
+    since: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    until: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+
+
+def user_shape(user: User) -> UserShape:
+    """Return a user as JSON shows them."""
+    return UserShape.model_validate(user, from_attributes=True)
+
+
+def identity_shape(identity: Identity) -> IdentityShape:
+    """Return who is asking as JSON shows them."""
+    user = None if identity.user is None else user_shape(identity.user)
+    return IdentityShape(name=identity.name, role=identity.role, scope=identity.scope, by=identity.by, user=user)
+
+
+def token_shape(token: Token, user_name: str) -> TokenShape:
+    """Return a token as JSON shows it."""
+    fields = ("id", "name", "scope", "created", "expires", "last_used", "revoked")
+    return TokenShape.model_validate({"user": user_name, **{name: getattr(token, name) for name in fields}})
+
+
+def audit_shape(entry: AuditEntry) -> AuditShape:
+    """Return an entry of the record as JSON shows it."""
+    return AuditShape.model_validate(entry, from_attributes=True)
+
 
 router = new_router(prefix="/api/v1", tags=["people"])
 
@@ -133,3 +262,52 @@ def _change_user(people: Accounts, name: str, sent: UserChange, by: Identity) ->
     if sent.disabled is not None:
         people.set_disabled(name, sent.disabled, by=by)
     return people.user(name)
+
+
+tokens_router = new_router(prefix="/api/v1", tags=["tokens"])
+
+
+@tokens_router.get("/tokens", summary="Tokens")
+def tokens(
+    request: Request,
+    identity: Annotated[Identity, require("viewer", "read")],
+    everybody: Annotated[bool, Query(description="Those of all users; for admins.")] = False,
+) -> list[TokenShape]:
+    """Return one's own tokens, the newest first, revoked ones too; never a secret."""
+    people = accounts_of(request)
+    if everybody and not identity.may("admin", "read"):
+        raise ForbiddenError("Only an admin sees the tokens of others.", advice="Ask for your own.")
+    if not everybody and identity.user is None:
+        return []
+    names = {user.id: user.name for user in people.users()}
+    found = people.tokens(None if everybody else identity.user)
+    return [token_shape(token, names.get(token.user_id, "")) for token in found]
+
+
+@tokens_router.post("/tokens", status_code=201, summary="Make a token")
+def create_token(
+    request: Request, sent: NewToken, identity: Annotated[Identity, require("viewer", "admin")]
+) -> NewTokenShape:
+    """Make a token of one's own. Its secret is shown this once. What it may do, one's role limits further."""
+    user = _account(identity)
+    token, secret = accounts_of(request).create_token(
+        user.name, sent.name, scope=sent.scope, by=identity, good_for_s=sent.expires_in_s
+    )
+    return NewTokenShape(secret=secret, **token_shape(token, user.name).model_dump())
+
+
+@tokens_router.delete("/tokens/{token_id}", status_code=204, summary="Revoke a token")
+async def revoke_token(
+    request: Request, token_id: int, identity: Annotated[Identity, require("viewer", "admin")]
+) -> Response:
+    """Make a token good for nothing, at once; admins may do so with those of others."""
+    whose = None if identity.may("admin", "admin") else _account(identity)
+    await run_in_threadpool(accounts_of(request).revoke_token, token_id, by=identity, of=whose)
+    request.app.state.streams.recheck()
+    return Response(status_code=204)
+
+
+def _account(identity: Identity) -> User:
+    if identity.user is None:
+        raise UsageError("Only somebody with an account has tokens.", advice="Make an account first.")
+    return identity.user

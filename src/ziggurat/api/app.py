@@ -9,19 +9,19 @@ from fastapi import FastAPI
 
 from ziggurat.api.digits import ROUTERS as DIGITS_ROUTERS
 from ziggurat.api.routes import ROUTERS as STUDIO_ROUTERS
-from ziggurat.api.tensorboard_starts import BoardStarts
+from ziggurat.api.tensorboard import BoardStarts
 from ziggurat.server import application
 
 __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS: Final = (
     "ziggurat.api.accounts:router",
-    "ziggurat.api.tokens:router",
+    "ziggurat.api.accounts:tokens_router",
     "ziggurat.server.event_stream:router",
     "ziggurat.api.documents:router",
-    "ziggurat.api.tensorboard_routes:router",
-    "ziggurat.api.tensorboard_proxy:router",
-    "ziggurat.api.tensorboard_graphs:router",
+    "ziggurat.api.tensorboard:router",
+    "ziggurat.api.tensorboard:proxy_router",
+    "ziggurat.api.tensorboard:graph_router",
     *STUDIO_ROUTERS,
     *DIGITS_ROUTERS,
 )

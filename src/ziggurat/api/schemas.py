@@ -1,15 +1,23 @@
-"""Response schemas for the OpenAPI document: the entities, with numbers that JSON cannot express."""
+"""JSON schemas of requests and responses: filters in a query, bodies, and the entities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from ziggurat.entities import Checkpoint, Job
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from ziggurat.entities import Checkpoint, Job, JobChange
+from ziggurat.entities.backend_info import backend_infos
+from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
+from ziggurat.workspace.new_jobs import JobRequest
 
 __all__ = [
     "ActionShape",
+    "BackendName",
+    "BulkBody",
+    "ChangeBody",
     "CheckpointShape",
     "CurveShape",
     "JobPageShape",
@@ -17,16 +25,19 @@ __all__ = [
     "JobsShape",
     "Json",
     "MessageShape",
-    "Number",
+    "NewJobBody",
+    "PageQuery",
     "PredictionsShape",
     "ProjectShape",
+    "RequestBody",
     "RequestShape",
     "RootsShape",
     "SamplePageShape",
-    "ScalarShape",
     "SuggestionsShape",
+    "Text",
     "TextShape",
 ]
+
 
 Number = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number, or the text that stands for one that JSON has not."""
@@ -164,3 +175,78 @@ class TextShape:
     """A text."""
 
     text: str
+
+
+Text = Annotated[str, Field(max_length=100_000)]
+_Name = Annotated[str, Field(max_length=200)]
+_Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+
+
+class RequestBody(BaseModel):
+    """A body or query without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PageQuery(RequestBody):
+    """Which part of a list."""
+
+    offset: int = Field(0, ge=0, lt=2**31, description="How many to leave out first.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=1000, description="How many to return at most.")
+
+
+class ChangeBody(RequestBody):
+    """What is changed of a job; what is left out stays."""
+
+    name: _Name | None = None
+    notes: Text | None = None
+    project: _Name | None = None
+    priority: _Whole | None = None
+    tags: list[_Name] | None = None
+
+    def change(self) -> JobChange:
+        """Return it as the studio has it."""
+        tags = None if self.tags is None else tuple(self.tags)
+        return JobChange(name=self.name, notes=self.notes, project=self.project, priority=self.priority, tags=tags)
+
+
+class BulkBody(RequestBody):
+    """What is done with which jobs: those of ``ids``, or all that ``filter`` leaves."""
+
+    action: Literal["stop", "stop_now", "pause", "resume", "retry", "delete", "change"]
+    ids: list[_Name] | None = Field(None, max_length=10_000)
+    filter: JobQuery | None = None
+    change: ChangeBody | None = None
+    force: bool = False
+
+
+class NewJobBody(RequestBody):
+    """What makes a job, or the jobs of a sweep."""
+
+    spec: dict[str, Any] = Field(description="A spec of a training or a dataset; its reference lists every field.")
+    sweep: dict[str, list[Any]] = Field({}, description="Path of a field → values; one job for each combination.")
+    dataset: _Name = Field("", description="Id of the dataset to train on; the job waits until it is done.")
+    model: _Name = Field("", description="Id of the job whose weights it starts from.")
+    checkpoint: _Name = Field("", description="Of that job: a name, `best` or `latest`.")
+    project: _Name = ""
+    tags: list[_Name] = []
+    notes: Text = ""
+    priority: _Whole = 0
+    parent: _Name = Field("", description="Id of the job that it is a clone of.")
+
+    def request(self) -> JobRequest:
+        """Return it as the studio has it."""
+        return JobRequest(**{**self.model_dump(), "tags": tuple(self.tags)})
+
+
+_NAMES: Final = tuple(backend_infos())
+
+
+def _known(name: str) -> str:
+    if name not in _NAMES:
+        raise ValueError(f"Input should be one of: {', '.join(_NAMES)}")
+    return name
+
+
+BackendName = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(_NAMES)})]
+"""Name of an installed backend."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -31,7 +30,7 @@ from ziggurat.errors import (
     UnknownNameError,
     UsageError,
 )
-from ziggurat.web.formatting import as_duration
+from ziggurat.formatting import as_duration, as_time
 from ziggurat.workspace.job_query import JobQuery
 
 __all__ = ["job"]
@@ -319,7 +318,7 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
         ("diverged", found["divergence"]["text"] if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
-        ("made", time.strftime("%Y-%m-%d %H:%M", time.localtime(found["created"]))),
+        ("made", as_time(found["created"])),
         ("owner", found["owner"]),
         ("project", found["project"]),
         ("tags", ", ".join(found["tags"])),

@@ -16,6 +16,7 @@ from ziggurat.cli.output import table
 from ziggurat.cli.server import chosen_database, database_option
 from ziggurat.entities import ROLES, SCOPES
 from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.formatting import as_time
 
 __all__ = ["reindex", "token", "user"]
 
@@ -216,4 +217,4 @@ def _token_state(each: Any, now: float) -> str:
 
 
 def _moment(seconds: float | None) -> str:
-    return "never" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    return "never" if seconds is None else as_time(seconds)

@@ -21,6 +21,7 @@ from ziggurat.cli.commands import Command
 from ziggurat.cli.job_folders import status as job_status
 from ziggurat.cli.output import Output
 from ziggurat.errors import UsageError
+from ziggurat.formatting import as_bytes, as_time
 from ziggurat.settings import Secret, Settings, has_display
 from ziggurat.workspace.server_process import (
     address_of,
@@ -215,7 +216,7 @@ def serve_studio(
     make_process_private()  # jobs run as the same user, and could read the server's secrets in /proc
     serving = studio_module("ziggurat.server.serving")
     is_public = not studio_module("ziggurat.workspace.accounts").is_loopback(place.host)
-    prefix = studio_module("ziggurat.server.prefix").checked_prefix(place.prefix)
+    prefix = studio_module("ziggurat.server.middleware").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
     opening, workspace = studio_module(_BOOTSTRAP), application.settings.workspace
     settings = place.with_addresses(application.settings)
@@ -331,22 +332,17 @@ def studio_text(summary: Mapping[str, Any], output: Output) -> str:
         *_unlisted(summary["unlisted"]),
         *(("device" if index == 0 else "", text) for index, text in enumerate(_devices(machine))),
         ("processor", f"{machine['cpu']['cores']} cores, {machine['cpu']['load']:.0%} busy"),
-        ("memory", f"{gigabytes(memory['free_bytes'])} of {gigabytes(memory['total_bytes'])} free"),
-        ("disk", f"{gigabytes(disk['free_bytes'])} of {gigabytes(disk['total_bytes'])} free{_warning(disk)}"),
+        ("memory", f"{as_bytes(memory['free_bytes'])} of {as_bytes(memory['total_bytes'])} free"),
+        ("disk", f"{as_bytes(disk['free_bytes'])} of {as_bytes(disk['total_bytes'])} free{_warning(disk)}"),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows)
-
-
-def gigabytes(size: float) -> str:
-    """Return a number of bytes as people read it."""
-    return f"{size / 2**30:.1f} GB"
 
 
 def _server(summary: Mapping[str, Any]) -> str:
     server = summary["server"]
     if server is None:
         return "does not run; start it with: ziggurat up"
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
+    since = as_time(server["started"])
     return f"{server['address']} (process {server['pid']} on {server['host']} since {since}, {server['version']})"
 
 
@@ -369,7 +365,7 @@ def _devices(machine: Mapping[str, Any]) -> Iterator[str]:
             continue
         used = device["memory_bytes"] - device["free_bytes"]
         yield (
-            f"GPU {device['index']} {device['name']}: {gigabytes(used)} of {gigabytes(device['memory_bytes'])} used"
+            f"GPU {device['index']} {device['name']}: {as_bytes(used)} of {as_bytes(device['memory_bytes'])} used"
             f"{_said(device)}{_processes(device['processes'])}"
         )
 
@@ -388,4 +384,4 @@ def _processes(processes: Iterable[Mapping[str, Any]]) -> str:
 def _warning(disk: Mapping[str, Any]) -> str:
     if disk["free_bytes"] >= disk["reserve_bytes"]:
         return ""
-    return f"; no job starts below {gigabytes(disk['reserve_bytes'])}"
+    return f"; no job starts below {as_bytes(disk['reserve_bytes'])}"

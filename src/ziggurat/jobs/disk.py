@@ -13,7 +13,14 @@ from ziggurat.entities import Checkpoint
 from ziggurat.events import CheckpointRemoved, EventFile
 from ziggurat.layout import CHECKPOINT_NAMES, JobFolder, checkpoint_step
 
-__all__ = ["Retention", "apply_retention", "free_bytes", "remove_checkpoints", "what_to_empty", "what_to_remove"]
+__all__ = [
+    "Retention",
+    "apply_retention",
+    "free_bytes",
+    "remove_checkpoints",
+    "what_to_empty",
+    "what_to_remove",
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Authentication of every request: the same code for pages, API and event stream."""
+"""Authentication of every request, by token or session cookie: the same code for pages, API and event stream."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from ziggurat.entities import Identity
-from ziggurat.server.cookies import session_secret
-from ziggurat.server.hosts import SAFE_METHODS, host_of, is_cross_site, is_foreign_embedding
-from ziggurat.server.http_errors import ForbiddenError, HTTPError, NotLoggedInError
+from ziggurat.server.errors import ForbiddenError, HTTPError, NotLoggedInError
+from ziggurat.server.middleware import SAFE_METHODS, host_of, is_cross_site, is_foreign_embedding
 from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, is_loopback
 
-__all__ = ["Authenticator", "address_of"]
+__all__ = ["Authenticator", "address_of", "clear_session", "session_secret", "set_session"]
+
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
@@ -141,3 +142,69 @@ def _forbidden(identity: Identity, role: str, scope: str) -> HTTPError:
         details=details,
     )
     return HTTPError(error)
+
+
+def cookie_name(connection: HTTPConnection) -> str:
+    """Return the name of the cookie.
+
+    Cookies do not tell ports apart, so the name does: two studios on one machine do not log each other out. Names that
+    begin with ``__Host-`` or ``__Secure-`` are taken by a browser from this very host, or over HTTPS, alone.
+    """
+    port = connection.headers.get("host", "").rpartition("]")[2].partition(":")[2]
+    name = f"ziggurat_session_{port}" if port.isdecimal() else "ziggurat_session"
+    if not _is_https(connection):
+        return name
+    return f"__Secure-{name}" if connection.scope.get("root_path") else f"__Host-{name}"
+
+
+def session_secret(connection: HTTPConnection) -> str | None:
+    """Return the secret that the browser sent, or None.
+
+    Several different ones are as good as none: one of them was planted by a neighbor (another port, a sibling domain).
+    """
+    name, found = cookie_name(connection), set()
+    for header in connection.headers.getlist("cookie"):
+        for part in header.split(";"):
+            key, _, value = part.strip().partition("=")
+            if key == name:
+                found.add(value)
+    return found.pop() if len(found) == 1 else None
+
+
+def set_session(response: Response, connection: HTTPConnection, secret: str, *, longest_s: int) -> None:
+    """Give the browser the secret of a session.
+
+    Args:
+        response: that takes it there.
+        connection: that it answers.
+        secret: of the session.
+        longest_s: seconds after which the browser forgets it.
+    """
+    response.set_cookie(
+        cookie_name(connection),
+        secret,
+        max_age=longest_s,
+        path=_path(connection),
+        secure=_is_https(connection),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_session(response: Response, connection: HTTPConnection) -> None:
+    """Make the browser forget the secret."""
+    response.delete_cookie(
+        cookie_name(connection),
+        path=_path(connection),
+        secure=_is_https(connection),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def _path(connection: HTTPConnection) -> str:
+    return connection.scope.get("root_path") or "/"
+
+
+def _is_https(connection: HTTPConnection) -> bool:
+    return connection.scope.get("scheme") in ("https", "wss")

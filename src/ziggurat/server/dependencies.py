@@ -11,7 +11,15 @@ from ziggurat.server.permissions import require
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["AdminUser", "ImageViewerUser", "StudioDep", "TrainerUser", "UploadUser", "ViewerUser", "accounts_of"]
+__all__ = [
+    "AdminUser",
+    "ImageViewerUser",
+    "StudioDep",
+    "TrainerUser",
+    "UploadUser",
+    "ViewerUser",
+    "accounts_of",
+]
 
 _PICTURES_BYTES: Final = 1 << 30
 _UPLOAD_BYTES: Final = 256 << 30

@@ -1,4 +1,4 @@
-"""Error responses: one JSON shape for programs, and a redirect to the login for people in a browser."""
+"""Errors of the server: their HTTP statuses, and the answer that each client gets: JSON, a page, or the login."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from fastapi import FastAPI
@@ -16,21 +16,128 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ziggurat.errors import UsageError, ZigguratError
-from ziggurat.server.http_errors import (
-    ConflictError,
-    HTTPError,
-    NotFoundError,
-    NotLoggedInError,
-    ValidationError,
-    status_of,
+from ziggurat.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataError,
+    JobError,
+    LostDatabaseError,
+    MissingDependencyError,
+    NetworkCodeError,
+    NotThereError,
+    StateError,
+    StorageError,
+    TrainingError,
+    UsageError,
+    ZigguratError,
 )
-from ziggurat.server.prefix import local_path
+from ziggurat.server.middleware import local_path
+from ziggurat.workspace.accounts import LoginError
+from ziggurat.workspace.passwords import TooBusyError, TooManyLoginsError
 
-__all__ = ["ErrorBoundary", "add_error_handlers", "error_response", "kind_of_client"]
+__all__ = [
+    "ErrorBoundary",
+    "ForbiddenError",
+    "HTTPError",
+    "NotFoundError",
+    "NotLoggedInError",
+    "NotReadyError",
+    "TooLargeError",
+    "add_error_handlers",
+    "kind_of_client",
+    "status_of",
+]
+
 
 _log = logging.getLogger(__name__)
 _SHOWN_FIELDS = 50
+
+
+class NotLoggedInError(UsageError):
+    """Somebody must say who they are."""
+
+    code = "not_logged_in"
+
+
+class ForbiddenError(UsageError):
+    """Somebody is known, and may not do this."""
+
+    code = "forbidden"
+
+
+class NotFoundError(UsageError, NotThereError):
+    """There is nothing at that address."""
+
+    code = "not_found"
+
+
+class ConflictError(UsageError):
+    """What is there does not allow it now."""
+
+    code = "conflict"
+
+
+class NotReadyError(JobError):
+    """What a job needs for this is starting; ``details["retry_after_s"]`` says when to ask again."""
+
+    code = "not_ready"
+
+
+class TooLargeError(UsageError):
+    """More was sent than is taken."""
+
+    code = "too_large"
+
+
+class ValidationError(ConfigurationError):
+    """What was sent does not fit; ``details["fields"]`` says of each field what is wrong."""
+
+    code = "validation"
+
+
+_STATUSES: Final[tuple[tuple[type[ZigguratError], int], ...]] = (
+    (NotLoggedInError, 401),
+    (LoginError, 401),
+    (ForbiddenError, 403),
+    (NotThereError, 404),
+    (ConflictError, 409),
+    (TooLargeError, 413),
+    (TooManyLoginsError, 429),
+    (TooBusyError, 503),
+    (NotReadyError, 503),
+    (UsageError, 400),
+    (ConfigurationError, 422),
+    (DataError, 422),
+    (NetworkCodeError, 422),
+    (JobError, 409),
+    (CheckpointError, 409),
+    (StateError, 409),
+    (TrainingError, 422),
+    (MissingDependencyError, 501),
+    (LostDatabaseError, 409),
+    (StorageError, 507),
+)
+
+
+class HTTPError(HTTPException):
+    """An error on its way to the client; FastAPI lets it through from everywhere, also while it reads a body.
+
+    Args:
+        error: what is said.
+        status: of HTTP; that of the error's family where left out.
+        headers: further ones.
+    """
+
+    def __init__(
+        self, error: ZigguratError, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status or status_of(error), str(error), dict(headers or {}))
+        self.error = error
+
+
+def status_of(error: ZigguratError) -> int:
+    """Return the HTTP status of an error: that of the first family in the table that it is of."""
+    return next((status for family, status in _STATUSES if isinstance(error, family)), 500)
 
 
 def add_error_handlers(app: FastAPI) -> None:

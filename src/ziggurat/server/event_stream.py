@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
-from ziggurat.server.http_errors import HTTPError
+from ziggurat.server.errors import HTTPError
 from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace.passwords import TooBusyError
 

@@ -1,17 +1,33 @@
-"""Middleware for every request and response: allowed host names and security headers."""
+"""Middleware for every request and response: host names, sites that send requests, security headers, URL prefix."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ziggurat.errors import UsageError
-from ziggurat.server.hosts import HostRule, host_of
+from ziggurat.workspace.accounts import is_loopback
 
-__all__ = ["CONTENT_POLICY", "HostMiddleware", "SecurityHeaders"]
+__all__ = [
+    "CONTENT_POLICY",
+    "SAFE_METHODS",
+    "HostMiddleware",
+    "HostRule",
+    "PrefixMiddleware",
+    "SecurityHeaders",
+    "checked_prefix",
+    "host_of",
+    "is_cross_site",
+    "is_foreign_embedding",
+    "local_path",
+]
+
 
 CONTENT_POLICY: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
@@ -99,3 +115,114 @@ def _check(headers: MutableHeaders) -> None:
     for name, value in headers.raw:
         if any(each in value for each in _FORBIDDEN):
             raise ValueError(f"The header {name.decode('latin-1')} must be one line.")
+
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that change nothing."""
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]{0,251}[a-z0-9])?\.?)(:[0-9]{1,5})?", re.IGNORECASE)
+_OWN_SITE = ("same-origin", "none")
+_EMBEDDED = ("iframe", "frame", "embed", "object")
+
+
+class HostRule:
+    """Which names the studio answers to.
+
+    Args:
+        hosts: names such as ``studio.example.org`` or ``*.example.org``; ``*`` for all.
+        public_bind: whether it listens beyond this machine; it then answers to any name where ``hosts`` is empty.
+    """
+
+    def __init__(self, hosts: Iterable[str], *, public_bind: bool) -> None:
+        self._hosts = tuple(host.lower().rstrip(".") for host in hosts)
+        self._takes_all = "*" in self._hosts or (public_bind and not self._hosts)
+
+    def allows(self, host: str) -> bool:
+        """Return whether a name, as ``host_of`` returns it, is one of them; loopback names always are."""
+        if self._takes_all or is_loopback(host):
+            return True
+        return any(host == known or (known[:2] == "*." and host.endswith(known[1:])) for known in self._hosts)
+
+
+def host_of(headers: Headers) -> str | None:
+    """Return the name of the ``Host`` header in small letters, without its port; None where it is not valid."""
+    given = headers.getlist("host")
+    match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+    return None if match is None else match.group(1).lower().rstrip(".")
+
+
+def is_cross_site(headers: Headers) -> bool:
+    """Return whether a page of another site made a browser send the request.
+
+    Every browser of today says so by ``Sec-Fetch-Site``, but over plain HTTP only to loopback; else ``Origin`` says it.
+    Programs send neither.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in _OWN_SITE
+    origin = headers.get("origin")
+    return origin is not None and _authority(origin) != _without_default_port(headers.get("host", ""))
+
+
+def is_foreign_embedding(headers: Headers) -> bool:
+    """Return whether another site embeds or fetches something, rather than linking to it."""
+    if headers.get("sec-fetch-site", "none") in _OWN_SITE:
+        return False
+    return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") in _EMBEDDED
+
+
+def _authority(origin: str) -> str | None:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return None
+    return _without_default_port(parts.netloc) if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+def _without_default_port(authority: str) -> str:
+    return re.sub(r":(80|443)$", "", authority.lower())
+
+
+class PrefixMiddleware:
+    """Says to the app where it stands, so that all links are right.
+
+    Args:
+        app: inside of it.
+        prefix: such as ``/ziggurat``; empty for none.
+    """
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app = app
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if self._prefix and scope["type"] in ("http", "websocket"):
+            scope = dict(scope, root_path=self._prefix)
+            path = scope["path"]
+            if path == self._prefix:
+                scope["path"] = path + "/"
+            elif not path.startswith(self._prefix + "/"):
+                scope["path"] = self._prefix + path
+                scope["raw_path"] = quote(self._prefix).encode() + (scope.get("raw_path") or quote(path).encode())
+        await self._app(scope, receive, send)
+
+
+def checked_prefix(prefix: str) -> str:
+    """Return a prefix as the app takes it: with a slash before it and none behind; empty for none.
+
+    Raises:
+        UsageError: where it is no plain path.
+    """
+    prefix = prefix.strip("/")
+    if not prefix:
+        return ""
+    if any(part in ("", ".", "..") for part in prefix.split("/")) or quote(prefix, safe="/") != prefix:
+        raise UsageError("A prefix must be a plain path.", received=repr(prefix), advice="Write it like `/ziggurat`.")
+    return "/" + prefix
+
+
+def local_path(scope: Scope) -> str:
+    """Return the path without the prefix."""
+    path, prefix = scope["path"], scope.get("root_path", "")
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path

@@ -18,9 +18,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ziggurat.errors import StorageError, ZigguratError
-from ziggurat.server.uvicorn_server import StudioServer
 
-__all__ = ["RequestDeadlines", "serve"]
+__all__ = ["RequestDeadlines", "StudioServer"]
 
 
 _HEADERS_S: Final = 20.0
@@ -154,6 +153,17 @@ def serve(
             log = logs / _SERVER_LOG
             raise ZigguratError("The application must start.", advice=f"The cause is at the end of {log}.") from None
     return received[0] if received else "its own end"
+
+
+class StudioServer(uvicorn.Server):
+    """Ends the event streams first when it ends: uvicorn by itself waits for them until its grace is over."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then what uvicorn ends."""
+        app = self.config.app
+        if isinstance(app, FastAPI) and hasattr(app.state, "streams"):
+            app.state.streams.close()
+        await super().shutdown(sockets)
 
 
 class _Server(StudioServer):

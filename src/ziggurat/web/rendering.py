@@ -1,8 +1,10 @@
-"""Page rendering: the template, the values common to every page, and the response to a browser or to htmx."""
+"""Page rendering: templates with what every page shows, such as the status bar; answers to htmx; error pages."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -10,15 +12,18 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ziggurat import __version__
+from ziggurat import __version__, formatting
+from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
-from ziggurat.web import formatting
-from ziggurat.web.last_event_id import last_event_id_of
-from ziggurat.web.status_bar import status_bar_of
-from ziggurat.web.urls import address, changed_query, is_built, island_addresses, page_of, static_address
+from ziggurat.errors import ZigguratError
+from ziggurat.server.errors import status_of
+from ziggurat.web.static_files import is_built, island_addresses, static_address
+from ziggurat.web.urls import address, changed_query, page_of
 
-__all__ = ["is_part", "page", "part", "see_other"]
+__all__ = ["LastEventIdMiddleware", "StatusBar", "error_page", "is_part", "page", "part", "see_other", "status_bar_of"]
+
 
 _THEMES: Final = ("light", "dark")
 _TEMPLATES: Final = tuple(Path(__file__).parent / name for name in ("pages", "templates"))
@@ -34,16 +39,18 @@ def page(
         template: its file, such as ``home.html``.
         status: of HTTP.
         topics: of notices that the page listens to besides those of the strip (``jobs``, ``queue``, ``devices``).
-        values: that the template uses.
+        values: that the template uses; a ``ZigguratError`` as ``error`` becomes its JSON values and the status.
     """
     if "strip" not in values:
         values["strip"] = status_bar_of(request)
-    shown = {"topics": sorted({"jobs", "queue", "devices", *topics}), **values}
-    return HTMLResponse(_text(request, template, shown), status, {"Vary": "HX-Request"})
+    return part(request, template, status, topics=sorted({"jobs", "queue", "devices", *topics}), **values)
 
 
 def part(request: Request, template: str, status: int = 200, /, **values: Any) -> Response:
-    """Return a part of a page, which knows nothing of what stands around it."""
+    """Return a part of a page, which knows nothing of what stands around it; the arguments are those of ``page``."""
+    values.setdefault("error", None)
+    if isinstance(error := values["error"], ZigguratError):
+        status, values["error"] = status_of(error) if status == 200 else status, error.as_dict()
     return HTMLResponse(_text(request, template, values), status, {"Vary": "HX-Request"})
 
 
@@ -117,3 +124,76 @@ def _environment() -> Environment:
 def _data(value: Any) -> str:
     """Return JSON for a ``data-`` attribute; the attribute's own escaping does the rest."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_KEY = "newest_notice"
+
+
+class LastEventIdMiddleware:
+    """Notes the newest notice before anything is read for a page.
+
+    What happens between then and the page's event stream, which a slow machine opens seconds later and a tab behind
+    others only when it is looked at, is told by the stream at its begin.
+
+    Args:
+        app: inside of it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http":
+            state = scope["app"].state
+            scope.setdefault("state", {})[_KEY] = f"{state.streams.server}-{state.studio.notices.number}"
+        await self._app(scope, receive, send)
+
+
+def last_event_id_of(request: Request) -> str:
+    """Return the id of the newest event from before a request, as the event stream takes it."""
+    return request.scope.get("state", {}).get(_KEY, "")
+
+
+def error_page(request: Request, status: int, shape: dict[str, Any]) -> Response:
+    """Return an error of the tree as people read it.
+
+    Args:
+        request: that it answers.
+        status: of HTTP.
+        shape: ``rule``, ``received``, ``advice`` and ``details`` of the error.
+    """
+    if is_part(request):
+        return part(request, "parts/error.html", status, error=shape)
+    if request.scope.get("state", {}).get("identity") is None:
+        return part(request, "error_outside.html", status, error=shape, status=status)
+    return page(request, "error.html", status, error=shape, status=status)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusBar:
+    """What the strip shows.
+
+    Args:
+        machine: as ``ziggurat.workspace.studio.machine.Machine.strip`` gives it.
+        running: jobs that a worker is at, the oldest first.
+        states: state → how many jobs are in it.
+        owners: index of an accelerator → the job that has it.
+    """
+
+    machine: dict[str, Any]
+    running: list[Job]
+    states: Mapping[str, int]
+    owners: dict[int, Job]
+
+
+def status_bar_of(request: Request) -> StatusBar:
+    """Return what the strip shows now."""
+    studio = request.app.state.studio
+    running = studio.jobs.running()
+    return StatusBar(
+        machine=studio.machine.strip(),
+        running=running,
+        states=studio.jobs.counts(),
+        owners={index: job for job in running for index in job.devices},
+    )

@@ -23,6 +23,7 @@ import psutil
 from ziggurat import __version__
 from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import MissingDependencyError, SettingsError, StorageError, UnknownNameError, UsageError
+from ziggurat.formatting import as_bytes
 from ziggurat.nvidia import Accelerators, is_driver_loaded
 from ziggurat.plugins import GROUPS, available
 from ziggurat.settings import Settings
@@ -158,7 +159,7 @@ def _machine() -> Iterator[Finding]:
     yield Finding("machine", "system", "ok", f"{platform.system()} {platform.release()}, {platform.machine()}")
     yield Finding("machine", "processor", "ok", f"{len(os.sched_getaffinity(0))} cores for this process")
     memory = psutil.virtual_memory()
-    text = f"{_gigabytes(memory.available)} of {_gigabytes(memory.total)} free"
+    text = f"{as_bytes(memory.available)} of {as_bytes(memory.total)} free"
     if memory.available < _LITTLE_MEMORY_BYTES:
         yield Finding("machine", "memory", "problem", text, "End other programs; training needs 1 GB and more.")
     else:
@@ -171,9 +172,9 @@ def _devices() -> Iterator[Finding]:
     found = accelerators.read()
     for each in found:
         device = each.device
-        name, text = f"GPU {device.index}", f"{device.name}, {_gigabytes(device.free_bytes)} free"
+        name, text = f"GPU {device.index}", f"{device.name}, {as_bytes(device.free_bytes)} free"
         if device.usable:
-            yield Finding("machine", name, "ok", f"{text} of {_gigabytes(device.memory_bytes)}")
+            yield Finding("machine", name, "ok", f"{text} of {as_bytes(device.memory_bytes)}")
         else:
             yield Finding("machine", name, "problem", each.error, "Restart the driver or the machine.")
     if found:
@@ -189,19 +190,15 @@ def _workspace(path: Path) -> Finding:
     there = next(each for each in (path, *path.resolve().parents) if each.is_dir())
     disk = shutil.disk_usage(there)
     free, least = disk.free, max(_LITTLE_DISK_BYTES, disk_reserve_bytes(disk.total))
-    text = f"{path}, {_gigabytes(free)} free"
+    text = f"{path}, {as_bytes(free)} free"
     if not os.access(there, os.W_OK):
         advice = "Mend its rights, or choose another with --workspace or ZIGGURAT_WORKSPACE."
         return Finding("workspace", "folder", "problem", f"{path} cannot be written", advice)
     if free < least:
         advice = "Free some, or choose another disk with --workspace or ZIGGURAT_WORKSPACE."
-        text = f"{text}, and {_gigabytes(least)} are needed to start a job"
+        text = f"{text}, and {as_bytes(least)} are needed to start a job"
         return Finding("workspace", "folder", "problem", text, advice)
     return Finding("workspace", "folder", "ok", text)
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 2**30:.1f} GB"
 
 
 def examine_studio(workspace: Path, *, database: str = "", port: int = _PORT) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ import uvicorn
 
 from ziggurat.api.app import create_app
 from ziggurat.client import Client
-from ziggurat.server.uvicorn_server import StudioServer
+from ziggurat.server.serving import StudioServer
 from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.workspace.studio import Studio

@@ -16,9 +16,9 @@ import ziggurat
 from ziggurat.api.digits.shapes import status_of
 from ziggurat.entities import JOB_STATES, Job
 from ziggurat.errors import JobError, SpecError
+from ziggurat.formatting import as_duration
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
-from ziggurat.web.formatting import as_duration
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.bootstrap import open_studio
 

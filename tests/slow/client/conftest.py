@@ -14,7 +14,7 @@ import uvicorn
 
 from ziggurat.api.app import create_app
 from ziggurat.client import Client
-from ziggurat.server.uvicorn_server import StudioServer
+from ziggurat.server.serving import StudioServer
 from ziggurat.settings import Settings
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from ziggurat.server.hosts import HostRule, host_of, is_cross_site
+from ziggurat.server.middleware import HostRule, host_of, is_cross_site
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ziggurat.errors import (
     ZigguratError,
     error_of_family,
 )
-from ziggurat.server.http_errors import NotFoundError, status_of
+from ziggurat.server.errors import NotFoundError, status_of
 
 FAMILIES = [
     (MissingJobError, JobError, "job", 10),

@@ -8,7 +8,7 @@ from api_planted_routes import good  # noqa: F401  (its routes are walked too)
 
 from ziggurat.api.app import ROUTERS
 from ziggurat.errors import PluginError
-from ziggurat.server.hosts import SAFE_METHODS
+from ziggurat.server.middleware import SAFE_METHODS
 from ziggurat.server.permissions import requirements
 from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
 

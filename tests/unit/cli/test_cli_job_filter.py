@@ -6,10 +6,10 @@ from dataclasses import fields
 
 from starlette.datastructures import QueryParams
 
-from ziggurat.api.requests import BulkBody
+from ziggurat.api.schemas import BulkBody
 from ziggurat.cli.job import job
 from ziggurat.entities import JOB_KINDS, JOB_STATES, JobFilter
-from ziggurat.web.pages.home.query import HomeQuery, query_of
+from ziggurat.web.pages.home.view import HomeQuery, query_of
 from ziggurat.workspace.job_query import JobQuery
 
 FIELDS = set(JobQuery.model_fields)

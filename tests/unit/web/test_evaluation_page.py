@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.entities import NewJob
 from ziggurat.web.pages.evaluation.confusion import (
     cell_at,
@@ -218,7 +219,7 @@ def test_two_runs_are_compared_sample_by_sample(visit: Any, evaluation: Any, pet
     assert re.findall(r'title="pictures/(\d+)\.png"', text) == [str(row) for row in np.flatnonzero(was & ~now)]
     refused = visit.get(f"/evaluations/{first}/differences?other={elsewhere}")
     assert refused.status_code == 409
-    assert "Evaluations are compared that have the same split." in refused.text
+    assert errors_of(refused)
 
 
 def test_pictures_without_a_truth_have_no_matrix(visit: Any, evaluation: Any) -> None:
@@ -226,7 +227,7 @@ def test_pictures_without_a_truth_have_no_matrix(visit: Any, evaluation: Any) ->
     job_id = evaluation("many", np.full(COUNT, -1), scores, kind="infer", split="")
     text = visit.get(f"/evaluations/{job_id}?threshold=0.6").text
 
-    assert "The truth of these images is not known" in text
+    assert html_of(text).has("#no-truth")
     assert '<table class="confusion' not in text
     decided = scores.max(axis=1) >= 0.6
     for number in range(3):
@@ -240,14 +241,14 @@ def test_a_job_that_waits_is_alive_and_has_its_buttons(visit: Any, studio: Any, 
     job = studio.evaluations.create(model.id, split="val")
     text = visit.get(f"/evaluations/{job.id}").text
 
-    assert "Measuring on the val split" in text
+    assert html_of(text).has("#evaluation-state .badge.queued")
     assert f'hx-get="/evaluations/{job.id}" hx-trigger="notice-job from:body throttle:1s"' in text
     assert "Stop</button>" in text
     assert '<div id="evaluation" hx-get' in visit.part(f"/evaluations/{job.id}", "evaluation").text
     studio.jobs.stop(job.id)
     stopped = visit.part(f"/evaluations/{job.id}", "evaluation").text
     assert "hx-get" not in stopped
-    assert "A stopped one keeps nothing." in stopped
+    assert html_of(stopped).has("#evaluation-state .badge.stopped")
     other = studio.evaluations.create(model.id, split="test")
     assert "Stop</button>" not in visit_as("viewer").get(f"/evaluations/{other.id}").text
 

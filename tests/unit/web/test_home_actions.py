@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from home_samples import STARTED, ended_training, rows_of, text_of
 
+from tests.unit.web.html_page import html_of
 from ziggurat.entities import Job, JobChange, JobFilter
 from ziggurat.events import Progress
 from ziggurat.store import Store
 from ziggurat.web.pages.home.bulk import change_of
-from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue
+from ziggurat.web.pages.home.view import move_in_queue, place_in_queue
 from ziggurat.workspace.studio import Studio
 
 
@@ -89,7 +90,8 @@ def test_a_button_moves_a_job(visit: Any, studio: Studio, train: Callable[..., A
         assert "`other` is not a known move. Known: down, first, last, up." in text_of(shown)
         return
     assert _order(studio) == [ids[name] for name in expected]
-    assert f"c is number {expected.index('c') + 1} of the queue." in text_of(shown)
+    assert re.findall(r"\w+", html_of(shown).one("#home-said .note.good").text)[:1] == ["c"]
+    assert str(expected.index("c") + 1) in html_of(shown).one("#home-said .note.good").text
 
 
 def test_a_job_takes_over_the_priority_of_its_new_neighbours(studio: Studio, train: Callable[..., Any]) -> None:
@@ -125,8 +127,8 @@ def test_a_button_of_a_row_acts_and_comes_back(visit: Any, studio: Studio, train
     target = urlsplit(answer.headers["location"])
     assert parse_qs(target.query)["text"] == ["tiny"]
     assert (studio.jobs.get(job.id).state, studio.jobs.get(job.id).paused) == ("stopped", True)
-    assert "tiny was asked to pause." in text_of(visit.get(answer.headers["location"]))
-    assert "was asked to pause" not in visit.get(answer.headers["location"]).text  # it is said once
+    assert "tiny" in html_of(visit.get(answer.headers["location"])).one("#home-said .note.good").text
+    assert not html_of(visit.get(answer.headers["location"])).one("#home-said").text  # it is said once
     assert studio.people.audit(limit=1).entries[0].action == "job.pause"
 
 
@@ -137,10 +139,11 @@ def test_many_are_stopped_and_those_that_were_not_are_named(
     ids = [job.id for job in (*waiting, done)]
     answer = visit.post("/jobs/bulk", data={"action": "stop", "ids": ids})
     assert {studio.jobs.get(job.id).state for job in waiting} == {"stopped"}
-    said = text_of(visit.get(answer.headers["location"]))
-    assert "3 jobs were asked to stop." in said
-    assert "1 job was left as it was:" in said
-    assert "old one : Only a job that is queued or running or stopping can be stopped." in said
+    said = html_of(visit.get(answer.headers["location"])).one('#home-said[role="status"]')
+    assert said.one(".note.good").text.startswith("3 jobs ")
+    (left,) = said.all(".note.warning li")
+    assert left.one("a").text == "old one"
+    assert "Only a job that is queued or running or stopping can be stopped." in left.text
     assert studio.people.audit(limit=1).entries[0].details["count"] == 3
 
 
@@ -161,12 +164,12 @@ def test_a_delete_says_first_how_many_and_then_does_it(
     said = text_of(asked)
     assert asked.status_code == 200
     assert "Delete 12 jobs?" in said
-    assert "It cannot be taken back." in said
+    assert html_of(asked).has("#asked-final")
     assert "and 2 more" in said
     assert studio.jobs.page(JobFilter()).total == 12
 
     done = visit.post("/jobs/bulk", data={"action": "delete", "ids": ids, "confirmed": "12"})
-    assert "12 jobs were deleted." in text_of(visit.get(done.headers["location"]))
+    assert html_of(visit.get(done.headers["location"])).one("#home-said .note.good").text.startswith("12 jobs ")
     assert studio.jobs.page(JobFilter()).total == 0
 
 
@@ -174,13 +177,14 @@ def test_all_that_match_is_asked_again_when_others_match(visit: Any, studio: Stu
     others = [train(spec={"name": "other"}).id for _ in range(2)]
     mine = [train(spec={"name": "mine"}).id for _ in range(3)]
     form = {"action": "stop", "all": "true", "back": "kind=train&text=mine", "ids": others}
-    asked = text_of(visit.post("/jobs/bulk", data=form))
-    assert "Stop 3 jobs?" in asked
-    assert "These are all jobs that the filter leaves" in asked
+    asked = visit.post("/jobs/bulk", data=form)
+    assert "Stop 3 jobs?" in text_of(asked)
+    assert html_of(asked).has("#asked-all")
+    assert not html_of(asked).has("#asked-changed")
 
     mine.append(train(spec={"name": "mine too"}).id)
-    again = text_of(visit.post("/jobs/bulk", data={**form, "confirmed": "3"}))
-    assert "there were 3 jobs, now there are 4." in again
+    again = html_of(visit.post("/jobs/bulk", data={**form, "confirmed": "3"}))
+    assert re.findall(r"\d+", again.one("#asked-changed").text) == ["3", "4"]
     assert {studio.jobs.get(each).state for each in mine} == {"queued"}
 
     assert visit.post("/jobs/bulk", data={**form, "confirmed": "4"}).status_code == 303
@@ -203,7 +207,7 @@ def test_tags_and_projects_of_many(visit: Any, studio: Studio, train: Callable[.
     ids = [train(tags=tags).id for tags in (("a", "b"), ("b",), ())]
     form = {"action": "describe", "ids": ids, "add_tags": "new, b", "remove_tags": "a", "project": "zoo"}
     answer = visit.post("/jobs/bulk", data=form)
-    assert "3 jobs were changed." in text_of(visit.get(answer.headers["location"]))
+    assert html_of(visit.get(answer.headers["location"])).one("#home-said .note.good").text.startswith("3 jobs ")
     jobs = [studio.jobs.get(each) for each in ids]
     assert [job.tags for job in jobs] == [("b", "new"), ("b", "new"), ("new", "b")]
     assert {job.project for job in jobs} == {"zoo"}

@@ -11,9 +11,16 @@ import pytest
 
 from ziggurat.errors import MissingEntryError, SpecError
 from ziggurat.specs import DatasetSpec
-from ziggurat.web.pages.new_dataset.form import given_options, option_text, usual_options
+from ziggurat.web.pages.new_dataset.form import (
+    given_options,
+    option_text,
+    said_content,
+    spec_of,
+    start_texts,
+    texts_of,
+    usual_options,
+)
 from ziggurat.web.pages.new_dataset.preview import Preview, Previews, SupersededError
-from ziggurat.web.pages.new_dataset.texts import said_content, spec_of, start_texts, texts_of
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.uploads import Uploads
 
@@ -191,11 +198,11 @@ def test_a_question_that_nobody_waits_for_is_given_up() -> None:
         assert has_begun.acquire(timeout=60)
     old = threading.Thread(target=ask, args=("/old", "form"))
     old.start()
-    while "form" not in previews._newest:
+    while previews.questions("form") < 1:
         old.join(0.01)
     new = threading.Thread(target=ask, args=("/new", "form"))
     new.start()
-    while previews._newest["form"] < 2:
+    while previews.questions("form") < 2:
         new.join(0.01)
     go_on.set()
     for each in (*busy, old, new):

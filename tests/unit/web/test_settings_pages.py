@@ -6,6 +6,7 @@ import html
 import re
 from typing import Any
 
+from tests.unit.web.html_page import html_of
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.new_jobs import JobRequest
 
@@ -19,7 +20,7 @@ def _text(answer: Any) -> str:
 
 def test_without_accounts_it_says_that_anybody_here_is_an_admin(visit):
     for path in ("/settings", "/settings/users", "/settings/tokens", "/account"):
-        assert "There are no accounts yet. Anybody who works at this machine is an admin here" in _text(visit.get(path))
+        assert html_of(visit.get(path)).has("#no-accounts")
 
 
 def test_limits_are_typed_in_units_of_people_and_hold_at_once(visit, studio):
@@ -43,7 +44,7 @@ def test_limits_are_typed_in_units_of_people_and_hold_at_once(visit, studio):
     }
     assert found["dataset_slots"].value == 1
     page = visit.get("/settings?saved=limits")
-    assert "Saved. It holds from now on." in _text(page)
+    assert html_of(page).has('#settings-saved[role="status"]')
     assert 'name="memory_bytes" type="text" value="1.5"' in page.text
     entry = studio.people.audit(action="settings.limits").entries[0]
     assert entry.details["cpu_slots"] == 3
@@ -56,10 +57,10 @@ def test_wrong_limits_are_said_at_their_fields_and_not_kept(visit, studio):
     answer = visit.post("/settings/limits", data={"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"})
 
     assert answer.status_code == 422
-    text = _text(answer)
-    assert "Jobs on processors at a time: at least 1. Received: 0." in text
-    assert "This is a number, or empty for what is usual. Received: much." in text
-    assert "This is a whole number, or empty for what is usual. Received: 1.5." in text
+    page = html_of(answer)
+    for name, typed in {"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"}.items():
+        assert page.one(f'[name="{name}"][aria-invalid="true"]')["value"] == typed
+        assert typed in page.one(f"#{name}-problem").text
     assert 'value="much"' in answer.text
     assert not any(each.is_chosen for each in studio.limits.all())
 
@@ -112,7 +113,8 @@ def test_an_admin_changes_users_and_keeps_at_least_one_admin(visit_as, studio):
     assert admin.post("/settings/users/bob/disable").status_code == 303
     bob = studio.people.user("bob")
     assert (bob.role, bob.disabled) == ("trainer", True)
-    assert "bob shut out" in _text(admin.get("/settings/users"))
+    (row,) = [each for each in html_of(admin.get("/settings/users")).all("tbody tr") if each.has(".badge.stopped")]
+    assert row.one('th[scope="row"]').text.startswith("bob ")
     assert admin.post("/settings/users/bob/enable").status_code == 303
     assert admin.post("/settings/users/first/disable").status_code == 303
     refused = admin.post("/settings/users/admin/role", data={"role": "viewer"})
@@ -199,4 +201,4 @@ def test_the_record_is_filtered_and_paged(visit, studio):
     assert "51 to 60 of 60" in _text(second)
     assert "project.create" not in second.text
     assert "force true" in _text(second)
-    assert "Nothing in the record fits." in _text(visit.get("/settings/audit?who=nobody-here"))
+    assert html_of(visit.get("/settings/audit?who=nobody-here")).has(".empty")

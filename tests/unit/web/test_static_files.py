@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ziggurat.web
-from ziggurat.web.urls import is_built
+from ziggurat.web.static_files import is_built
 
 STATIC = Path(ziggurat.web.__file__).parent / "static"
 FOR_DOCUMENTS = ("content-security-policy", "x-frame-options", "referrer-policy", "cross-origin-opener-policy")

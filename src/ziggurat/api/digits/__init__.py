@@ -5,9 +5,7 @@ from typing import Final
 __all__ = ["ROUTERS"]
 
 ROUTERS: Final[tuple[str, ...]] = (
-    "ziggurat.api.digits.browsing:router",
-    "ziggurat.api.digits.changing:router",
-    "ziggurat.api.digits.creating:router",
+    "ziggurat.api.digits.routes:router",
     "ziggurat.api.digits.inference:router",
 )
 """Where the application finds the routers; they come before those of the pages."""

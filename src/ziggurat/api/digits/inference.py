@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from fastapi import Response
 
-from ziggurat.api.digits.forms import Form, Posted
-from ziggurat.api.digits.model_form import checkpoint_of_epoch
+from ziggurat.api.digits.forms import Form, Posted, checkpoint_of_epoch
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json
 from ziggurat.errors import UsageError, ZigguratError

@@ -1,30 +1,34 @@
-"""Routes for datasets: detect a format, create, browse, check, and export."""
+"""Routes for datasets: uploads, formats, creation, browsing, checks, export, and new versions."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import Path, Query, Request, Response
+from fastapi import File, Path, Query, Request, Response, UploadFile
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
-from ziggurat.api.requests import NewJobBody, PageQuery, RequestBody
 from ziggurat.api.responses import answer
-from ziggurat.api.routes.job_files import ArchiveFormat
-from ziggurat.api.schemas import JobShape, Json, SamplePageShape
-from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.api.routes.jobs import ArchiveFormat
+from ziggurat.api.schemas import JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
+from ziggurat.entities import Identity
+from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.downloads import download
-from ziggurat.server.permissions import new_router
+from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace import datasets
+from ziggurat.workspace.studio.uploads import Upload
 
-__all__ = ["router"]
+__all__ = ["router", "uploads_router"]
 
 router = new_router(prefix="/api/v1", tags=["datasets"])
+
 
 _Pixels = Annotated[int | None, Field(ge=1, le=2**31)]
 
 
-class _Source(RequestBody):
+class _DatasetSource(RequestBody):
     source: str = Field(min_length=1, max_length=4096, description="Path of this machine, as an upload returns it.")
 
 
@@ -49,7 +53,7 @@ class _Check(RequestBody):
     verify: bool = Field(False, description="Whether every record and file is read.")
 
 
-class _Export(RequestBody):
+class _DatasetExport(RequestBody):
     format: str = Field(description="Such as `coco`; `/dataset-formats` lists them.")
     options: dict[str, Any] = {}
     archive: ArchiveFormat = "zip"
@@ -62,7 +66,7 @@ def formats(_who: ViewerUser) -> Response:
 
 
 @router.post("/dataset-guesses", response_model=list[Json])
-def guess(studio: StudioDep, _who: TrainerUser, body: _Source) -> Response:
+def guess(studio: StudioDep, _who: TrainerUser, body: _DatasetSource) -> Response:
     """Return what every importer thinks of a source: ``format``, ``confidence``, ``reason``, ``kind``, ``options``."""
     return answer(studio.datasets.guesses(str(studio.paths.allowed(body.source))))
 
@@ -131,9 +135,134 @@ def check(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Check) -> Re
 
 
 @router.post("/datasets/{job_id}/export", response_class=Response)
-def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
+def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _DatasetExport) -> Response:
     """Return a dataset in a format of others, as an archive whose ``info.json`` says what could not be written."""
     name = studio.jobs.get(job_id).name or job_id
     parts = studio.datasets.exported(job_id, body.format, body.archive, body.options)
     studio.people.note(who, "dataset.export", job_id, format=body.format)
     return download(parts, f"{name}-{body.format}", body.archive)
+
+
+class _Named(RequestBody):
+    name: str = Field("", max_length=200, description="Of the new version.")
+
+
+class _Relabel(_Named):
+    samples: list[str] = Field(min_length=1, description="As SPLIT/ROW or by key.")
+    label: Any = Field(description="In the form that the kind says; a class also by its name.")
+
+
+class _Exclude(_Named):
+    samples: list[str] = []
+    problem: str = Field("", description="Kind of problem; all samples that have it are left out as well.")
+    reason: str = Field("", max_length=1000)
+
+
+class _Classes(_Named):
+    rename: list[tuple[str, str]] = []
+    merge: list[tuple[list[str], str]] = Field([], description="Names, and the name that they become.")
+    drop: list[str] = []
+    keep: list[str] = []
+
+
+class _Merge(_Named):
+    datasets: list[str] = Field(min_length=2, max_length=100, description="Ids.")
+
+
+@router.get("/datasets/{job_id}/versions", response_model=list[Json])
+def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return a dataset and all that it came from, newest first: ``id``, ``name``, ``folder``, ``changes``."""
+    return answer(studio.datasets.versions(job_id))
+
+
+@router.post("/datasets/{job_id}/relabel", response_model=JobShape, status_code=201)
+def relabel(studio: StudioDep, who: TrainerUser, job_id: str, body: _Relabel) -> Response:
+    """Make a version in which samples have another label."""
+    job = studio.datasets.relabel(job_id, body.samples, body.label, name=body.name, owner=who.name)
+    return answer(job, 201)
+
+
+@router.post("/datasets/{job_id}/exclude", response_model=JobShape, status_code=201)
+def exclude(studio: StudioDep, who: TrainerUser, job_id: str, body: _Exclude) -> Response:
+    """Make a version without some samples, or without those that have a problem."""
+    given = body.model_dump(exclude={"samples"})
+    return answer(studio.datasets.exclude(job_id, body.samples, **given, owner=who.name), 201)
+
+
+@router.post("/datasets/{job_id}/classes", response_model=JobShape, status_code=201)
+def change_classes(studio: StudioDep, who: TrainerUser, job_id: str, body: _Classes) -> Response:
+    """Make a version with other classes."""
+    changes = body.model_dump(exclude={"name"})
+    return answer(studio.datasets.change_classes(job_id, changes, name=body.name, owner=who.name), 201)
+
+
+@router.post("/dataset-merges", response_model=JobShape, status_code=201)
+def merge(studio: StudioDep, who: TrainerUser, body: _Merge) -> Response:
+    """Make one dataset of several; classes are matched by their names."""
+    return answer(studio.datasets.merge(body.datasets, name=body.name, owner=who.name), 201)
+
+
+uploads_router = new_router(prefix="/api/v1", tags=["uploads"])
+
+_SMALL_FILES_BYTES: Final = 64 << 20
+_BLOCK_BYTES: Final = 1 << 20
+_UploadId = Annotated[str, Query(description="Upload that they are added to; empty for a new one.")]
+_SmallFiles = Annotated[Identity, require("trainer", "write", limit_bytes=_SMALL_FILES_BYTES)]
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@uploads_router.post("/uploads", response_model=Upload, status_code=201, openapi_extra=_BODY)
+async def upload(
+    request: Request,
+    studio: StudioDep,
+    _who: UploadUser,
+    name: Annotated[str, Query(min_length=1, max_length=4096, description="Of the file, with folders if any.")],
+    id: Annotated[str, Query(description="Upload that the file is added to; empty for a new one.")] = "",  # noqa: A002
+) -> Response:
+    """Take in a file, whose content is the body; ``source`` of the answer is what the spec of a dataset names.
+
+    An archive is unpacked when the dataset is made, and each of its members is checked then.
+    """
+    incoming = await run_in_threadpool(studio.uploads.add, name, id)
+    with incoming:
+        async for block in request.stream():
+            await run_in_threadpool(incoming.write, block)
+    return answer(await run_in_threadpool(incoming.result), 201)
+
+
+@uploads_router.post("/uploads/files", response_model=Upload, status_code=201)
+def upload_files(
+    studio: StudioDep,
+    _who: _SmallFiles,
+    files: Annotated[list[UploadFile], File(max_length=1000, description="Each under its name, with folders if any.")],
+    id: _UploadId = "",  # noqa: A002
+) -> Response:
+    """Take in many small files at once, as a form: a request for each would take longer than the files do."""
+    upload_id = id
+    for file in files:
+        if not file.filename:
+            raise UsageError("Each file that is sent has a name.", received="one without")
+        with studio.uploads.add(file.filename, upload_id) as incoming:
+            while block := file.file.read(_BLOCK_BYTES):
+                incoming.write(block)
+        upload_id = incoming.upload_id
+    return answer(studio.uploads.describe(upload_id), 201)
+
+
+@uploads_router.get("/uploads/{upload_id}", response_model=Upload)
+def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
+    """Return what came so far."""
+    return answer(studio.uploads.describe(upload_id))
+
+
+@uploads_router.delete("/uploads/{upload_id}", status_code=204)
+def remove_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
+    """Delete an upload."""
+    studio.uploads.remove(upload_id)
+    return Response(status_code=204)

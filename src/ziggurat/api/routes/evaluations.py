@@ -9,9 +9,8 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from ziggurat.api.requests import PageQuery, RequestBody
 from ziggurat.api.responses import answer
-from ziggurat.api.schemas import JobShape, JobsShape, Json
+from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBody
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.predictions import TABLE_TYPES

@@ -1,22 +1,40 @@
-"""Routes for jobs: list, get, change, stop, pause, resume and delete, for one job or in bulk."""
+"""Routes for jobs: list, change, stop, pause, resume and delete, alone or in bulk; their curves and files."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from typing import Annotated, Literal
 
+import numpy as np
 from fastapi import Query, Response
 from pydantic import Field
 
-from ziggurat.api.requests import BulkBody, ChangeBody, PageQuery, RequestBody
-from ziggurat.api.responses import answer
-from ziggurat.api.schemas import ActionShape, JobPageShape, JobShape, Json, RequestShape
+from ziggurat.api.responses import answer, job_values
+from ziggurat.api.schemas import (
+    ActionShape,
+    BulkBody,
+    ChangeBody,
+    CheckpointShape,
+    CurveShape,
+    JobPageShape,
+    JobShape,
+    Json,
+    MessageShape,
+    PageQuery,
+    RequestBody,
+    RequestShape,
+)
+from ziggurat.entities import Attempt, Curve, Mark
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
+from ziggurat.workspace.studio.archives import archive
 from ziggurat.workspace.studio.jobs import act_on_jobs, clone_request
 
-__all__ = ["router"]
+__all__ = ["ArchiveFormat", "curves_router", "router"]
 
 router = new_router(prefix="/api/v1", tags=["jobs"])
 
@@ -159,3 +177,112 @@ def clone_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return what would make a job again, to be changed and sent to ``/trainings`` or ``/datasets``."""
     values = vars(clone_request(studio.jobs, job_id))
     return answer({name: value for name, value in values.items() if name != "needs"})
+
+
+curves_router = new_router(prefix="/api/v1", tags=["curves"])
+
+_Since = Annotated[int, Query(ge=-1, lt=2**63, description="Only points after this step.")]
+_Most = Annotated[int, Query(ge=5, le=100_000, description="Points of each at most; minima and maxima stay.")]
+_Digits = Annotated[
+    int | None,
+    Query(
+        ge=1, le=17, description="Significant digits of the values, and times to a hundredth of a second; none for all."
+    ),
+]
+
+
+@curves_router.get("/jobs/{job_id}/tags", response_model=list[str])
+def tags(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the names of a job's curves."""
+    return answer(studio.curves.tags(job_id))
+
+
+@curves_router.get("/jobs/{job_id}/marks", response_model=list[Mark])
+def marks(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the moments that explain a job's curves: interventions, new attempts, a divergence."""
+    return answer(studio.jobs.marks(job_id))
+
+
+@curves_router.get("/jobs/{job_id}/curves", response_model=list[CurveShape])
+def curves(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    tag: Annotated[list[str], Query(description="Names of curves; none for all.")] = [],  # noqa: B006 - never changed
+    since_step: _Since = -1,
+    max_points: _Most = 2000,
+    digits: _Digits = None,
+) -> Response:
+    """Return curves of a job; with ``digits`` a third as long, which a chart cannot tell from the whole."""
+    found = studio.curves.some(job_id, tag, since_step=since_step, max_points=max_points)
+    return answer(found if digits is None else [_shortened(curve, digits) for curve in found])
+
+
+def _shortened(curve: Curve, digits: int) -> Curve:
+    values = np.array([float(f"{value:.{digits}g}") for value in curve.values.tolist()], np.float64)
+    return dataclasses.replace(curve, values=values, times=np.round(curve.times, 2))
+
+
+ArchiveFormat = Literal["tar", "tar.gz", "tar.bz2", "zip"]
+
+
+@router.get("/jobs/{job_id}/log", response_model=LogPart)
+def log(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    at_most_bytes: Annotated[int, Query(ge=1, le=16 << 20)] = 64 << 10,
+    before: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
+) -> Response:
+    """Return the end of the worker's log, or the part of it that ends at the offset ``before``.
+
+    ``start`` of an answer, given as ``before``, asks for the part in front of it; at 0 there is none.
+    """
+    return answer(studio.outputs.log(job_id, at_most_bytes=at_most_bytes, before=before))
+
+
+@router.get("/jobs/{job_id}/messages", response_model=MessageShape)
+def messages(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    level: Annotated[list[Literal["info", "warning", "error"]], Query()] = [],  # noqa: B006 - never changed
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Return the newest of what the worker said to people, the oldest of them first."""
+    return answer({"messages": studio.jobs.messages(job_id, levels=level, limit=limit)})
+
+
+@router.get("/jobs/{job_id}/attempts", response_model=list[Attempt])
+def attempts(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the attempts of a job, the oldest first."""
+    return answer(studio.jobs.attempts(job_id))
+
+
+@router.get("/jobs/{job_id}/checkpoints", response_model=list[CheckpointShape])
+def checkpoints(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the checkpoints of a job, the oldest step first."""
+    return answer(studio.jobs.checkpoints(job_id))
+
+
+@router.delete("/jobs/{job_id}/checkpoints/{name}", status_code=204)
+def remove_checkpoint(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
+    """Remove a checkpoint of a job that is not running."""
+    studio.outputs.remove_checkpoint(job_id, name)
+    studio.people.note(who, "checkpoint.delete", job_id, name=name)
+    return Response(status_code=204)
+
+
+@router.get("/jobs/{job_id}/download", response_class=Response)
+def download_job(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    format: Annotated[ArchiveFormat, Query()] = "tar.gz",  # noqa: A002 - the word that people use
+    checkpoint: str = "",
+) -> Response:
+    """Return a job's files as an archive with an ``info.json``, of all its checkpoints or of one."""
+    job = studio.jobs.get(job_id)
+    files = list(studio.models.files(job_id, checkpoint))
+    info = {**job_values(job), "checkpoint": checkpoint}
+    return download(archive(format, files, info, now=studio.clock()), job.name or job.id, format)

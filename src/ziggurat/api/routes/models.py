@@ -1,25 +1,27 @@
-"""Routes for trained models: predict, inspect activations, evaluate, export."""
+"""Routes for trained models: predict, inspect activations, evaluate, export, publish."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Form, Response
+from fastapi import Depends, Form, Query, Response
 from pydantic import Field
 
-from ziggurat.api.requests import RequestBody
 from ziggurat.api.responses import answer
-from ziggurat.api.routes.job_files import ArchiveFormat
-from ziggurat.api.schemas import Json, PredictionsShape
+from ziggurat.api.routes.jobs import ArchiveFormat
+from ziggurat.api.schemas import Json, PredictionsShape, RequestBody, Text
 from ziggurat.errors import UsageError
-from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser
+from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import Pictures
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = ["router"]
 
 router = new_router(prefix="/api/v1", tags=["models"])
+
 
 _Checkpoint = Annotated[str, Form(description="A name, `best` or `latest`; empty: the best, or else the latest.")]
 
@@ -55,7 +57,7 @@ class _Evaluate(RequestBody):
     checkpoint: str | None = None
 
 
-class _Export(RequestBody):
+class _ModelExport(RequestBody):
     format: str = Field(max_length=100, description="Such as `onnx`.")
     preprocessing: Literal["inside", "beside"] | None = None
     checkpoint: str | None = None
@@ -111,10 +113,92 @@ def evaluate(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Evaluate)
 
 
 @router.post("/models/{job_id}/export", response_class=Response)
-def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _Export) -> Response:
+def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _ModelExport) -> Response:
     """Return a model in a format of other programs, as an archive whose ``info.json`` proves that it gives the same."""
     name = studio.jobs.get(job_id).name or job_id
     options = body.model_dump(include={"preprocessing", "checkpoint"})
     parts = studio.models.exported(job_id, body.format, body.archive, **options)
     studio.people.note(who, "model.export", job_id, format=body.format)
     return download(parts, f"{name}-{body.format}", body.archive)
+
+
+class _BackgroundExport(RequestBody):
+    format: str = Field(max_length=100, description="Such as `onnx`.")
+    preprocessing: Literal["inside", "beside"] = "inside"
+    checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
+
+
+@router.get("/models/{job_id}/exports", response_model=list[Json])
+def exports(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the exports of a model, newest first: ``name``, ``state``, ``result`` with its ``parity``, ``error``, …"""
+    return answer(studio.exports.of_job(job_id))
+
+
+@router.post("/models/{job_id}/exports", response_model=Json, status_code=202)
+def start(studio: StudioDep, who: TrainerUser, job_id: str, body: _BackgroundExport) -> Response:
+    """Ask for an export; it is made while nobody waits, and one that is there already is returned as it is."""
+    asked = studio.exports.start(job_id, body.format, preprocessing=body.preprocessing, checkpoint=body.checkpoint)
+    studio.people.note(who, "model.export", job_id, format=body.format)
+    return answer(asked, 202)
+
+
+@router.get("/models/{job_id}/exports/{name}", response_model=Json, name="export")
+def export_state(studio: StudioDep, _who: ViewerUser, job_id: str, name: str) -> Response:
+    """Return how an export is: ``state`` is ``waiting``, ``running``, ``done``, ``failed`` or ``interrupted``."""
+    return answer(studio.exports.get(job_id, name))
+
+
+@router.get("/models/{job_id}/exports/{name}/download", response_class=Response)
+def fetch(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    name: str,
+    format: Annotated[ArchiveFormat, Query()] = "zip",  # noqa: A002 - the word that people use
+) -> Response:
+    """Return an export that is done, as an archive whose ``info.json`` proves that it gives the same."""
+    found = studio.exports.get(job_id, name)
+    parts = studio.exports.archive(job_id, name, format)
+    return download(parts, f"{studio.jobs.get(job_id).name or job_id}-{found.format}", format)
+
+
+@router.delete("/models/{job_id}/exports/{name}", status_code=204)
+def remove(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
+    """Delete an export that is not under way."""
+    studio.exports.remove(job_id, name)
+    studio.people.note(who, "export.delete", job_id, name=name)
+    return Response(status_code=204)
+
+
+class _Publish(RequestBody):
+    name: str = Field(max_length=200, description="That no other published model has.")
+    job: str = Field(max_length=200, description="Id of a training that has ended.")
+    checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
+    notes: Text = Field("", description="What others should know of it.")
+
+
+@router.get("/pretrained", response_model=list[Json])
+def published(studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return the published models: ``name``, ``job``, ``checkpoint``, ``owner``, ``notes``, ``is_whole``, …"""
+    return answer([_values(studio, each) for each in studio.published.all()])
+
+
+@router.post("/pretrained", response_model=Json, status_code=201)
+def publish(studio: StudioDep, who: TrainerUser, body: _Publish) -> Response:
+    """Publish a checkpoint of a training; as long as it is, neither can be deleted."""
+    made = studio.published.publish(body.job, body.name, checkpoint=body.checkpoint, notes=body.notes, owner=who.name)
+    studio.people.note(who, "model.publish", made.job, name=made.name, checkpoint=made.checkpoint)
+    return answer(_values(studio, made), 201)
+
+
+@router.delete("/pretrained/{name:path}", status_code=204)
+def withdraw(studio: StudioDep, who: TrainerUser, name: str) -> Response:
+    """Take a model out of the list; its job and its files stay."""
+    job_id = studio.published.get(name).job
+    studio.published.withdraw(name)
+    studio.people.note(who, "model.withdraw", job_id, name=name)
+    return Response(status_code=204)
+
+
+def _values(studio: Studio, model: PublishedModel) -> dict[str, Any]:
+    return {**vars(model), "is_whole": studio.published.is_whole(model)}

@@ -1,4 +1,4 @@
-"""Routes for the studio itself: projects, machine, paths, settings, version."""
+"""Routes for the studio itself: projects, machine, paths, limits, settings, version."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from ziggurat import __version__
-from ziggurat.api.requests import RequestBody
 from ziggurat.api.responses import answer
-from ziggurat.api.schemas import Json, ProjectShape, RootsShape, SuggestionsShape
+from ziggurat.api.schemas import Json, ProjectShape, RequestBody, RootsShape, SuggestionsShape
 from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
@@ -124,3 +123,21 @@ def settings(studio: StudioDep, _who: AdminUser) -> Response:
 def version(_studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the versions of Ziggurat and of Python."""
     return answer({"ziggurat": __version__, "python": platform.python_version()})
+
+
+class _Limits(RequestBody):
+    values: dict[str, int | None] = Field(description="Name → number; null goes back to the default.")
+
+
+@router.get("/limits", response_model=list[Json])
+def limits(studio: StudioDep, _who: AdminUser) -> Response:
+    """Return every number: ``name``, ``value``, ``default``, ``is_chosen``, ``least``, ``help``."""
+    return answer(studio.limits.all())
+
+
+@router.put("/limits", response_model=list[Json])
+def choose_limits(studio: StudioDep, who: AdminUser, body: _Limits) -> Response:
+    """Choose some of the numbers, all that are sent or none; they hold at once."""
+    studio.limits.choose(body.values)
+    studio.people.note(who, "settings.limits", "", **body.values)
+    return answer(studio.limits.all())

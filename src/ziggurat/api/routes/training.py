@@ -1,23 +1,23 @@
-"""Routes for trainings and networks."""
+"""Routes for trainings and networks, and previews before a job is created."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from ziggurat.api.backend_names import BackendName
-from ziggurat.api.requests import NewJobBody, RequestBody
 from ziggurat.api.responses import answer
-from ziggurat.api.schemas import JobsShape, Json, TextShape
+from ziggurat.api.schemas import BackendName, JobsShape, Json, NewJobBody, RequestBody, TextShape
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace import previews
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import networks as standard
 
-__all__ = ["router"]
+__all__ = ["previews_router", "router"]
 
 router = new_router(prefix="/api/v1", tags=["training"])
 
@@ -81,3 +81,76 @@ def describe(request: Request, studio: StudioDep, _who: TrainerUser, body: _Desc
 def debug(studio: StudioDep, _who: TrainerUser, body: _Debug) -> Response:
     """Run a network eagerly on one real batch, in a process of its own."""
     return answer(studio.networks.debug(**body.model_dump()))
+
+
+previews_router = new_router(prefix="/api/v1", tags=["previews"])
+
+
+class _RateCurve(RequestBody):
+    spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
+    points: int = Field(300, ge=2, le=10_000)
+    steps_per_epoch: int | None = Field(None, ge=1, lt=2**31, description="Where the spec does not say them.")
+
+
+class _Augmented(RequestBody):
+    dataset: str = Field(max_length=200, description="Id of a dataset that is done.")
+    spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
+    row: int | None = Field(None, ge=0, lt=2**31, description="Of the split; left out, several.")
+    split: Literal["train", "val", "test"] = "train"
+    count: int = Field(12, ge=1, le=100, description="How often the one row is shown, or how many rows are.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Of the training: the same seed gives the same bytes.")
+
+
+class _Preflight(NewJobBody):
+    describe: bool = Field(True, description="Whether the data is measured and the network built: takes seconds.")
+
+    def request(self) -> JobRequest:
+        """Return what would make the job."""
+        return JobRequest(**{**self.model_dump(exclude={"describe"}), "tags": tuple(self.tags)})
+
+
+class _PreviewSource(RequestBody):
+    spec: dict[str, Any] = Field(description="Of a dataset; all but `source` may be missing.")
+    samples: int = Field(24, ge=0, le=200, description="How many are shown.")
+    time_limit_s: float = Field(10.0, ge=0.1, le=120, description="How long to look.")
+
+
+@previews_router.post("/trainings/rate-curve", response_model=Json)
+def rate_curve(_who: ViewerUser, body: _RateCurve) -> Response:
+    """Return the learning rate over a training, as the engine will set it: ``epochs``, ``rates``, ``sentence``."""
+    return answer(previews.rate_curve(body.spec, points=body.points, steps_per_epoch=body.steps_per_epoch))
+
+
+@previews_router.post("/trainings/augmented", response_model=Json)
+def augmented(studio: StudioDep, _who: TrainerUser, body: _Augmented) -> Response:
+    """Return images as the network will get them: ``seed``, ``pictures`` (PNG in base64), ``sentence``."""
+    studio.paths.check_spec(body.spec)
+    options = body.model_dump(include={"row", "split", "count", "seed"})
+    return answer(studio.training.augmented(body.dataset, body.spec, **options))
+
+
+@previews_router.post("/trainings/preflight", response_model=Json)
+def preflight(studio: StudioDep, _who: TrainerUser, body: _Preflight) -> Response:
+    """Return what a training will take: ``findings``, ``steps``, ``steps_per_epoch``, ``parameters``."""
+    studio.paths.check_spec(body.spec)
+    return answer(studio.training.preflight(body.request(), describe=body.describe))
+
+
+@previews_router.post("/trainings/text", response_model=Json)
+def text(studio: StudioDep, _who: TrainerUser, request: Request, body: NewJobBody) -> Response:
+    """Return the same training in other words: ``cli``, ``json``, ``python``."""
+    studio.paths.check_spec(body.spec)
+    return answer(studio.training.as_text(body.request(), url=str(request.base_url).rstrip("/")))
+
+
+@previews_router.post("/datasets/preview", response_model=Json)
+def preview(studio: StudioDep, _who: TrainerUser, body: _PreviewSource) -> Response:
+    """Return what is in a source, as far as it can be seen in time: ``counts``, ``classes``, ``samples``, …
+
+    A sample has its image (``png``) and what is marked in it: ``objects``, each with ``class``, ``name``, ``box``
+    (left, top, right, bottom, in pixels of ``width_px`` by ``height_px``) and perhaps ``polygons`` or ``mask`` (run
+    lengths as COCO writes them, of the same pixels), and ``mask_png``, an image of class numbers. ``colours`` and
+    ``ignore_class`` say how masks are to be colored.
+    """
+    studio.paths.check_spec(body.spec)
+    return answer(studio.datasets.preview(body.spec, samples=body.samples, time_limit_s=body.time_limit_s))

@@ -14,7 +14,14 @@ import numpy as np
 
 from ziggurat.errors import UsageError
 
-__all__ = ["CenterResizedCrop", "CropPolicy", "RandomResizedCrop", "ScaledRandomCrop", "denominators", "grid_boxes"]
+__all__ = [
+    "CenterResizedCrop",
+    "CropPolicy",
+    "RandomResizedCrop",
+    "ScaledRandomCrop",
+    "denominators",
+    "grid_boxes",
+]
 
 _ATTEMPTS = 10
 _DENOMINATORS = (2, 4, 8)

@@ -46,7 +46,14 @@ from ziggurat.dataflow.parallel.worker import (
     run_worker,
 )
 
-__all__ = ["ForkedWorker", "ServedWorker", "SpawnedWorker", "StartMethod", "WorkerProcess", "frameworks_in_use"]
+__all__ = [
+    "ForkedWorker",
+    "ServedWorker",
+    "SpawnedWorker",
+    "StartMethod",
+    "WorkerProcess",
+    "frameworks_in_use",
+]
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,14 +17,17 @@ from fastapi.responses import PlainTextResponse
 
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
-from ziggurat.server.http_errors import NotFoundError
+from ziggurat.server.errors import NotFoundError
 from ziggurat.server.permissions import new_router
-from ziggurat.web.pages.about.doctor import doctor_look
+from ziggurat.web.caches import of_application
 from ziggurat.web.pages.about.licences import licence_text, own_licence, page_licences, python_licences
 from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace.doctor import Finding, examine
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["disk_use", "router"]
+__all__ = ["DoctorLook", "disk_use", "router"]
+
+router = new_router()
 
 
 _WITHIN_S: Final = 5.0
@@ -90,9 +95,6 @@ def _measured(folder: Path, may_go_on: Callable[[], bool]) -> tuple[int, int, bo
         except OSError:  # deleted meanwhile, or not ours to look at
             continue
     return size_bytes, files, True
-
-
-router = new_router()
 
 
 @router.get("/about", include_in_schema=False)
@@ -190,3 +192,53 @@ def _frameworks(studio: Studio) -> list[dict[str, str]] | None:
         {"name": info.title, "sentence": found.get(name, info.unavailable), "summary": info.summary}
         for name, info in backend_infos().items()
     ]
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class DoctorLook:
+    """Looks in a thread of its own; what is found so far can be read at any time. Any thread may call any method.
+
+    Args:
+        examine: yields what is found.
+    """
+
+    def __init__(self, examine: Callable[[], Iterable[Finding]]) -> None:
+        self._examine = examine
+        self._lock = threading.Lock()
+        self._findings: list[Finding] | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a look is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def findings(self) -> list[Finding] | None:
+        """What the newest look found so far; None before the first."""
+        found = self._findings
+        return None if found is None else list(found)
+
+    def start(self) -> None:
+        """Begin a look; while one is under way, nothing is begun."""
+        with self._lock:
+            if self.is_looking:
+                return
+            self._findings = []
+            self._thread = threading.Thread(target=self._look, args=(self._findings,), name="doctor", daemon=True)
+            self._thread.start()
+
+    def _look(self, found: list[Finding]) -> None:
+        try:
+            found.extend(self._examine())
+        except Exception as error:  # what was found until then is still worth reading
+            _LOG.exception("the look at this installation failed")
+            found.append(Finding("studio", "doctor", "problem", f"it could not look at the rest: {error}"))
+
+
+def doctor_look(request: Request) -> DoctorLook:
+    """Return that of the application."""
+    settings = request.app.state.studio.settings
+    return of_application(request, "doctor_look", lambda: DoctorLook(lambda: examine(settings)))

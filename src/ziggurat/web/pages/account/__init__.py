@@ -1,1 +1,1 @@
-"""The page of an account and its API tokens."""
+"""Login, and the pages of one's own account."""

@@ -1,26 +1,26 @@
-"""Account pages of the logged-in user: password, sessions, API tokens."""
+"""Login and logout, and the pages of one's own account: password, sessions, API tokens."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Form, Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from ziggurat.entities import SCOPES, Identity, User
 from ziggurat.errors import ConfigurationError, UsageError, ZigguratError
-from ziggurat.server.authentication import address_of
-from ziggurat.server.cookies import clear_session
-from ziggurat.server.dependencies import StudioDep
-from ziggurat.server.http_errors import status_of
-from ziggurat.server.permissions import new_router, require
-from ziggurat.web.rendering import page, see_other
+from ziggurat.server.authentication import address_of, clear_session, session_secret, set_session
+from ziggurat.server.dependencies import StudioDep, accounts_of
+from ziggurat.server.permissions import anyone, new_router, require
+from ziggurat.web.rendering import page, part, see_other
 from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
 
 router = new_router()
+
 
 _Self = Annotated[Identity, require("viewer", "admin")]
 """A user who may change what is their own: by a session, or a token of scope ``admin``."""
@@ -62,7 +62,7 @@ def change_password(
             raise ConfigurationError("Both new passwords must be the same.", advice="Type the new one twice.")
         studio.people.change_password(who, old_password, new_password, address=address_of(request))
     except ZigguratError as error:
-        return _account(request, studio, who, status_of(error), error=error.as_dict())
+        return _account(request, studio, who, error=error)
     return _logged_out(request)
 
 
@@ -100,8 +100,7 @@ def create_token(
             _user(who).name, name.strip(), scope=scope, by=who, good_for_s=_EXPIRIES[expires][1]
         )
     except ZigguratError as error:
-        typed = {"name": name, "scope": scope, "expires": expires}
-        return _tokens(request, studio, who, status_of(error), error=error.as_dict(), **typed)
+        return _tokens(request, studio, who, error=error, name=name, scope=scope, expires=expires)
     return _tokens(request, studio, who, 201, made=token, secret=secret)
 
 
@@ -116,13 +115,13 @@ def revoke_token(request: Request, studio: StudioDep, who: _Self, token_id: int)
 
 def _account(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
     has_accounts = studio.people.has_accounts()
-    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **{"error": None, **values})
+    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **values)
 
 
 def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
     is_admin = who.may("admin", "admin")
     found = studio.people.tokens(None if is_admin else who.user) if is_admin or who.user else []
-    shown = {"error": None, "made": None, "secret": "", "name": "", "scope": "read", "expires": "90", **values}
+    shown = {"made": None, "secret": "", "name": "", "scope": "read", "expires": "90", **values}
     return page(
         request,
         "account/tokens.html",
@@ -148,3 +147,56 @@ def _logged_out(request: Request) -> Response:
     response = RedirectResponse(address(request, "/login"), 303)
     clear_session(response, request)
     return response
+
+
+@router.get("/login", dependencies=[anyone()], include_in_schema=False)
+def show_login(request: Request, next: str = "") -> Response:  # noqa: A002 - as the address has it
+    """Return the page to log in."""
+    return _page(request, next)
+
+
+@router.post("/login", dependencies=[anyone()], include_in_schema=False)
+async def login(
+    request: Request,
+    name: Annotated[str, Form()] = "",
+    password: Annotated[str, Form()] = "",
+    token: Annotated[str, Form()] = "",
+    next: Annotated[str, Form()] = "",  # noqa: A002
+) -> Response:
+    """Begin a session and go where the person wanted to."""
+    people, place, old = accounts_of(request), address_of(request), session_secret(request)
+    try:
+        if token:
+            session = await run_in_threadpool(people.login_with_token, token.strip(), address=place)
+        else:
+            session = await run_in_threadpool(people.login, name, password, address=place)
+    except ZigguratError as error:
+        return _page(request, next, error=error, name=name, with_token=bool(token))
+    if old is not None:
+        await run_in_threadpool(people.logout, old)
+        request.app.state.streams.recheck()
+    response = RedirectResponse(_own(request, next), 303)
+    set_session(response, request, session.secret, longest_s=session.longest_s)
+    return response
+
+
+@router.post("/logout", dependencies=[anyone()], include_in_schema=False)
+async def logout(request: Request) -> Response:
+    """End the session; pages of it that are open are sent to the login."""
+    secret, response = session_secret(request), RedirectResponse(address(request, "/login"), 303)
+    if secret is not None:
+        await run_in_threadpool(accounts_of(request).logout, secret)
+        request.app.state.streams.recheck()
+    clear_session(response, request)
+    return response
+
+
+def _page(request: Request, next_page: str, status: int = 200, **values: object) -> Response:
+    shown = {"name": "", "with_token": False, "next": next_page, **values}
+    return part(request, "account/login.html", status, **shown)
+
+
+def _own(request: Request, target: str) -> str:
+    """Return where to go: an address of this studio alone, or another site could send people to itself."""
+    is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_own else address(request, "/")

@@ -12,7 +12,15 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["MOST_COMPARED", "Comparison", "CurveResult", "EvaluatedSplit", "chosen_runs", "compared", "found_runs"]
+__all__ = [
+    "MOST_COMPARED",
+    "Comparison",
+    "CurveResult",
+    "EvaluatedSplit",
+    "chosen_runs",
+    "compared",
+    "found_runs",
+]
 
 MOST_COMPARED: Final = 20
 """Runs on one page: more curves than that nobody tells apart."""

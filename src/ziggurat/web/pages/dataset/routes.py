@@ -10,12 +10,10 @@ from pydantic import BaseModel, Field
 from ziggurat.entities import Job
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.background_results import BackgroundResult, background_results
-from ziggurat.web.pages.dataset.charts import dataset_charts, single_values
-from ziggurat.web.pages.dataset.images import mean_picture, sample_picture
-from ziggurat.web.pages.dataset.view import dataset_about, dataset_problems, dataset_spec
+from ziggurat.web.caches import BackgroundResult, background_results
+from ziggurat.web.pages.dataset.samples import mean_picture, sample_picture
+from ziggurat.web.pages.dataset.view import dataset_about, dataset_charts, dataset_problems, dataset_spec, single_values
 from ziggurat.web.pages.job.view import job_log, job_now
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
@@ -115,7 +113,7 @@ def delete(
     try:
         studio.jobs.delete(job_id, force=force)
     except ZigguratError as error:
-        return _delete_page(request, studio, job_id, status_of(error), error)
+        return _delete_page(request, studio, job_id, error=error)
     studio.people.note(who, "job.delete", job_id, force=force)
     return see_other(request, "/", {"kind": "dataset"})
 
@@ -186,5 +184,4 @@ def _delete_page(
     if job.kind != "dataset":
         return see_other(request, f"/jobs/{job_id}/delete")
     users = studio.jobs.dependents(job_id)
-    said = error.as_dict() if error is not None else None
-    return page(request, "dataset/delete.html", status, job=job, users=users, said=said)
+    return page(request, "dataset/delete.html", status, job=job, users=users, error=error)

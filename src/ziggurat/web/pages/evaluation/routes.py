@@ -11,8 +11,7 @@ from ziggurat.entities import Job
 from ziggurat.server.dependencies import StudioDep, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
-from ziggurat.web.pages.evaluation.samples import sample_source
-from ziggurat.web.pages.evaluation.view import COLUMNS, Asked, evaluation_state, found_view, other_runs
+from ziggurat.web.pages.evaluation.view import COLUMNS, Asked, evaluation_state, found_view, other_runs, sample_source
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 

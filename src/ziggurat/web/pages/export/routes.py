@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.export.view import ARCHIVES, FIRST_TYPED, field_of, take_away
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -97,7 +97,7 @@ def withdraw(
 def _page(
     request: Request, studio: Studio, job_id: str, status: int = 200, *, typed: Any = FIRST_TYPED, **said: Any
 ) -> Response:
-    shown = {"error": None, "problems": {}, **said}
+    shown = {"problems": {}, **said}
     view = take_away(studio, job_id)
     topics = (f"job:{job_id}",)
     return page(request, "export/page.html", status, topics=topics, view=view, archives=ARCHIVES, typed=typed, **shown)
@@ -108,5 +108,5 @@ def _refused(
 ) -> Response:
     """Show the page again with what was typed, and what is wrong with it."""
     field = field_of(error, action)
-    said = {"problems": {field: str(error)}} if field else {"error": error.as_dict()}
+    said = {"problems": {field: str(error)}} if field else {"error": error}
     return _page(request, studio, job_id, status_of(error), typed={**FIRST_TYPED, **typed}, **said)

@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from starlette.requests import Request
+
 from ziggurat.entities import Identity, Job, JobChange
 from ziggurat.errors import UsageError, ZigguratError
-from ziggurat.web.formatting import plural
-from ziggurat.web.pages.home.query import NO_PROJECT, HomeQuery
+from ziggurat.formatting import plural
+from ziggurat.web.caches import BoundedCache, of_application
+from ziggurat.web.pages.home.view import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import act_on_jobs, chosen_ids
 
-__all__ = ["Choice", "Outcome", "Refused", "carry_out", "change_of", "named_tags"]
+__all__ = ["Choice", "Outcome", "carry_out", "change_of", "flash_messages", "named_tags"]
+
 
 _SHOWN: Final = 20
+_MOST_KEPT: Final = 100
 _DONE: Final = {
     "stop": ("was asked to stop", "were asked to stop"),
     "stop_now": ("was ended", "were ended"),
@@ -183,3 +188,8 @@ def _text(action: str, done: Sequence[str], known: Mapping[str, Job]) -> str:
         job = known.get(done[0])
         return f"{job.name if job is not None else done[0]} {one}."
     return f"{plural(len(done), 'job')} {many}."
+
+
+def flash_messages(request: Request) -> BoundedCache[Outcome]:
+    """Return the outcomes of forms that the next page shows once."""
+    return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))

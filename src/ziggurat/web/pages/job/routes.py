@@ -1,4 +1,4 @@
-"""Page of a training job, and of any job whose kind has no page of its own."""
+"""Pages of a job, with their form actions: stop, pause, resume, retry, edit, delete, learning rate."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import Query, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
-from ziggurat.errors import NotThereError, ZigguratError
-from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.entities import JobChange
+from ziggurat.errors import ConfigurationError, NotThereError, ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
+from ziggurat.specs import comma_question
 from ziggurat.web.pages.job.view import job_about, job_log, job_now
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["job_page", "live_parts", "router"]
+__all__ = ["router"]
+
+router = new_router()
 
 
 _MOST_POINTS: Final = 10_000_000
@@ -41,8 +47,6 @@ def curves_csv(studio: Studio, job_id: str, tags: list[str]) -> Iterator[bytes]:
         csv.writer(text).writerows((tag, *row) for row in zip(*columns, strict=True))
         yield text.getvalue().encode()
 
-
-router = new_router()
 
 _PLACES: Final = {"train": "models", "dataset": "datasets", "evaluate": "evaluations", "infer": "evaluations"}
 _PART_BYTES: Final = 256 << 10
@@ -113,27 +117,22 @@ def curves(studio: StudioDep, _who: ViewerUser, job_id: str, tag: Annotated[list
     return StreamingResponse(parts, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": name})
 
 
-def live_parts(
-    request: Request, studio: Studio, job_id: str, status: int = 200, error: ZigguratError | None = None
-) -> Response:
+def live_parts(request: Request, studio: Studio, job_id: str, error: ZigguratError | None = None) -> Response:
     """Return the parts of the page that change while a job runs.
 
     Args:
         request: that it answers.
         studio: where the job is.
         job_id: of the job.
-        status: of HTTP.
         error: what went wrong with what was asked for; None for nothing.
     """
-    said = error.as_dict() if error is not None else None
-    return part(request, "job/live.html", status, now=job_now(studio, job_id), said=said, typed={})
+    return part(request, "job/live.html", now=job_now(studio, job_id), error=error, typed={})
 
 
 def job_page(
     request: Request,
     studio: Studio,
     job_id: str,
-    status: int = 200,
     error: ZigguratError | None = None,
     **typed: Any,
 ) -> Response:
@@ -143,7 +142,6 @@ def job_page(
         request: that it answers.
         studio: where the job is.
         job_id: of the job.
-        status: of HTTP.
         error: what went wrong with what was asked for; None for nothing.
         typed: what was typed into a form that was not taken.
     """
@@ -152,13 +150,12 @@ def job_page(
     return page(
         request,
         "job/page.html",
-        status,
         topics=(f"job:{job_id}",),
         now=now,
         about=about,
         log=job_log(studio, job_id),
         projects=[each.name for each, _ in studio.projects.all()],
-        said=error.as_dict() if error is not None else None,
+        error=error,
         typed=typed,
     )
 
@@ -168,3 +165,153 @@ def _live_or_gone(request: Request, studio: Studio, job_id: str) -> Response:
         return live_parts(request, studio, job_id)
     except NotThereError:  # somebody deleted it while this page was open
         return part(request, "job/gone.html")
+
+
+_LONGEST_NAME: Final = 200
+
+
+class _ChangeForm(BaseModel):
+    name: str | None = None
+    notes: str | None = None
+    project: str | None = None
+    tags: str | None = None
+
+
+@router.post("/jobs/{job_id}/actions/{action}", include_in_schema=False)
+def act(
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    action: Literal["stop", "stop_now", "pause", "resume", "retry"],
+) -> Response:
+    """Do what a button says."""
+    jobs = studio.jobs
+    try:
+        if action == "stop_now":
+            jobs.stop(job_id, who=who.name, now=True)
+        elif action in ("stop", "pause"):
+            getattr(jobs, action)(job_id, who=who.name)
+        else:
+            getattr(jobs, action)(job_id)
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error)
+    studio.people.note(who, f"job.{action}", job_id)
+    return _done(request, studio, job_id)
+
+
+@router.post("/jobs/{job_id}/learning-rate", include_in_schema=False)
+def set_learning_rate(
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    value: Annotated[str, Form()] = "",
+    force: Annotated[bool, Form()] = False,
+) -> Response:
+    """Set the learning rate of a training that runs; one of more than ten times the present one by ``force`` only."""
+    try:
+        number = _rate(value)
+        studio.jobs.set_hyperparameter(job_id, "learning_rate", number, force=force)
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error, learning_rate=value)
+    studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=number)
+    return _done(request, studio, job_id)
+
+
+@router.post("/jobs/{job_id}/learning-rate/schedule", include_in_schema=False)
+def follow_schedule(request: Request, studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
+    """Let the schedule of a training that runs set the learning rate again."""
+    try:
+        studio.jobs.unset_hyperparameter(job_id, "learning_rate")
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error)
+    studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=None)
+    return _done(request, studio, job_id)
+
+
+@router.post("/jobs/{job_id}/change", include_in_schema=False)
+def change(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, form: Annotated[_ChangeForm, Form()]
+) -> Response:
+    """Change what people call a job and what they note about it; fields that are not sent stay."""
+    given = form.model_dump(exclude_none=True)
+    try:
+        studio.jobs.change(job_id, _change(given))
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error, **given)
+    studio.people.note(who, "job.change", job_id, fields=sorted(given))
+    return see_other(request, f"/jobs/{job_id}")
+
+
+@router.get("/jobs/{job_id}/delete", include_in_schema=False)
+def ask_to_delete(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the page that asks before a job is deleted, for browsers without scripts."""
+    return page(request, "job/delete.html", now=job_now(studio, job_id), said=None)
+
+
+@router.post("/jobs/{job_id}/delete", include_in_schema=False)
+def delete(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
+) -> Response:
+    """Delete a job and its folder."""
+    try:
+        studio.jobs.delete(job_id, force=force)
+    except ZigguratError as error:
+        now = job_now(studio, job_id)
+        return page(request, "job/delete.html", now=now, error=error)
+    studio.people.note(who, "job.delete", job_id, force=force)
+    return see_other(request, "/")
+
+
+@router.post("/jobs/{job_id}/checkpoints/{name}/delete", include_in_schema=False)
+def remove_checkpoint(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
+    """Remove a checkpoint of a job that is not running."""
+    try:
+        studio.outputs.remove_checkpoint(job_id, name)
+    except ZigguratError as error:
+        return _refused(request, studio, job_id, error)
+    studio.people.note(who, "checkpoint.delete", job_id, name=name)
+    return _done(request, studio, job_id)
+
+
+def _done(request: Request, studio: Studio, job_id: str) -> Response:
+    return live_parts(request, studio, job_id) if is_part(request) else see_other(request, f"/jobs/{job_id}")
+
+
+def _refused(request: Request, studio: Studio, job_id: str, error: ZigguratError, **typed: Any) -> Response:
+    """Show the page again with what was typed and what is wrong with it."""
+    if status_of(error) == 404 and "/checkpoints/" not in request.url.path:
+        raise error
+    if is_part(request):
+        return live_parts(request, studio, job_id, error)
+    return job_page(request, studio, job_id, error, **typed)
+
+
+def _rate(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(
+            "A learning rate must be a number above 0.",
+            received=f"`{text[:50]}`",
+            advice=comma_question(text, "number") or "Typical rates are 0.0001 to 0.1.",
+            details={"field": "learning_rate"},
+        ) from None
+
+
+def _change(given: dict[str, str]) -> JobChange:
+    name = given.get("name")
+    if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
+        raise ConfigurationError(
+            f"A name has 1 to {_LONGEST_NAME} characters.",
+            received=f"{len(name.strip())} characters",
+            details={"field": "name"},
+        )
+    tags = given.get("tags")
+    return JobChange(
+        name=None if name is None else name.strip(),
+        notes=given.get("notes"),
+        project=None if "project" not in given else given["project"].strip(),
+        tags=None if tags is None else tuple(dict.fromkeys(tag.strip() for tag in tags.split(",") if tag.strip())),
+    )

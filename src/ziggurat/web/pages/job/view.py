@@ -1,4 +1,4 @@
-"""View model of a job page: everything known about the job at one moment."""
+"""View model of a job page: everything known about the job at one moment, and the actions that it permits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.files import SPEC_KINDS
-from ziggurat.web.best_values import best_values
-from ziggurat.web.columns import Best
-from ziggurat.web.pages.job.actions import JobAction, actions_of, why_no_learning_rate
+from ziggurat.web.columns import Best, best_values
 from ziggurat.workspace.checkpoints import best_of_model, checkpoint_marks, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.networks import network_text
 
 __all__ = [
     "Failure",
-    "JobAbout",
-    "JobNow",
-    "JobPageLog",
+    "JobAction",
+    "actions_of",
     "failure_of",
     "job_about",
     "job_log",
@@ -440,3 +437,58 @@ def _importance(scalar: ScalarSummary) -> tuple[int, str]:
 def _is_same(first: float, second: float) -> bool:
     # A program may hold the rate as float32, which differs in the eighth digit.
     return math.isclose(first, second, rel_tol=1e-5)
+
+
+ACTIONS: Final = ("stop", "pause", "stop_now", "resume", "retry")
+"""What is asked for by one button, without anything to fill in."""
+
+_STATES: Final = {
+    "stop": ("queued", "running"),
+    "pause": ("queued", "running"),
+    "stop_now": ("stopping",),
+    "resume": ("stopped",),
+    "retry": ("failed",),
+}
+_TITLES: Final = {"stop": "Stop", "pause": "Pause", "stop_now": "Stop now", "resume": "Resume", "retry": "Retry"}
+_HINTS: Final = {
+    "stop": "Saves a checkpoint and ends; it can be resumed.",
+    "pause": "Saves a checkpoint and frees its devices; Resume goes on at the exact step.",
+    "stop_now": "Kills its processes; what is not in a checkpoint is lost. Its folder stays, and it can be resumed.",
+    "resume": "Goes on from the newest checkpoint, at the exact step.",
+    "retry": "Goes on from the newest checkpoint, or from the start where there is none.",
+}
+
+
+@dataclass(frozen=True)
+class JobAction:
+    """A button.
+
+    Args:
+        name: a name in ``ACTIONS``.
+        title: what stands on it.
+        hint: what it does.
+    """
+
+    name: str
+    title: str
+    hint: str
+
+
+def actions_of(job: Job) -> list[JobAction]:
+    """Return what can be done with a job now; in the queue, a stop takes it out."""
+    return [
+        JobAction(name, _TITLES[name], "Takes it out of the queue." if job.state == "queued" else _HINTS[name])
+        for name in ACTIONS
+        if job.state in _STATES[name]
+    ]
+
+
+def why_no_learning_rate(job: Job) -> str:
+    """Return why the learning rate cannot be set now; empty where it can."""
+    if job.state == "running" and "learning_rate" in job.scalars:
+        return ""
+    if job.state in ("queued", "running"):
+        return "It can be set once the training has begun."
+    if job.state == "stopping":
+        return "The training is about to end."
+    return "It can be set while the training runs; a clone starts with another one."

@@ -1,32 +1,40 @@
-"""The dataset form: submitted texts, errors, the detected format, and the options of the format."""
+"""Dataset form: its texts and their conversion to a spec, the detected format with its options, and errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pprint import pformat
 from typing import Any, Final
 
-from ziggurat.errors import JobError, SpecError, ZigguratError
-from ziggurat.specs import DatasetSpec
-from ziggurat.web.dataset_kinds import KIND_NAMES
-from ziggurat.web.pages.new_dataset.labels import CHOICES, HINTS, TITLES
-from ziggurat.web.pages.new_dataset.problems import field_problems, problem_text
-from ziggurat.web.pages.new_dataset.texts import FIELDS, request_of, spec_of, start_texts, text_of, texts_of
+from ziggurat.errors import JobError, SpecError, UnknownNameError, ZigguratError
+from ziggurat.specs import DatasetSpec, FieldDescription, dataset_spec_from_flags, describe_fields
+from ziggurat.web.pages.dataset.view import KIND_NAMES
 from ziggurat.workspace import datasets
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = [
+    "LISTS",
+    "METHODS",
     "DatasetForm",
+    "as_text",
     "cloned_texts",
     "fill_form",
     "given_options",
     "is_elsewhere",
     "option_text",
+    "problem_text",
     "refuse",
+    "said_content",
     "sent_texts",
+    "spec_of",
+    "start_texts",
+    "texts_of",
     "usual_options",
 ]
 
@@ -327,3 +335,307 @@ def _with_options(form: DatasetForm) -> tuple[DatasetForm, dict[str, Any]]:
     # A format that is guessed comes with the options of the guess; one that is named does not.
     held = guessed if not form.texts.get("format") else usual
     return replace(form, options=start), given_options(found, start, held)
+
+
+METHODS: Final = (
+    ("source", "As the source says", "Keeps the splits of the source and takes missing ones by share."),
+    ("share", "By share", "Chooses at random by the shares below; the same seed gives the same splits."),
+    ("group", "By group", "Keeps samples of one group together, such as all images of a patient."),
+    ("stem", "By file name", "Keeps files together whose names begin alike, such as the frames of a video."),
+    ("time", "By time", "Trains on the oldest samples and tests on the newest."),
+    ("cluster", "By likeness", "Keeps images that look alike together, so that no near duplicate leaks."),
+    ("list", "By lists", "Text files name the samples of each split, one a line."),
+)
+"""Methods of splitting: value, name, and what it does."""
+
+CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "resize_mode": (
+        ("squash", "Squash (ignores the aspect ratio)"),
+        ("crop", "Crop (fills the size, cuts off the rest)"),
+        ("fill", "Fill (keeps everything, adds a frame)"),
+        ("half_crop", "Half crop, half fill"),
+    ),
+    "channels": (("", "As each image has"), ("3", "Color (3)"), ("1", "Gray (1)")),
+    "encoding": (
+        ("auto", "Automatic"),
+        ("original", "As they are (bytes of the files)"),
+        ("png", "PNG (lossless)"),
+        ("jpeg", "JPEG (small)"),
+        ("raw", "None (fast to read, large)"),
+        ("reference", "Train straight from the files"),
+    ),
+    "check": (
+        ("auto", "Automatic"),
+        ("decode", "Decode every image"),
+        ("header", "Read headers only"),
+        ("none", "None"),
+    ),
+    "store": (("lmdb", "LMDB"), ("tfrecord", "TFRecord")),
+}
+"""Field → its choices: value, and what it is called."""
+
+TITLES: Final[Mapping[str, str]] = {
+    "splits.lists.train": "List of training samples",
+    "splits.lists.val": "List of validation samples",
+    "splits.lists.test": "List of test samples",
+    "source": "Folder, file or archive",
+    "encoding": "Stored as",
+    "workers": "Processes",
+}
+"""Field → its label, where the spec's own title is too short for a page."""
+
+HINTS: Final[Mapping[str, str]] = {
+    "source": "A path of the machine that runs the studio, or the address of an archive (https, s3, …).",
+    "resize_mode": "How an image of another shape gets to that size.",
+    "channels": "Whether all images become gray or color.",
+    "encoding": "Automatic keeps the files' bytes where nothing is changed, else it is PNG.",
+    "check": "How unchanged images are tested; decoding finds every damaged one, headers most.",
+    "store": "Kind of file that holds the records; LMDB is the fastest.",
+    "splits.max_per_class": "A random choice of so many; empty for all.",
+    "splits.pattern": "Regular expression whose first group names what belongs together, as in (.+)_[0-9]+; "
+    "empty: the name without the number at its end.",
+    "splits.max_distance": "Bits in which the hashes of images that look alike may differ; typical: 4 to 8.",
+    "splits.lists.train": "Text file with keys or file names, one a line; default: all others.",
+    "splits.lists.val": "Text file with keys or file names, one a line.",
+    "splits.lists.test": "Text file with keys or file names, one a line.",
+    "size": "Side in pixels as in 256, or height x width as in 240x320; empty: images keep theirs.",
+    "seed": "Decides which sample gets into which split; any whole number.",
+    "workers": "Processes that read images; empty: one for each processor.",
+    "name": "What people call the dataset; empty: the last part of the source.",
+    "hung_after_s": "Seconds without progress before the job is reported as hung; typical: 300 to 1800.",
+    "heartbeat_s": "Seconds between two signs of life of the worker; typical: 1 to 5.",
+}
+"""Field → its hint, where the spec's own is written for the command line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsText:
+    """A request in the words of the other faces.
+
+    Args:
+        command: of a shell.
+        body: JSON that ``POST /api/v1/datasets`` takes.
+        program: Python.
+    """
+
+    command: str
+    body: str
+    program: str
+
+
+def as_text(request: JobRequest, server: str) -> AsText:
+    """Return a request as a person would make it without the form.
+
+    Args:
+        request: what is asked.
+        server: address of the studio.
+    """
+    said = {
+        "project": request.project,
+        "tags": list(request.tags),
+        "notes": request.notes,
+        "priority": request.priority,
+        "parent": request.parent,
+    }
+    said = {name: value for name, value in said.items() if value}
+    spec = {"kind": "dataset", "version": 1, **request.spec}
+    return AsText(
+        command=" ".join(_words(request)),
+        body=json.dumps({"spec": spec, **said}, indent=2, ensure_ascii=False),
+        program=_program(dict(request.spec), said, server),
+    )
+
+
+def _words(request: JobRequest) -> Iterator[str]:
+    yield "ziggurat job dataset"
+    spec = dict(request.spec)
+    yield shlex.quote(str(spec.pop("source")))
+    for name, value in spec.pop("options", {}).items():
+        yield f"--option {shlex.quote(f'{name}={_flag_text(value)}')}"
+    splits = dict(spec.pop("splits", {}))
+    for name, value in spec.items():
+        yield f"--{name.replace('_', '-')} {shlex.quote(_flag_text(value))}"
+    for name, value in splits.items():
+        yield f"--set {shlex.quote(f'splits.{name}={_flag_text(value)}')}"
+    for name in ("project", "notes", "priority"):
+        if value := getattr(request, name):
+            yield f"--{name} {shlex.quote(str(value))}"
+    for tag in request.tags:
+        yield f"--tag {shlex.quote(tag)}"
+
+
+def _flag_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _program(spec: Mapping[str, Any], said: Mapping[str, Any], server: str) -> str:
+    arguments = ", ".join(["spec", *(f"{name}={value!r}" for name, value in said.items())])
+    lines = [
+        "from ziggurat.client import Client",
+        "",
+        f"spec = {pformat(spec, sort_dicts=False, width=100)}",
+        f"with Client({server!r}) as client:",
+        f"    job = client.datasets.create({arguments})",
+        "    print(job['id'])",
+    ]
+    return "\n".join(lines)
+
+
+FIELDS: Final[Mapping[str, FieldDescription]] = {
+    field.path: field for field in describe_fields(DatasetSpec) if field.kind != "object"
+}
+"""Path → field of the spec, without those that have parts of their own."""
+
+LISTS: Final = ("splits.lists.train", "splits.lists.val", "splits.lists.test")
+"""Names of the fields for text files with the names of samples."""
+
+SAID: Final = ("project", "tags", "notes", "priority", "parent")
+"""What people say of the job; it is not part of the spec."""
+
+
+def text_of(value: Any) -> str:
+    """Return a value as a person would type it."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value == int(value):
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def start_texts() -> dict[str, str]:
+    """Return name → text of every field, as a new form has them."""
+    texts = {path: text_of(field.default) for path, field in FIELDS.items()}
+    return {**texts, **dict.fromkeys((*LISTS, *SAID), ""), "priority": "0"}
+
+
+def texts_of(request: JobRequest) -> dict[str, str]:
+    """Return name → text of the request for a dataset, its options included; it may be of an older release."""
+    texts = start_texts()
+    spec = dict(request.spec)
+    splits = spec.get("splits")
+    parts = splits if isinstance(splits, Mapping) else {}
+    texts |= {path: text_of(spec[path]) for path in FIELDS if path in spec}
+    texts |= {path: text_of(parts[path[7:]]) for path in FIELDS if path.startswith("splits.") and path[7:] in parts}
+    texts |= {f"splits.lists.{split}": str(file) for split, file in dict(parts.get("lists") or {}).items()}
+    texts["size"] = _size_text(spec.get("size"))
+    options = dict(spec.get("options") or {})
+    texts |= {f"options.{name}": text_of(value) for name, value in options.items()}
+    said = {"project": request.project, "tags": ", ".join(request.tags), "notes": request.notes}
+    return {**texts, **said, "priority": str(request.priority), "parent": request.parent}
+
+
+def spec_of(texts: Mapping[str, str], options: Mapping[str, Any]) -> DatasetSpec:
+    """Return the spec that a form asks for; an empty field has its default.
+
+    Args:
+        texts: name → text.
+        options: of the format.
+
+    Raises:
+        SpecError: where it is not valid; ``details["problems"]`` says of each field what is wrong.
+    """
+    usual = start_texts()
+    given = {path: texts[path].strip() for path in FIELDS if texts.get(path, "").strip() not in ("", usual[path])}
+    flags = {path: text for path, text in given.items() if "." not in path}
+    parts = [f"{path}={text}" for path, text in given.items() if "." in path]
+    base: dict[str, Any] = {"kind": "dataset", "version": 1, "options": dict(options)}
+    lists = {name.rpartition(".")[2]: texts.get(name, "").strip() for name in LISTS}
+    if any(lists.values()):
+        base["splits"] = {"lists": {split: file for split, file in lists.items() if file}}
+    return dataset_spec_from_flags(flags, assignments=parts, base=base)
+
+
+def said_content(spec: DatasetSpec) -> dict[str, Any]:
+    """Return what a spec says beyond the defaults, as JSON values."""
+    usual = DatasetSpec(source="-").model_dump(mode="json")
+    content = {name: value for name, value in spec.model_dump(mode="json").items() if value != usual[name]}
+    if "splits" in content:
+        content["splits"] = {name: value for name, value in content["splits"].items() if value != usual["splits"][name]}
+    return content
+
+
+def request_of(texts: Mapping[str, str], spec: DatasetSpec) -> JobRequest:
+    """Return what is asked of the studio.
+
+    Raises:
+        ValueError: where the priority is no whole number.
+    """
+    tags = [tag.strip() for tag in texts.get("tags", "").split(",")]
+    return JobRequest(
+        spec=said_content(spec),
+        project=texts.get("project", "").strip(),
+        tags=tuple(dict.fromkeys(tag for tag in tags if tag)),
+        notes=texts.get("notes", ""),
+        priority=int(texts.get("priority", "").strip() or "0"),
+        parent=texts.get("parent", ""),
+    )
+
+
+def _size_text(size: Any) -> str:
+    if isinstance(size, list) and len(size) == 2:
+        return str(size[0]) if size[0] == size[1] else f"{size[0]}x{size[1]}"
+    return text_of(size)
+
+
+def field_problems(error: ZigguratError, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return name of a field → what is wrong with it; the name is empty where the error belongs to no field.
+
+    Args:
+        error: that was raised.
+        texts: name → text of the form's fields.
+    """
+    found = error.details.get("problems")
+    if isinstance(found, list) and found:
+        return {_shown_field(each["field"]): _sentence(each) for each in found}
+    return {_field_of(error, texts): problem_text(error)}
+
+
+def problem_text(error: ZigguratError) -> str:
+    """Return an error in one line, for the place beside a field."""
+    advice = "Choose one of the formats below." if error.details.get("options") else error.advice
+    nearest = "; ".join(error.details.get("obstacles", ()))
+    nearest = f"{nearest.rstrip('.')}." if nearest else ""
+    return " ".join(part for part in (error.rule, nearest, advice) if part).replace("`", "")
+
+
+def _field_of(error: ZigguratError, texts: Mapping[str, str]) -> str:
+    named = error.details.get("field")
+    if isinstance(named, str) and named:
+        return _shown_field(named)
+    kind = str(error.details.get("kind", ""))
+    if isinstance(error, UnknownNameError) and kind.startswith("importer"):
+        return "format"
+    received = (error.received or "").strip("`")
+    if received:
+        same = next((name for name, text in texts.items() if text.strip() == received), "")
+        if same:
+            return same
+    for word in re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}"):
+        for name in (f"options.{word}", word, f"splits.{word}"):
+            if name in FIELDS or name in texts:
+                return name
+    return "source" if "source" in error.rule else ""
+
+
+def _shown_field(path: str) -> str:
+    """Return the field of the form for a path of the spec; ``size.0`` is shown with ``size``."""
+    parts = path.split(".")
+    while parts:
+        name = ".".join(parts)
+        if name in FIELDS or name.startswith(("options.", "splits.lists.")):
+            return name
+        parts.pop()
+    return ""
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    path = problem["field"]
+    known = FIELDS.get(path)
+    title = TITLES.get(path, known.title if known else path)
+    rule = str(problem["rule"]).replace(f"`{path}`", title, 1)
+    advice = str(problem.get("advice", ""))
+    shown = "" if known is not None and advice.startswith(f"{known.title}:") else f" {advice}"
+    text = f"{rule}.{shown}".rstrip().replace("`", "")
+    return text.replace("val_share", "the validation share")

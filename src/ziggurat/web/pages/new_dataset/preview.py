@@ -9,7 +9,7 @@ import re
 import secrets
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -20,8 +20,8 @@ import numpy as np
 
 from ziggurat.datasets.formats.shared.detection_import import split_of
 from ziggurat.errors import DataError, MissingEntryError
-from ziggurat.web.pages.dataset.images import mask_png
-from ziggurat.web.pages.dataset.samples import Shape, shape_of
+from ziggurat.web.caches import BoundedCache
+from ziggurat.web.pages.dataset.samples import Shape, mask_png, shape_of
 
 __all__ = ["Preview", "Previews", "SupersededError"]
 
@@ -29,6 +29,7 @@ _UNSEEN: Final = ("name", "heartbeat_s", "hung_after_s", "store", "workers", "me
 """Fields that change nothing of what is shown."""
 
 _MOST: Final = 16
+_MOST_FORMS: Final = 1000
 _FRESH_S: Final = 300.0
 _AT_ONCE: Final = 2
 _PATIENCE_S: Final = 30.0
@@ -104,8 +105,8 @@ class Previews:
         self._clock = clock
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(_AT_ONCE)
-        self._made: OrderedDict[str, Preview] = OrderedDict()
-        self._newest: OrderedDict[str, int] = OrderedDict()
+        self._made: BoundedCache[Preview] = BoundedCache(_MOST)
+        self._newest: BoundedCache[int] = BoundedCache(_MOST_FORMS)
 
     def of(self, content: Mapping[str, Any], form_id: str = "", *, again: bool = False) -> Preview:
         """Return what is in the source of a spec.
@@ -127,9 +128,7 @@ class Previews:
         if not self._room.acquire(timeout=_PATIENCE_S):
             raise DataError("A few previews are made at once.", advice="Others are at it; look again in a minute.")
         try:
-            with self._lock:
-                is_newest = not form_id or self._newest.get(form_id) == ticket
-            if not is_newest:
+            if form_id and self.questions(form_id) != ticket:
                 raise SupersededError("The form has changed meanwhile.")
             found = (None if again else self._fresh(key)) or self._kept(key, self._look(seen))
         finally:
@@ -147,30 +146,26 @@ class Previews:
         Raises:
             MissingEntryError: where it is not.
         """
-        with self._lock:
-            found = next((each for each in self._made.values() if secrets.compare_digest(each.token, token)), None)
+        found = self._made.find(lambda each: secrets.compare_digest(each.token, token))
         pictures = () if found is None else found.masks if is_mask else found.pictures
         picture = pictures[number] if number < len(pictures) else None
         if picture is None:
             raise MissingEntryError("There is no such image any more.", advice="Look at the source again.")
         return picture
 
+    def questions(self, form_id: str) -> int:
+        """Return how often a form has asked."""
+        return self._newest.get(form_id) or 0
+
     def _ticket(self, form_id: str) -> int:
         with self._lock:
-            ticket = self._newest.get(form_id, 0) + 1
-            self._newest[form_id] = ticket
-            self._newest.move_to_end(form_id)
-            if len(self._newest) > 1000:
-                self._newest.popitem(last=False)
+            ticket = self.questions(form_id) + 1
+            self._newest.put(form_id, ticket)
             return ticket
 
     def _fresh(self, key: str) -> Preview | None:
-        with self._lock:
-            found = self._made.get(key)
-            if found is None or self._clock() - found.made > _FRESH_S:
-                return None
-            self._made.move_to_end(key)
-            return found
+        found = self._made.get(key)
+        return None if found is None or self._clock() - found.made > _FRESH_S else found
 
     def _kept(self, key: str, found: Mapping[str, Any]) -> Preview:
         pictures = tuple(base64.b64decode(each["png"]) if each["png"] else None for each in found["samples"])
@@ -184,11 +179,7 @@ class Previews:
             masks=_masks(found),
             shapes=tuple(_shapes(each["objects"] or ()) for each in found["samples"]),
         )
-        with self._lock:
-            self._made[key] = made
-            self._made.move_to_end(key)
-            while len(self._made) > _MOST:
-                self._made.popitem(last=False)
+        self._made.put(key, made)
         return made
 
 

@@ -11,15 +11,24 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.dataset_kinds import KIND_NAMES
-from ziggurat.web.pages.new_dataset.files import take_files
-from ziggurat.web.pages.new_dataset.form import DatasetForm, cloned_texts, fill_form, is_elsewhere, refuse, sent_texts
-from ziggurat.web.pages.new_dataset.labels import METHODS
+from ziggurat.web.caches import of_application
+from ziggurat.web.forms import take_files
+from ziggurat.web.pages.dataset.view import KIND_NAMES
+from ziggurat.web.pages.new_dataset.form import (
+    METHODS,
+    DatasetForm,
+    as_text,
+    cloned_texts,
+    fill_form,
+    is_elsewhere,
+    problem_text,
+    refuse,
+    sent_texts,
+    start_texts,
+)
 from ziggurat.web.pages.new_dataset.preview import Preview, Previews, SupersededError
-from ziggurat.web.pages.new_dataset.problems import problem_text
-from ziggurat.web.pages.new_dataset.texts import as_text, start_texts
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
@@ -31,10 +40,7 @@ _PLACE: Final = "/datasets/new"
 
 
 def _previews(request: Request, studio: StudioDep) -> Previews:
-    state = request.app.state
-    if not hasattr(state, "dataset_previews"):
-        state.dataset_previews = Previews(studio.datasets.preview)
-    return state.dataset_previews
+    return of_application(request, "dataset_previews", lambda: Previews(studio.datasets.preview))
 
 
 _Shown = Annotated[Previews, Depends(_previews)]

@@ -12,14 +12,21 @@ from starlette.datastructures import FormData
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, UploadUser, ViewerUser
-from ziggurat.server.http_errors import status_of
+from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import posted_pictures
-from ziggurat.web.image_cache import ImageCache, image_cache
-from ziggurat.web.pages.new_dataset.files import take_files
-from ziggurat.web.pages.predict.form import FieldError, at_field, sent_files, typed_texts, whole_number
-from ziggurat.web.pages.predict.images import Prediction, Question, heat_answer, layers_answer, one_answer, some_answer
-from ziggurat.web.pages.predict.view import TABS, model_test
+from ziggurat.web.caches import ImageCache, image_cache
+from ziggurat.web.forms import FieldError, at_field, sent_files, take_files, typed_texts, whole_number
+from ziggurat.web.pages.predict.view import (
+    TABS,
+    Prediction,
+    Question,
+    heat_answer,
+    layers_answer,
+    model_test,
+    one_answer,
+    some_answer,
+)
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import has_secret, picture_source

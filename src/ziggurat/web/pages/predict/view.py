@@ -1,17 +1,31 @@
-"""View model of the prediction page: the model's checkpoints, devices, splits, and earlier predictions."""
+"""View model of the prediction page: checkpoints, devices, splits, and the results of each question."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import DataError, ZigguratError
+from ziggurat.web.caches import ImageCache
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.images import png_picture
 
-__all__ = ["SPLITS", "TABS", "ModelTest", "SplitChoice", "model_test"]
+__all__ = [
+    "TABS",
+    "Prediction",
+    "Question",
+    "heat_answer",
+    "layers_answer",
+    "model_test",
+    "one_answer",
+    "some_answer",
+]
+
 
 TABS: Final = {"one": "One image", "many": "Many images", "splits": "Splits of the data"}
 SPLITS: Final = {"val": "Validation", "test": "Test", "train": "Training"}
@@ -114,3 +128,356 @@ def _splits(studio: Studio, dataset: Job | None) -> list[SplitChoice]:
         for name, title in SPLITS.items()
         if counts is None or counts.get(name)
     ]
+
+
+HISTOGRAM_SIZE: Final = (160, 48)
+"""Width and height of the image of a histogram."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerView:
+    """A layer's output, or its weights.
+
+    Args:
+        name: of the layer, or of the array.
+        shape: such as ``28 × 28 × 6``.
+        figures: ``mean``, ``deviation``, ``minimum`` and ``maximum``; None where no number is finite.
+        not_finite: how many numbers are NaN or infinite.
+        parameters: numbers in it, of weights.
+        picture: number of its image among those that are kept; None where there is nothing to draw.
+        bars: place, height and what it says, of each bar of the histogram.
+    """
+
+    name: str
+    shape: str
+    figures: Mapping[str, float | None]
+    not_finite: int
+    parameters: int
+    picture: int | None
+    bars: Sequence[tuple[float, float, float, str]]
+
+
+def layer_views(layers: Sequence[Mapping[str, Any]], drawn: list[bytes]) -> list[LayerView]:
+    """Return what is shown of layers.
+
+    Args:
+        layers: as ``Training.activations`` gives them.
+        drawn: gets their images.
+    """
+    return [_view(layer, drawn) for layer in layers]
+
+
+def _view(layer: Mapping[str, Any], drawn: list[bytes]) -> LayerView:
+    if layer["png"] is not None:
+        drawn.append(layer["png"])
+    return LayerView(
+        name=layer["name"],
+        shape=" × ".join(map(str, layer["shape"])) or "one number",
+        figures={name: layer[name] for name in ("mean", "deviation", "minimum", "maximum")},
+        not_finite=layer["not_finite"],
+        parameters=layer.get("parameters", 0),
+        picture=None if layer["png"] is None else len(drawn) - 1,
+        bars=_bars(layer["histogram"]),
+    )
+
+
+def _bars(histogram: Mapping[str, Sequence[float]]) -> list[tuple[float, float, float, str]]:
+    """Return left edge, width, height and words of each bar; heights go by the root, or one bar would hide the rest."""
+    counts, edges = histogram["counts"], histogram["edges"]
+    if not counts:
+        return []
+    width = HISTOGRAM_SIZE[0] / len(counts)
+    most = math.sqrt(max(counts)) or 1.0
+    return [
+        (
+            round(number * width, 1),
+            round(width - 1, 1),
+            round(HISTOGRAM_SIZE[1] * math.sqrt(count) / most, 1),
+            f"{edges[number]:.3g} to {edges[number + 1]:.3g}: {count}",
+        )
+        for number, count in enumerate(counts)
+    ]
+
+
+CHOICES: Final = 200
+"""Classes that a page offers: the likeliest, where a network has more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatView:
+    """Where in an image a network found what speaks for a class.
+
+    Args:
+        class_name: of the class.
+        number: of the class, as the field has it.
+        probability: of the class.
+        is_likeliest: whether no class is likelier.
+        layer: that was looked at.
+        places: of the layer, such as ``6 × 6``.
+        is_empty: whether nothing speaks for the class there.
+        overlay: number of the image with its heat among those that are kept.
+        alone: number of the image of the heat alone.
+        classes: value and text of each that may be chosen.
+        layers: value and text of each that may be chosen, in the order of the network.
+        stops: share of the legend, in percent, and the color there.
+    """
+
+    class_name: str
+    number: str
+    probability: float
+    is_likeliest: bool
+    layer: str
+    places: str
+    is_empty: bool
+    overlay: int
+    alone: int
+    classes: Sequence[tuple[str, str]]
+    layers: Sequence[tuple[str, str]]
+    stops: Sequence[tuple[float, str]]
+
+
+def heat_view(found: Mapping[str, Any], drawn: list[bytes]) -> HeatView:
+    """Return what is shown.
+
+    Args:
+        found: as ``Training.grad_cam`` gives it, with the likeliest ``CHOICES`` classes.
+        drawn: gets its images.
+    """
+    drawn += [found["png"], found["heat_png"]]
+    named = {each["number"]: each["class"] for each in found["classes"]}
+    classes = sorted({**named, found["number"]: found["class"]}.items())
+    colours = found["colours"]
+    return HeatView(
+        class_name=found["class"],
+        number=str(found["number"]),
+        probability=found["probability"],
+        is_likeliest=found["number"] == found["classes"][0]["number"],
+        layer=found["layer"],
+        places=f"{len(found['heat'])} × {len(found['heat'][0])}",
+        is_empty=not found["largest"],
+        overlay=len(drawn) - 2,
+        alone=len(drawn) - 1,
+        classes=[(str(number), name) for number, name in classes],
+        layers=[(name, name) for name in found["layers"]],
+        stops=[(round(100 * place / (len(colours) - 1), 1), colour) for place, colour in enumerate(colours)],
+    )
+
+
+_SHOWN_PX: Final = 480
+_SMALL_PX: Final = 112
+_KEPT_BYTES: Final = 16 << 20
+_SHOWN_VALUES: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """How a model is asked.
+
+    Args:
+        model: id of the training.
+        checkpoint: as ``Models.predict`` takes it.
+        device: as ``Models.predict`` takes it.
+        top: classes that are named.
+    """
+
+    model: str
+    checkpoint: str = ""
+    device: str = ""
+    top: int = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureAnswer:
+    """What was said of one image.
+
+    Args:
+        name: of its file.
+        number: of the image among those that are kept.
+        classes: ``class``, ``number`` and ``probability``, best first; empty where the network does not classify.
+        outputs: name, shape and the first values of each output of another network.
+    """
+
+    name: str
+    number: int
+    classes: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[tuple[str, str, list[float]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What was said of one image, with the way to ask again.
+
+    Args:
+        answer: what was said.
+        kept: under which name the file is kept, as it came; empty where it was too large.
+        shown: under which name the images of this answer are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took: how long the answer took, in words.
+        layers: what each layer made of it; empty if not requested.
+        weights: of each layer; empty if not requested.
+        parameters: in all weights; 0 if not requested.
+        heat: where it looked; None where nobody asked, or it could not be told.
+        heat_error: why it could not be told; None where it could, or nobody asked.
+    """
+
+    answer: PictureAnswer
+    kept: str
+    shown: str
+    step: int
+    epoch: int
+    took: str
+    layers: list[LayerView] = field(default_factory=list)
+    weights: list[LayerView] = field(default_factory=list)
+    parameters: int = 0
+    heat: HeatView | None = None
+    heat_error: ZigguratError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPrediction:
+    """What was said of several images.
+
+    Args:
+        answers: in the order in which they came.
+        failures: name and reason of those that could not be read.
+        shown: under which name the images are kept.
+        step: of the checkpoint.
+        epoch: of the checkpoint.
+        took: how long the answer took, in words.
+    """
+
+    answers: list[PictureAnswer]
+    failures: list[tuple[str, str]]
+    shown: str
+    step: int
+    epoch: int
+    took: str
+
+
+def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
+    """Return what a model says of an image.
+
+    Raises:
+        DataError: where the image cannot be read.
+        ZigguratError: where the model cannot be asked.
+    """
+    shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
+    found, took = _predict(studio, question, [picture])
+    for failure in found["failures"]:
+        raise DataError(failure["rule"], received=failure.get("received") or picture[0])
+    return Prediction(
+        answer=_answer(found["predictions"][0], 0),
+        kept=_keep(kept, picture),
+        shown=kept.keep(shown),
+        step=found["step"],
+        epoch=found["epoch"],
+        took=took,
+    )
+
+
+def layers_answer(studio: Studio, question: Question, picture: tuple[str, bytes], kept: ImageCache) -> Prediction:
+    """Return what a model says of an image, and what each of its layers makes of it."""
+    plain = one_answer(studio, question, picture, kept)
+    found = studio.models.activations(question.model, picture, checkpoint=question.checkpoint, device=question.device)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    layers = layer_views(found["activations"], drawn)
+    weights = layer_views(found["weights"], drawn)
+    return replace(plain, shown=kept.keep(*drawn), layers=layers, weights=weights, parameters=found["parameters"])
+
+
+def heat_answer(
+    studio: Studio,
+    question: Question,
+    picture: tuple[str, bytes],
+    kept: ImageCache,
+    *,
+    class_name: str = "",
+    layer: str = "",
+) -> Prediction:
+    """Return what a model says of an image, and where in it it found what speaks for a class.
+
+    Args:
+        studio: where the model is.
+        question: how it is asked.
+        picture: name and content of a file.
+        kept: gets the images.
+        class_name: number or name of a class; empty for the likeliest.
+        layer: with maps; empty for the one of the last convolution.
+    """
+    plain = one_answer(studio, question, picture, kept)
+    options = {"class": class_name, "layer": layer, "top": CHOICES}
+    try:
+        found = studio.models.grad_cam(
+            question.model, picture, checkpoint=question.checkpoint, device=question.device, **options
+        )
+    except ZigguratError as error:
+        return replace(plain, heat_error=error)
+    drawn = [png_picture(picture[1], _SHOWN_PX, key=picture[0])]
+    heat = heat_view(found, drawn)
+    return replace(plain, shown=kept.keep(*drawn), heat=heat)
+
+
+def some_answer(
+    studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]], kept: ImageCache
+) -> BatchPrediction:
+    """Return what a model says of several images; each that cannot be read is among the failures."""
+    pictures = _by_other_names(pictures)
+    found, took = _predict(studio, question, pictures)
+    bad = {each["file"] for each in found["failures"]}
+    drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
+    return BatchPrediction(
+        answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
+        failures=[(each["file"], each["message"]) for each in found["failures"]],
+        shown=kept.keep(*drawn),
+        step=found["step"],
+        epoch=found["epoch"],
+        took=took,
+    )
+
+
+def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
+    began = time.perf_counter()
+    found = studio.models.predict(
+        question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device
+    )
+    took_s = time.perf_counter() - began
+    return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+
+
+def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return images of which no two have the same name: what is said of each is found by it."""
+    counts: dict[str, int] = {}
+    named: list[tuple[str, bytes]] = []
+    for name, content in pictures:
+        counts[name] = counts.get(name, 0) + 1
+        named.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, content))
+    return named
+
+
+def _answer(said: Mapping[str, Any], number: int) -> PictureAnswer:
+    outputs = [(name, _shape(each["shape"]), _values(each["values"])) for name, each in said.get("outputs", {}).items()]
+    return PictureAnswer(name=said["file"], number=number, classes=list(said.get("classes", ())), outputs=outputs)
+
+
+def _values(values: Any) -> list[float]:
+    """Return the first numbers of nested lists."""
+    found: list[float] = []
+    waiting = [values]
+    while waiting and len(found) < _SHOWN_VALUES:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+        else:
+            found.append(value)
+    return found
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape)) or "one number"
+
+
+def _keep(kept: ImageCache, picture: tuple[str, bytes]) -> str:
+    """Keep a file for the next question, with its name; a page holds only what it is kept under."""
+    name, content = picture
+    return kept.keep(content, name.encode("utf-8", "surrogateescape")) if len(content) <= _KEPT_BYTES else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ziggurat.errors import ConfigurationError
-from ziggurat.web.formatting import as_bytes, as_duration
+from ziggurat.formatting import as_bytes, as_duration
 from ziggurat.workspace.studio.machine import Limit
 
 __all__ = ["LimitField", "limit_fields", "typed_limits", "typed_roots"]

@@ -1,4 +1,4 @@
-"""Uniform formatting of values on pages: sizes, times, counts, rates."""
+"""Values as people read them on pages and in a shell: sizes, durations, times, counts, shares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import math
 import time
 from typing import Any
 
-__all__ = ["as_bytes", "as_count", "as_duration", "as_number", "as_percent", "as_time", "as_time_iso", "plural"]
+__all__ = [
+    "as_bytes",
+    "as_count",
+    "as_duration",
+    "as_number",
+    "as_percent",
+    "as_time",
+    "as_time_iso",
+    "plural",
+]
 
 
 def as_bytes(value: float | None) -> str:

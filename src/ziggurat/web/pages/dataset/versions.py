@@ -11,22 +11,23 @@ from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import Identity, Job
-from ziggurat.errors import DataError, UnknownNameError, ZigguratError
+from ziggurat.errors import DataError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
-from ziggurat.server.http_errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.background_results import BackgroundResult, background_results
-from ziggurat.web.pages.dataset.export_view import export_formats, typed_options
+from ziggurat.web.caches import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import dataset_about
 from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace import datasets
 from ziggurat.workspace.dataset_versions import what_differs
 from ziggurat.workspace.datasets import Datasets
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS
 
 __all__ = ["router"]
+
+router = new_router()
 
 
 _MOST: Final = 30
@@ -95,8 +96,6 @@ def _described(folder: Path) -> dict[str, Any] | None:
     except DataError:  # deleted while we looked
         return None
 
-
-router = new_router()
 
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
@@ -169,13 +168,12 @@ def _export_page(
     return page(
         request,
         "dataset/export.html",
-        200 if error is None else status_of(error),
         **dataset_frame(studio, job, "export", sum(described["problems"].values())),
         formats=export_formats(studio, described["kind"]),
         archives=[(name, name) for name in sorted(ARCHIVE_FORMATS, key=lambda name: name != "zip")],
         is_reference=(described["image"] or {}).get("encoding") == "reference",
         typed=typed or {},
-        said=error.as_dict() if error is not None else None,
+        error=error,
     )
 
 
@@ -195,3 +193,141 @@ def _compared(studio: Studio, other: str, found: BackgroundResult | None) -> dic
         "differences": found.value if found is not None and found.is_ready else None,
         "compare_problem": found.error.as_dict() if found is not None and found.is_ready and found.error else None,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOption:
+    """An option of an export.
+
+    Args:
+        name: as the exporter calls it.
+        title: for people.
+        hint: what it does.
+        choices: value and text of each; empty where anything may be typed.
+        usual: what holds where nothing is typed.
+        is_whole: whether it is a whole number.
+        is_switch: whether it is on or off.
+    """
+
+    name: str
+    title: str
+    hint: str = ""
+    choices: Sequence[tuple[str, str]] = ()
+    usual: str = ""
+    is_whole: bool = False
+    is_switch: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportFormat:
+    """A format that can hold the dataset.
+
+    Args:
+        name: as the studio calls it.
+        title: for people.
+        options: of the export.
+    """
+
+    name: str
+    title: str
+    options: Sequence[ExportOption]
+
+
+_KNOWN: Final[Mapping[str, ExportOption]] = {
+    option.name: option
+    for option in (
+        ExportOption(
+            name="compression",
+            title="Compression",
+            hint="gzip makes the files smaller and slower to read.",
+            choices=(("none", "None"), ("gzip", "gzip")),
+            usual="none",
+        ),
+        ExportOption(
+            name="elements_per_file",
+            title="Values per file",
+            hint="Caffe reads no more than 2147483648.",
+            usual="2147483648",
+            is_whole=True,
+        ),
+        ExportOption(
+            name="encoding",
+            title="Images",
+            hint="Caffe without OpenCV needs them not encoded.",
+            choices=(("stored", "As they are stored"), ("none", "Not encoded")),
+            usual="stored",
+        ),
+        ExportOption(name="compress", title="Compress the files", hint="With gzip, as MNIST is.", is_switch=True),
+        ExportOption(
+            name="records_per_shard",
+            title="Records per file",
+            hint="Typical: 1000 to 10000.",
+            usual="10000",
+            is_whole=True,
+        ),
+        ExportOption(
+            name="samples_per_shard",
+            title="Samples per file",
+            hint="Typical: 1000 to 10000.",
+            usual="10000",
+            is_whole=True,
+        ),
+        ExportOption(
+            name="one_based",
+            title="Count pixels from 1",
+            hint="As the first VOC files do; else from 0.",
+            is_switch=True,
+        ),
+        ExportOption(
+            name="outlines",
+            title="Boxes or outlines",
+            hint="A YOLO dataset has one or the other. Outlines are for segmentation; boxes become rectangles.",
+            choices=(("", "Outlines if every object has one"), ("false", "Boxes"), ("true", "Outlines")),
+        ),
+    )
+}
+_ON_OR_OFF: Final = {"true": True, "false": False}
+_FILE_FORMATS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "table": (("csv", "CSV"), ("tsv", "TSV"), ("parquet", "Parquet")),
+    "text": (("csv", "CSV"), ("tsv", "TSV"), ("jsonl", "JSON lines")),
+}
+
+
+def export_formats(studio: Studio, kind: str) -> list[ExportFormat]:
+    """Return the formats that can hold datasets of a kind."""
+    return [
+        ExportFormat(
+            name=each["name"],
+            title=each["title"],
+            options=[_option(each["name"], name) for name in each["export_options"]],
+        )
+        for each in datasets.formats()
+        if kind in each["exports"]
+    ]
+
+
+def typed_options(chosen: ExportFormat, typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that were typed; those that were left empty are left out.
+
+    Raises:
+        UsageError: where a number is none.
+    """
+    found: dict[str, Any] = {}
+    for option in chosen.options:
+        text = typed.get(option.name, "").strip()
+        if option.is_switch:
+            found[option.name] = text == "true"
+        elif option.is_whole and text:
+            if not (text.isascii() and text.isdigit() and 0 < len(text) < 16 and int(text)):
+                raise UsageError(f"“{option.title}” is a whole number, at least 1.", received=f"`{text[:40]}`")
+            found[option.name] = int(text)
+        elif text:
+            found[option.name] = _ON_OR_OFF.get(text, text) if option.choices else text
+    return found
+
+
+def _option(format_name: str, name: str) -> ExportOption:
+    if name == "file_format":
+        choices = _FILE_FORMATS.get(format_name, ())
+        return ExportOption(name=name, title="Kind of file", choices=choices, usual="csv")
+    return _KNOWN.get(name) or ExportOption(name=name, title=name.replace("_", " ").capitalize())

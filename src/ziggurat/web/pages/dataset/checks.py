@@ -10,15 +10,16 @@ from fastapi import Form, Query, Request, Response
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
-from ziggurat.server.http_errors import status_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.background_results import BackgroundResult, background_results
+from ziggurat.web.caches import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
+
+router = new_router()
 
 
 _TITLES: Final[Mapping[str, str]] = {
@@ -119,8 +120,6 @@ def _shown(finding: Any) -> CheckFinding:
         problem=problem,
     )
 
-
-router = new_router()
 
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
@@ -247,10 +246,9 @@ def _page(
     return page(
         request,
         "dataset/check.html",
-        200 if error is None else status_of(error),
         **dataset_frame(studio, job, "check"),
         **_values(studio, job_id, verify, found),
-        said=error.as_dict() if error is not None else None,
+        error=error,
     )
 
 
@@ -263,7 +261,6 @@ def _problems_page(
     return page(
         request,
         "dataset/problems.html",
-        200 if error is None else status_of(error),
         **dataset_frame(studio, job, "problems", sum(counts.values())),
         kinds=[(name, problem_title(name), count) for name, count in sorted(counts.items())],
         kind=kind,
@@ -273,5 +270,5 @@ def _problems_page(
         limit=_PROBLEMS,
         total=total,
         next_name=next_name(job.name),
-        said=error.as_dict() if error is not None else None,
+        error=error,
     )

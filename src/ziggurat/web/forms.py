@@ -1,15 +1,18 @@
-"""Forms of the prediction page: parsing of the submitted values, and the field of an error."""
+"""Forms: fields that were sent, files of browsers without scripts, and the field of an error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any, Final, TypeVar
 
 from starlette.datastructures import FormData, UploadFile
 
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.workspace.studio import Studio
 
-__all__ = ["FieldError", "at_field", "sent_files", "typed_texts", "whole_number"]
+__all__ = ["FieldError", "at_field", "sent_files", "take_files", "typed_texts", "whole_number"]
+
 
 _LONGEST: Final = 4096
 _Found = TypeVar("_Found")
@@ -64,3 +67,33 @@ def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, mo
         error = UsageError(f"This is a whole number from {least} to {most}.", received=f"`{text[:50]}`")
         raise FieldError(name, error)
     return int(text)
+
+
+_BLOCK_BYTES: Final = 1 << 20
+_SYSTEM: Final = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN", "System Volume Information"})
+
+
+def take_files(studio: Studio, sent: Iterable[Any]) -> str:
+    """Keep files that were sent; return the source that they make, empty where there are none.
+
+    Raises:
+        DataError: where a name leads elsewhere, or there is too much.
+        StorageError: where the disk is full.
+    """
+    upload_id = source = ""
+    for file in sent:
+        if not isinstance(file, UploadFile) or not file.filename or is_hidden(file.filename):
+            continue
+        incoming = studio.uploads.add(file.filename, upload_id)
+        with incoming:
+            while block := file.file.read(_BLOCK_BYTES):
+                incoming.write(block)
+        upload = incoming.result()
+        upload_id, source = upload.id, upload.source
+    return source
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether a file is one of a system's own, which no dataset wants."""
+    parts = PurePosixPath(name).parts
+    return any((part.startswith(".") and part != "..") or part in _SYSTEM for part in parts)
