@@ -81,7 +81,7 @@ def test_with_the_first_account_everybody_must_log_in(browser: Browser, empty_st
     expect(page.locator("#no-accounts")).to_be_visible()
     page.get_by_label("Name", exact=True).fill(ADMIN)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Make the user").click()
+    page.get_by_role("button", name="Create user").click()
 
     page.wait_for_url("**/login?*")
     other.wait_for_url("**/login?next=%2Fcompare")

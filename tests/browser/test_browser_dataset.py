@@ -45,7 +45,7 @@ def test_samples_are_browsed_by_keyboard_and_corrected(
     check_page(page)
     page.get_by_label("Name of the new version").fill("digits mended")
     page.get_by_label("Label").select_option("1")
-    page.get_by_role("button", name="Give them this label").click()
+    page.get_by_role("button", name="Set label").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("digits mended")
     expect(page.locator("#made-of li")).to_contain_text("1")
     page.get_by_role("link", name="Compare with the version before").click()

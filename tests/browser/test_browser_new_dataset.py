@@ -148,7 +148,7 @@ def test_without_a_script_it_is_a_plain_form(browser: Any, server: Any, source: 
     page = context.new_page()
     page.goto(server.address + "/datasets/new")
     page.get_by_label("Folder, file or archive").fill(str(source))
-    page.get_by_role("button", name="Look at the source").click()
+    page.get_by_role("button", name="Show preview").click()
     expect(page.locator("#preview")).to_contain_text("2 classes")
     page.get_by_label("Files or an archive").set_input_files(next(source.rglob("*.png")))
     page.locator("#format-class_folders").check()  # one image without a label: its format is not clear

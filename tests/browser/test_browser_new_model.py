@@ -62,7 +62,7 @@ def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: 
 def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
     page.locator("#augmentation-rotation_deg").fill("20")
-    page.get_by_role("button", name="Show what the network gets").click()
+    page.get_by_role("button", name="Show the network's input").click()
     first = page.locator(".preview-pictures img").first
     expect(first).to_be_visible(timeout=NETWORK_MS)
     expect(page.locator(".preview-pictures img")).to_have_count(30)

@@ -398,7 +398,7 @@ def _check_address(uri: str) -> None:
         raise ConfigurationError(
             "An address holds no user and no password: it is kept in `spec.json`.",
             received=f"one with both in front of the host of `{public_uri(uri)}`",
-            advice="Leave them out. Keys come from where the store's own tools look, such as AWS_ACCESS_KEY_ID.",
+            advice="Exclude. Keys come from where the store's own tools look, such as AWS_ACCESS_KEY_ID.",
         )
 
 

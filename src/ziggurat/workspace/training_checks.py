@@ -275,7 +275,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
-        yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Leave them out for equal ones.")
+        yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Exclude for equal ones.")
 
 
 def _standard_network(spec: TrainSpec) -> StandardNetwork | None:

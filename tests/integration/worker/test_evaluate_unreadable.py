@@ -66,7 +66,7 @@ def test_bad_files_are_named_with_reasons(tmp_path: Path, capfd: pytest.CaptureF
     assert main(["evaluate", str(tmp_path / "job")]) == 0
     text = capfd.readouterr().out
     assert "12 samples of val, 2 files could not be read" in text
-    assert f"Could not be read:\n  {place / 'bad00.png'}: it is empty (0 bytes).\n  {place / 'bad01.png'}: " in text
+    assert f"Unreadable:\n  {place / 'bad00.png'}: it is empty (0 bytes).\n  {place / 'bad01.png'}: " in text
 
 
 def test_twenty_are_named_and_all_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

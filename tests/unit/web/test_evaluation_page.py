@@ -91,7 +91,7 @@ def test_every_figure_is_that_of_the_samples(visit: Any, done: str) -> None:
     right = (scores.argmax(axis=1) == labels).mean()
     shown = figures(answer.text)
     assert shown["Accuracy"] == f"{100 * right:.2f} %"
-    assert (shown["Samples"], shown["Cost"], shown["Could not be read"]) == ("60", "0.5", "1")
+    assert (shown["Samples"], shown["Cost"], shown["Unreadable"]) == ("60", "0.5", "1")
     assert shown["Test split opened"] == "3 times"
     assert "&lt;i&gt;.png</code>: It is no image." in answer.text
     assert "bee &lt;b&gt;" in answer.text

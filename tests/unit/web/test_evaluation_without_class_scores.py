@@ -28,7 +28,7 @@ def test_the_page_shows_the_means_alone(visit: Any, evaluation: str) -> None:
     answer = visit.get(f"/evaluations/{evaluation}")
     assert answer.status_code == 200
     shown = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", answer.text)
-    assert [name for name, _ in shown] == ["Cost", "Distance", "Samples", "Could not be read"]
+    assert [name for name, _ in shown] == ["Cost", "Distance", "Samples", "Unreadable"]
     assert html_of(answer).has("#no-class-scores")
     assert not [word for word in ("Accuracy", "onfusion", "hreshold", "All samples") if word in answer.text]
 

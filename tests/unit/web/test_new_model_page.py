@@ -170,7 +170,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ({"priority": "soon"}, "priority", "A priority is a whole number; 0 is usual. Received: soon."),
         ({"method": "custom", "network_text": " "}, "network_text", "A network of your own needs its code."),
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
-        ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset is not there any more."),
+        ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset does not exist any more."),
         ({"schedule": "steep"}, "schedule", "`schedule.policy` must be one of"),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],

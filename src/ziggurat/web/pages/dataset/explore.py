@@ -366,7 +366,7 @@ def _made(studio: Studio, who: Identity, job_id: str, asked: _Correction, wanted
         )
     samples = chosen_places(studio, job_id, wanted) if asked.is_all else list(asked.samples)
     if not samples:
-        raise UsageError("Choose at least one sample.", advice="Tick the boxes beside the samples.")
+        raise UsageError("Choose at least one sample.", advice="Select the boxes beside the samples.")
     if asked.what == "relabel":
         if not asked.label.strip():
             raise UsageError("Choose the label that the samples are to get.")

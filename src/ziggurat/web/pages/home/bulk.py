@@ -54,7 +54,7 @@ class Choice:
         """
         found = chosen_ids(studio.jobs, self.query.chosen()) if self.is_all else list(dict.fromkeys(self.ids))
         if not found:
-            raise UsageError("No job is chosen.", advice="Tick some jobs in the table first.")
+            raise UsageError("No job is chosen.", advice="Select some jobs in the table first.")
         return found
 
 

@@ -251,7 +251,7 @@ def _compare(request: Request, studio: Studio, choice: Choice) -> Response:
     ids = choice.resolve(studio)
     if not 2 <= len(ids) <= _MOST_COMPARED:
         raise UsageError(
-            f"2 to {_MOST_COMPARED} jobs are compared.", received=str(len(ids)), advice="Tick others in the table."
+            f"2 to {_MOST_COMPARED} jobs are compared.", received=str(len(ids)), advice="Select others in the table."
         )
     return see_other(request, "/compare", {"job": ids})
 
@@ -268,7 +268,7 @@ def _ask(
     """Return what asks whether it is meant: how many jobs, the first few by name, and how many of them run."""
     known = studio.jobs.some(ids)
     if not known:
-        raise UsageError("The jobs that were chosen are not there any more.", advice="Look at the table again.")
+        raise UsageError("The jobs that were chosen are not there any more.", advice="Check the table again.")
     dialog = {
         "kind": "confirm",
         "action": action,

@@ -538,6 +538,6 @@ def _place(jobs: Jobs, order: Sequence[str], job_id: str) -> int:
         raise JobError(
             "Only jobs in the queue are moved.",
             received=f"job {job_id} is {state}",
-            advice="Look at the queue again: it changed meanwhile.",
+            advice="Check the queue again: it has changed meanwhile.",
         )
     return order.index(job_id)

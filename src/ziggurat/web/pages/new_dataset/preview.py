@@ -150,7 +150,7 @@ class Previews:
         pictures = () if found is None else found.masks if is_mask else found.pictures
         picture = pictures[number] if number < len(pictures) else None
         if picture is None:
-            raise MissingEntryError("There is no such image any more.", advice="Look at the source again.")
+            raise MissingEntryError("There is no such image any more.", advice="Show preview again.")
         return picture
 
     def questions(self, form_id: str) -> int:

@@ -696,7 +696,7 @@ def _check_dataset(studio: Studio, asked: Asked) -> None:
     except JobError:
         kind = ""
     if kind != "dataset":
-        asked.problems["dataset"] = "This dataset is not there any more. Choose another one."
+        asked.problems["dataset"] = "This dataset does not exist any more. Choose another one."
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
