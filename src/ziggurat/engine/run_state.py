@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ziggurat.engine.random_state import global_random_state, load_global_random_state
 from ziggurat.errors import CheckpointError
 
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["RunState", "StepTiming", "load_run_state", "run_state"]
+__all__ = [
+    "RunState",
+    "StepTiming",
+    "global_random_state",
+    "load_global_random_state",
+    "load_run_state",
+    "run_state",
+    "seed_global_random",
+]
 
 _COUNTERS: Final = ("epoch_num", "global_step", "local_step", "finish_reason")
 
@@ -97,3 +105,42 @@ def load_run_state(trainer: Trainer, state: RunState) -> None:
         if saved.get(callback.name) is not None:
             callback.load_state(saved[callback.name])
     load_global_random_state(meta["random"])
+
+
+def seed_global_random(seed: int) -> None:
+    """Let ``seed`` decide what users' code draws from ``random`` and ``numpy.random`` until a state is loaded."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def global_random_state() -> dict[str, Any]:
+    """Return the state of ``random`` and of ``numpy.random``, as JSON values."""
+    version, words, gauss = random.getstate()
+    numpy_state: Any = np.random.get_state(legacy=False)
+    inner = numpy_state["state"]
+    return {
+        "python": [version, list(words), gauss],
+        "numpy": {
+            "bit_generator": numpy_state["bit_generator"],
+            "key": [int(word) for word in inner["key"]],
+            "pos": int(inner["pos"]),
+            "has_gauss": int(numpy_state["has_gauss"]),
+            "gauss": float(numpy_state["gauss"]),
+        },
+    }
+
+
+def load_global_random_state(state: dict[str, Any]) -> None:
+    """Take back what ``global_random_state()`` gave."""
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(words), gauss))
+    numpy_state = state["numpy"]
+    np.random.set_state(
+        (
+            numpy_state["bit_generator"],
+            np.array(numpy_state["key"], dtype=np.uint32),
+            numpy_state["pos"],
+            numpy_state["has_gauss"],
+            numpy_state["gauss"],
+        )
+    )

@@ -11,8 +11,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from ziggurat import __version__
-from ziggurat.engine.callbacks.divergence import divergence_of
-from ziggurat.engine.random_state import seed_global_random
+from ziggurat.engine.callbacks.stopping import divergence_of
+from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.last_events import reserve_last_words, write_last_words

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ziggurat.engine.averages import with_averages
 from ziggurat.engine.capabilities import SupportsCheckpoints
-from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.entities.backend_info import BackendInfo, checkpoint_advice
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import CheckpointError

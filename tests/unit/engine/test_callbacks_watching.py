@@ -18,7 +18,7 @@ from ziggurat.callbacks import (
 )
 from ziggurat.engine.callbacks.gpu_sensor import SensorError
 from ziggurat.engine.callbacks.timing import verdict
-from ziggurat.engine.monitors.messages import duration_text
+from ziggurat.engine.monitor import duration_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Message, Progress
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.averages import AVERAGES
+from ziggurat.engine.checkpoints import AVERAGES
 
 __all__ = ["AveragedWeights", "average_weights"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.gpu_sensor import GPUSensor, NVMLSensor, SensorError
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitor import say
 
 __all__ = ["GPUMemoryTracker", "GPUUtilizationTracker"]
 

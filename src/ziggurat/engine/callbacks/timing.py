@@ -1,4 +1,4 @@
-"""Performance metrics: throughput, step times, and one sentence that names the bottleneck and what to do."""
+"""Performance metrics: throughput, step times, the bottleneck in one sentence, and host memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitor import say
 
-__all__ = ["StepTimes", "ThroughputTracker", "verdict"]
+__all__ = ["HostMemoryTracker", "StepTimes", "ThroughputTracker", "verdict"]
 
 _LARGE_SHARE = 0.25
 _HELD_STEPS = 10_000
@@ -127,3 +127,21 @@ def verdict(total_s: float, wait_s: float, step_s: float) -> tuple[str, str]:
         f"Callback-bound: {shares[bound]:.0%} of the time is spent in callbacks between steps. Wrap those that act on "
         "every step in `PeriodicCallback` or `PeriodicTrigger`, or fetch fewer values."
     )
+
+
+_GIGABYTE = 1024**3
+
+
+class HostMemoryTracker(Callback):
+    """Puts ``HostFreeMemory (GB)`` and ``ProcessMemory (GB)`` after each epoch, in units of 1024³ bytes.
+
+    The first is what programs may still take without swapping, the second what this process holds (without its
+    children).
+    """
+
+    def trigger(self) -> None:
+        """Put both."""
+        import psutil
+
+        self.trainer.put("HostFreeMemory (GB)", psutil.virtual_memory().available / _GIGABYTE)
+        self.trainer.put("ProcessMemory (GB)", psutil.Process().memory_info().rss / _GIGABYTE)
