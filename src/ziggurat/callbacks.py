@@ -51,8 +51,20 @@ from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.engine.run_state import RunState
 from ziggurat.engine.trainer import Trainer
-from ziggurat.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
-from ziggurat.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
+from ziggurat.schedules.curves import (
+    Cosine,
+    Exponential,
+    Fixed,
+    Inverse,
+    Linear,
+    MultiStep,
+    OneCycle,
+    Piecewise,
+    Polynomial,
+    Sigmoid,
+    Step,
+    WarmUp,
+)
 from ziggurat.schedules.registry import SCHEDULES, make_schedule, preview
 
 __all__ = [

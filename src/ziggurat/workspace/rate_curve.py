@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ziggurat.errors import SpecError, UsageError
-from ziggurat.schedules.base import Schedule
+from ziggurat.schedules.curves import Schedule
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.specs import TrainSpec, parse_spec
 

@@ -14,13 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import Feed, prepared_call
+from ziggurat.backends.tensorflow.calls import Feed, StepRecorder, explained, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
-from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
-from ziggurat.backends.tensorflow.recorder import StepRecorder, is_number
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.summaries import with_short_tags
+from ziggurat.backends.tensorflow.towers import with_short_tags
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
 

@@ -180,7 +180,7 @@ def _png(image: Image) -> bytes:
 
 
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
-_TENSORBOARD_RECORDS_START = 1
+_SESSION_STARTED = 1
 """``SessionLog.SessionStatus.START``."""
 _COLORSPACES = {1: 1, 2: 2, 3: 3, 4: 4}
 """Channels → ``Summary.Image.colorspace``: gray, gray and alpha, RGB, RGBA."""
@@ -199,7 +199,7 @@ def file_version(time: float) -> bytes:
 
 def restart_event(time: float, step: int) -> bytes:
     """Return the event that lets TensorBoard hide what earlier files say of ``step`` and later ones."""
-    return _event(time, step) + _bytes(7, _integer(1, _TENSORBOARD_RECORDS_START))
+    return _event(time, step) + _bytes(7, _integer(1, _SESSION_STARTED))
 
 
 def graph_event(time: float, graph: bytes) -> bytes:
