@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -35,23 +36,21 @@ class StepTiming:
         steps: steps done in this attempt.
         wait_s: seconds that the loop waited for batches.
         step_s: seconds inside ``program.step``.
-        last_wait_s: seconds that the newest step waited.
-        last_step_s: seconds of the newest step.
+        recent_s: seconds of each of the last 10,000 steps, the wait for its batch included; oldest first.
     """
 
     steps: int = 0
     wait_s: float = 0.0
     step_s: float = 0.0
-    last_wait_s: float = 0.0
-    last_step_s: float = 0.0
+    recent_s: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
 
-    def add_step(self, began: float, loaded: float, ended: float) -> None:
-        """Count a step: when it began to wait, had its batch and was done, in seconds."""
-        self.last_wait_s = loaded - began
-        self.last_step_s = ended - loaded
-        self.wait_s += self.last_wait_s
-        self.step_s += self.last_step_s
-        self.steps += 1
+    def add_step(self, began: float, loaded: float, ended: float) -> int:
+        """Count a step by the seconds when it began to wait, had its batch, and was done; return how many there are."""
+        self.wait_s += loaded - began
+        self.step_s += ended - loaded
+        self.recent_s.append(ended - began)
+        self.steps = steps = self.steps + 1
+        return steps
 
 
 @dataclass(frozen=True)

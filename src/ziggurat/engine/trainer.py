@@ -13,7 +13,7 @@ from ziggurat.engine.interruption import BreakOff, Interruptible, LeaveLoop
 from ziggurat.engine.monitor import Monitor, Monitors
 from ziggurat.engine.program import NonFiniteStep, Program
 from ziggurat.engine.run_state import RunState, StepTiming, load_run_state, run_state
-from ziggurat.engine.step_values import StepValues
+from ziggurat.engine.step_values import FETCH_AFTER, StepValues
 
 __all__ = ["Trainer"]
 
@@ -82,6 +82,7 @@ class Trainer(Interruptible):
             self._hooks.call("setup_graph")
             self.step_values.declare()
             self.program.declare(declared_names(self.program, self.callbacks))
+            self._hooks.find()  # what the program keeps by itself, nobody has to ask for
         return self._hooks
 
     def state(self) -> RunState:
@@ -143,8 +144,9 @@ class Trainer(Interruptible):
 
     def _run_steps(self, hooks: CallbackCalls) -> None:
         clock, step, batches = time.perf_counter, self.program.step, iter(self.batches)
+        before_run, after_run, trigger_step = hooks.of["before_run"], hooks.of["after_run"], hooks.of["trigger_step"]
         for self.local_step in range(self.local_step + 1, self.steps_per_epoch):  # noqa: B020
-            names = hooks.names_to_fetch()
+            names = hooks.names_to_fetch() if before_run else ()
             began = clock()
             self.is_waiting = True
             self.batch = batch = next(batches)
@@ -157,14 +159,24 @@ class Trainer(Interruptible):
                 hooks.call_each(self.step_values.watching(found.name), "after_run", found.name)
                 raise
             self._count_step(began, loaded, clock())
-            hooks.call("after_run", values)
-            hooks.call("trigger_step")
+            # Written out: between two steps the processor's caches are cold, and each call more costs microseconds.
+            for callback, method in after_run:
+                try:
+                    method(values)
+                except BaseException as error:
+                    hooks.raised(error, callback, "after_run")
+            for callback, method in trigger_step:
+                try:
+                    method()
+                except BaseException as error:
+                    hooks.raised(error, callback, "trigger_step")
             if self._attention:
                 self._settle(hooks)
 
     def _count_step(self, began: float, loaded: float, ended: float) -> None:
-        self.timing.add_step(began, loaded, ended)
         self.global_step += 1
+        if self.timing.add_step(began, loaded, ended) % FETCH_AFTER == 0:
+            self.step_values.fetch()
 
     def _leave_waiting(self, hooks: CallbackCalls) -> None:
         """Return to the end of the last step, and leave from there."""

@@ -27,6 +27,7 @@ __all__ = [
     "MultiStep",
     "OneCycle",
     "Piecewise",
+    "PiecewiseConstant",
     "Polynomial",
     "Schedule",
     "Sigmoid",
@@ -43,6 +44,15 @@ class Schedule(Protocol):
 
     def __call__(self, progress: float, /) -> float:
         """Return the factor at ``progress`` in [0, 1]."""
+        ...
+
+
+@runtime_checkable
+class PiecewiseConstant(Protocol):
+    """A schedule whose factor rarely changes, so that it need not be asked before every step."""
+
+    def constant_until(self, progress: float) -> float:
+        """Return a progress before which the factor is that of ``progress``: the next change, or a little less."""
         ...
 
 
@@ -202,6 +212,11 @@ class WarmUp:
         return self.schedule(length) * (self.start_factor + (1 - self.start_factor) * progress / length)
 
 
+def _just_before(percent: float) -> float:
+    """Return the progress a millionth before ``percent``: a part counts as done within less than that of its end."""
+    return percent / 100 * (1 - 1e-6)
+
+
 def _half_cosine(begin: float, end: float, share: float) -> float:
     return end + (begin - end) * (1 + math.cos(math.pi * share)) / 2
 
@@ -219,6 +234,10 @@ class Fixed:
 
     def __call__(self, progress: float) -> float:
         """Return 1."""
+        return 1.0
+
+    def constant_until(self, progress: float) -> float:
+        """Return 1, the end of the training."""
         return 1.0
 
 
@@ -242,6 +261,10 @@ class Step:
         """Return the factor at ``progress`` in [0, 1]."""
         return self.gamma ** whole_parts(100 * progress, self.step_percent)
 
+    def constant_until(self, progress: float) -> float:
+        """Return almost the progress at which the next part is done."""
+        return _just_before((whole_parts(100 * progress, self.step_percent) + 1) * self.step_percent)
+
 
 @dataclass(frozen=True)
 class MultiStep:
@@ -264,6 +287,12 @@ class MultiStep:
         """Return the factor at ``progress`` in [0, 1]."""
         percent = 100 * progress
         return self.gamma ** sum(point == 0 or whole_parts(percent, point) >= 1 for point in self.at_percent)
+
+    def constant_until(self, progress: float) -> float:
+        """Return almost the progress of the next point."""
+        percent = 100 * progress
+        ahead = [point for point in self.at_percent if point > 0 and whole_parts(percent, point) < 1]
+        return _just_before(min(ahead, default=100.0))
 
 
 @dataclass(frozen=True)

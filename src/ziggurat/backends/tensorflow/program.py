@@ -93,7 +93,8 @@ class TensorFlowProgram:
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
         names = tuple(names)
-        self._use_averages(False)
+        if self._is_averaged:
+            self._use_averages(False)
         try:
             if self._parts == 1:
                 return self._trained(names, self._fed(batch))
@@ -305,8 +306,8 @@ class TensorFlowProgram:
         )
 
     def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
-        recorder, call = self._recorder, self._call("train", names)
-        began = time.perf_counter()
+        recorder, call = self._recorder, self._calls.get(("train", names)) or self._call("train", names)
+        began = time.perf_counter() if self._trials_left else 0.0
         try:
             values = call(*fed)
         except tf.errors.InvalidArgumentError as error:
@@ -318,7 +319,7 @@ class TensorFlowProgram:
             recorder.count_step()
         if self._trials_left:
             self._try(time.perf_counter() - began)
-        return _named(names, values)
+        return _named(names, values) if names else {}
 
     def _try(self, took_s: float) -> None:
         """Let the thread that trains do small steps by itself, once the first ones have shown that they are small.
@@ -350,7 +351,13 @@ class TensorFlowProgram:
                 received=f"{len(batch)} component(s)",
                 advice="Give it one array for each.",
             )
-        return [feed.array(part) for feed, part in zip(self._feeds, batch, strict=False)]
+        # The first look is the whole check of nearly every part; the feed converts, and says what is wrong.
+        return [
+            part
+            if type(part) is np.ndarray and part.dtype is feed.dtype and part.shape[1:] == feed.row_shape and part.ndim
+            else feed.array(part)
+            for feed, part in zip(self._feeds, batch, strict=False)
+        ]
 
     def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
         prepared = self._calls.get((kind, names))

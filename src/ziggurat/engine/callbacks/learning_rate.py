@@ -13,6 +13,7 @@ from ziggurat.engine.callbacks.setters import HyperParam, HyperParamSetter, Prog
 from ziggurat.engine.monitor import say
 from ziggurat.errors import ConfigurationError, nearest_names
 from ziggurat.layout import JobFolder
+from ziggurat.schedules.curves import PiecewiseConstant
 from ziggurat.schedules.registry import make_schedule
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ class LearningRateSchedule(Callback):
         if every not in ("step", "epoch"):
             raise ConfigurationError("`every` must be `step` or `epoch`.", received=every, advice="Choose one of them.")
         self._schedule = make_schedule(schedule) if isinstance(schedule, str) else schedule
+        self._constant = self._schedule if isinstance(self._schedule, PiecewiseConstant) else None
         self._base = base
         self._param = ProgramParam(hyperparameter)
         self._by_epoch = every == "epoch"
         self._rate = float("nan")
         self._reported = 0.0
         self._changed_at = -2
+        self._same_until = 0
         self._total_steps = 1
         self._others: list[HyperParamSetter] = []
 
@@ -73,6 +76,7 @@ class LearningRateSchedule(Callback):
 
     def before_train(self) -> None:
         """Set the rate of the first step of this attempt."""
+        self._same_until = 0
         self._total_steps = self.trainer.max_epoch * self.trainer.steps_per_epoch
         self._others = setters_of(self.trainer, self._param.readable_name)
         step = self._first_step_of_epoch() if self._by_epoch else self.global_step
@@ -85,9 +89,17 @@ class LearningRateSchedule(Callback):
     def trigger_step(self) -> None:
         """Set the rate of the next step."""
         step = self.trainer.global_step
-        if step < self._total_steps:  # there is no step after the last
+        if step >= self._total_steps:  # there is no step after the last
+            return
+        for other in self._others:
+            if other.is_holding:
+                self._let_go()
+                return
+        if step >= self._same_until:
             rate = self.rate_at(step)
-            if rate != self._rate or self._others:
+            if self._constant is not None:
+                self._same_until = int(self._constant.constant_until(step / self._total_steps) * self._total_steps)
+            if rate != self._rate:
                 self._set(rate)
 
     def take_over(self) -> None:
@@ -104,7 +116,7 @@ class LearningRateSchedule(Callback):
 
     def _set(self, rate: float) -> None:
         if any(other.is_holding for other in self._others):
-            self._rate = float("nan")  # so that the schedule takes over again once the person lets go
+            self._let_go()
             return
         if rate == self._rate:
             return
@@ -115,6 +127,10 @@ class LearningRateSchedule(Callback):
         self._param.set_value(rate)
         if stood_still:
             self._report()
+
+    def _let_go(self) -> None:
+        """Forget the rate, so that the schedule takes over again once the person who holds it lets go."""
+        self._rate, self._same_until = float("nan"), 0
 
     def _report(self) -> None:
         rate = self._rate

@@ -6,9 +6,8 @@ import json
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
 __all__ = ["BlackBox", "CheckNumerics"]
+
+_ARRAY: Final = np.ndarray
 
 
 class CheckNumerics(Callback):
@@ -108,16 +109,6 @@ def non_finite_error(trainer: Trainer, tag: str, details: Mapping[str, Any] | No
     )
 
 
-@dataclass(slots=True)
-class _Frame:
-    """One step as it was."""
-
-    step: int
-    epoch: int
-    batch: Any
-    values: dict[str, Any]
-
-
 class BlackBox(Callback, NeedsFolder):
     """Watches values of every step; when one is NaN or infinite, writes the last batches down and ends the training.
 
@@ -142,7 +133,8 @@ class BlackBox(Callback, NeedsFolder):
             raise ConfigurationError("`last_n` must be at least 1.", received=last_n, advice="Set it so.")
         self._names = tuple(names)
         self._folder = None if folder is None else Path(folder)
-        self._frames: deque[_Frame] = deque(maxlen=last_n)
+        # (global_step, epoch, batch, fetched values) of a step; a tuple, because each step makes one.
+        self._frames: deque[tuple[int, int, Any, dict[str, Any]]] = deque(maxlen=last_n)
         self._series: StepSeries | None = None
         self._is_in_step = False
 
@@ -154,8 +146,12 @@ class BlackBox(Callback, NeedsFolder):
         """Find the folder, so that a missing one is an error before any work is done; ask for the values."""
         if self._folder is None:
             raise missing_folder(self)
-        self._series = self.trainer.step_values.series(self._names, last=self._frames.maxlen)
-        self.trainer.step_values.watch(self, self._names, self._end)
+        self._series = self.trainer.step_values.series(self, self._names, last=self._frames.maxlen)
+        self.trainer.step_values.watch(self, self._names, self._found)
+
+    def hooks(self) -> frozenset[str]:
+        """Ask for nothing that the program keeps."""
+        return super().hooks() - (frozenset() if self._series is None else self._series.idle_hooks())
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
@@ -168,8 +164,12 @@ class BlackBox(Callback, NeedsFolder):
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Hold the step; write all that is held where a value is not finite."""
-        series = self._series
-        fetched = {name: values[name] for name in series.fetched} if series is not None and series.fetched else {}
+        trainer, series = self.trainer, self._series
+        if series is None or not series.fetched:
+            self._frames.append((trainer.global_step, trainer.epoch_num, _held(trainer.batch), {}))
+            self._is_in_step = False
+            return
+        fetched = {name: values[name] for name in series.fetched}
         self._hold(fetched)
         for name, value in fetched.items():
             if not is_finite(value):
@@ -181,27 +181,33 @@ class BlackBox(Callback, NeedsFolder):
 
     def _hold(self, fetched: dict[str, Any]) -> None:
         trainer = self.trainer
-        self._frames.append(_Frame(trainer.global_step, trainer.epoch_num, _held(trainer.batch), fetched))
+        self._frames.append((trainer.global_step, trainer.epoch_num, _held(trainer.batch), fetched))
         self._is_in_step = False
+
+    def _found(self, tag: str) -> None:
+        """End the training where the program found it, before any callback had the values of the step."""
+        if self._is_in_step or (self._series is not None and self._series.is_of_every_step):
+            self._hold({})
+        self._end(tag)
 
     def _end(self, tag: str) -> None:
         """Write what is held, and end the training."""
-        if self._is_in_step:  # the program found it, before any callback had the values of the step
-            self._hold({})
         for name, column in ({} if self._series is None else self._series.take()).items():
-            for frame, value in zip(reversed(self._frames), reversed(column), strict=False):
-                frame.values[name] = value
+            for (*_, values), value in zip(reversed(self._frames), reversed(column), strict=False):
+                values[name] = value
         folder = self._write(tag)
         raise non_finite_error(self.trainer, tag, {"black_box": str(folder)})
 
     def _write(self, tag: str) -> Path:
         assert self._folder is not None
         steps = []
-        for frame in self._frames:
-            name = f"step-{frame.step:08d}.npz"
-            values = {f"value/{key}": plain_array(value) for key, value in frame.values.items()}
-            write_arrays(self._folder / name, {**dict(batch_arrays(frame.batch)), **values})
-            steps.append(_described(frame, name))
+        for step, epoch, batch, values in self._frames:
+            name = f"step-{step:08d}.npz"
+            arrays = {key: plain_array(value) for key, value in values.items()}
+            named = {f"value/{key}": array for key, array in arrays.items()}
+            write_arrays(self._folder / name, {**dict(batch_arrays(batch)), **named})
+            single = {key: to_json(float(array)) for key, array in arrays.items() if array.size == 1}
+            steps.append({"file": name, "step": step, "epoch": epoch, "keys": batch_keys(batch), "values": single})
         rates = {key: to_json(value) for key, value in self.trainer.program.hyperparameters().items()}
         content = {"step": self.global_step, "tag": tag, "hyperparameters": rates, "steps": steps}
         try:
@@ -215,21 +221,16 @@ class BlackBox(Callback, NeedsFolder):
         return self._folder
 
 
-def _described(frame: _Frame, name: str) -> dict[str, Any]:
-    single = {key: plain_array(value) for key, value in frame.values.items()}
-    return {
-        "file": name,
-        "step": frame.step,
-        "epoch": frame.epoch,
-        "keys": batch_keys(frame.batch),
-        "values": {key: to_json(float(value)) for key, value in single.items() if value.size == 1},
-    }
-
-
 def _held(part: Any) -> Any:
     """Return a batch that nobody else writes into."""
+    if type(part) is list:  # nearly every batch: arrays with memory of their own, of which the list alone is copied
+        for each in part:
+            if type(each) is not _ARRAY or (each.base is not None and not is_pooled(each)):
+                break
+        else:
+            return part.copy()
     if isinstance(part, np.ndarray):
-        return part if part.flags.owndata or is_pooled(part) else part.copy()
+        return part if part.base is None or is_pooled(part) else part.copy()
     if type(part) is list:
         return [_held(each) for each in part]
     if type(part) is tuple:

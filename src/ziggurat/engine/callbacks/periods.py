@@ -42,32 +42,34 @@ class Period:
                 )
         self.every_k_steps = every_k_steps
         self.every_k_epochs = every_k_epochs
+        self._has_parts = every_k_epochs is not None and every_k_epochs != int(every_k_epochs)
 
     def is_step_due(self, trainer: Trainer) -> bool:
         """Return whether the newest step is one; not the last step of an epoch that is due itself: once is enough."""
-        k = self.every_k_steps
-        is_multiple = k is not None and trainer.global_step % k == 0
+        k, step = self.every_k_steps, trainer.global_step
+        is_multiple = k is not None and step % k == 0
+        if not is_multiple and not self._has_parts:
+            return False
         if trainer.local_step + 1 == trainer.steps_per_epoch:
             return is_multiple and not self.is_epoch_due(trainer)
-        return is_multiple or self._completes_a_part(trainer.global_step, trainer.steps_per_epoch)
+        return is_multiple or self._completes_a_part(step, trainer.steps_per_epoch)
 
     def is_epoch_due(self, trainer: Trainer) -> bool:
         """Return whether the newest epoch is one."""
         k = self.every_k_epochs
-        if k is None or k == int(k):
+        if not self._has_parts:
             return k is not None and trainer.epoch_num % k == 0
         return self._completes_a_part(trainer.epoch_num * trainer.steps_per_epoch, trainer.steps_per_epoch)
 
     @property
     def counts_steps(self) -> bool:
         """Whether a step within an epoch can be due."""
-        k = self.every_k_epochs
-        return bool(self.every_k_steps) or (k is not None and k != int(k))
+        return bool(self.every_k_steps) or self._has_parts
 
     def _completes_a_part(self, step: int, steps_per_epoch: int) -> bool:
         """Return whether ``step`` is the first at or behind a multiple of a fraction of epochs."""
         k = self.every_k_epochs
-        if k is None or k == int(k):
+        if k is None or not self._has_parts:
             return False
         size = k * steps_per_epoch
         return math.floor(step / size + _TOLERANCE) > math.floor((step - 1) / size + _TOLERANCE)

@@ -81,7 +81,8 @@ class LogScalars(Callback):
     def hooks(self) -> frozenset[str]:
         """Cost nothing where there is nothing to log."""
         self._names = self._found_names()
-        return super().hooks() if self._names or self._hyperparameters else frozenset()
+        idle = frozenset() if self._series is None else self._series.idle_hooks()
+        return super().hooks() - idle if self._names or self._hyperparameters else frozenset()
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
@@ -89,19 +90,22 @@ class LogScalars(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps where their mean is wanted."""
-        self._series = self.trainer.step_values.series(self._names) if self._mean else None
+        self._series = self.trainer.step_values.series(self, self._names) if self._mean else None
 
     def before_run(self) -> Sequence[str]:
         """Ask for the values where the step to come is a logging step."""
-        self._is_logging_step = is_due = self._is_due()
         if self._series is not None:
             return self._series.before_run()
+        self._is_logging_step = is_due = self._is_due(self.trainer.global_step + 1)
         return self._names if is_due else ()
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Put the values of a logging step."""
-        if self._series is not None:
-            self._series.after_run(values)
+        series = self._series
+        if series is not None:
+            self._is_logging_step = self._is_due(self.trainer.global_step)
+            if series.fetched:
+                series.after_run(values)
         if self._is_logging_step:
             self._sum_up()
             self._put({name: total / self._count for name, total in self._sums.items()} if self._mean else values)
@@ -123,9 +127,9 @@ class LogScalars(Callback):
             self._sums[name] = functools.reduce(operator.add, column, self._sums.get(name, 0.0))
         self._count += max(map(len, columns.values()), default=0)
 
-    def _is_due(self) -> bool:
+    def _is_due(self, global_step: int) -> bool:
         trainer, k = self.trainer, self._every_k_steps
-        if k is not None and (trainer.global_step + 1) % k == 0:
+        if k is not None and global_step % k == 0:
             return True
         if not self._at_epoch_end:
             return False
@@ -229,7 +233,8 @@ class MovingAverageSummary(Callback):
     def hooks(self) -> frozenset[str]:
         """Cost nothing where there is nothing to average."""
         self._decays = self._found_decays()
-        return super().hooks() if self._decays else frozenset()
+        is_idle = self._series is not None and self._series.is_of_every_step
+        return super().hooks() - ({"before_run", "after_run"} if is_idle else set()) if self._decays else frozenset()
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
@@ -237,7 +242,7 @@ class MovingAverageSummary(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps."""
-        self._series = self.trainer.step_values.series(tuple(self._decays))
+        self._series = self.trainer.step_values.series(self, tuple(self._decays))
 
     def before_train(self) -> None:
         """Begin the averages that a resume has not brought."""
@@ -304,9 +309,13 @@ class SimpleMovingAverage(Callback):
         self._size = window_size
         self._series: StepSeries | None = None
 
+    def hooks(self) -> frozenset[str]:
+        """Ask for nothing that the program keeps."""
+        return super().hooks() - (frozenset() if self._series is None else self._series.idle_hooks())
+
     def setup_graph(self) -> None:
         """Ask for the values of all steps; no window is longer than what is held."""
-        self._series = self.trainer.step_values.series(self._names, last=self._size)
+        self._series = self.trainer.step_values.series(self, self._names, last=self._size)
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
