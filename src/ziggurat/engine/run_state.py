@@ -74,7 +74,7 @@ def run_state(trainer: Trainer) -> RunState:
         "steps_per_epoch": trainer.steps_per_epoch,
         "callbacks": {callback.name: callback.state() for callback in trainer.callbacks},
         "latest": trainer.monitors.state(),
-        "batches": trainer.batches.state(),
+        "batches": trainer.batches.state() if trainer.feed is None else trainer.feed.position(),
         "random": global_random_state(),
     }
     return RunState(meta, trainer.program.state())
@@ -98,6 +98,8 @@ def load_run_state(trainer: Trainer, state: RunState) -> None:
         setattr(trainer, name, meta[name])
     trainer.in_epoch = meta["in_epoch"]
     trainer.monitors.load_state(meta["latest"])
+    if trainer.feed is not None:
+        trainer.feed.close()
     trainer.batches.load_state(meta["batches"])
     saved = meta["callbacks"]
     for callback in trainer.callbacks:

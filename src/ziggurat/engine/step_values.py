@@ -71,11 +71,11 @@ class StepSeries:
             column.clear()
         return taken
 
-    def use_kept(self, kept: Sequence[str], is_wrapped: bool) -> None:
-        """Fetch no value with a step that the program keeps."""
+    def use_kept(self, kept: Sequence[str], is_unwrapped: bool) -> None:
+        """Fetch no value with a step that the program keeps; take part in all steps where no wrapper picks them."""
         self._kept = tuple(name for name in self._names if name in kept)
         self.fetched = tuple(name for name in self._names if name not in kept)
-        self.is_of_every_step = not self.fetched and not is_wrapped
+        self.is_of_every_step = is_unwrapped and not self.fetched
 
     def receive(self, first: int, count: int, columns: Mapping[str, Sequence[float]]) -> None:
         """Pick the own steps from what the program kept.
@@ -107,18 +107,19 @@ class StepValues:
         self.timing = trainer.timing
         """Counts the steps of the trainer: their number is that of the step to come."""
         self._trainer = trainer
-        self._series: list[tuple[Callback, StepSeries]] = []
+        self._series: list[tuple[Callback | None, StepSeries]] = []
         self._watched: dict[str, list[tuple[Callback, Callable[[str], None]]]] = {}
         self._source: SupportsRecording | None = None
         self._fetched_at = 0
 
-    def series(self, callback: Callback, names: Sequence[str], *, last: int | None = None) -> StepSeries:
+    def series(self, names: Sequence[str], *, last: int | None = None, callback: Callback | None = None) -> StepSeries:
         """Return the series of a callback, which asks for it in ``setup_graph``.
 
         Args:
-            callback: the callback, whose ``hooks()`` leaves out the ``idle_hooks()`` of the series.
             names: single numbers of the program; the callback declares them, too.
             last: how many steps to hold; None for all since the last ``take``.
+            callback: the callback, where its ``hooks()`` leaves out the ``idle_hooks()`` of the series; None where its
+                ``before_run`` is to be called with every step.
         """
         made = StepSeries(self, names, last)
         self._series.append((callback, made))
@@ -150,7 +151,7 @@ class StepValues:
         self._source = program
         kept = program.record(wanted, tuple(self._watched))
         for callback, series in self._series:
-            series.use_kept(kept, all(each is not callback for each in self._trainer.callbacks))
+            series.use_kept(kept, any(each is callback for each in self._trainer.callbacks))
 
     def fetch(self) -> None:
         """Hand what the program kept to the series."""

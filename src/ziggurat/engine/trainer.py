@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ziggurat.engine.batches import BatchCycle, steps_in_pass
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callback_calls import CallbackCalls, declared_names
+from ziggurat.engine.feed import BatchCycle, Feed, steps_in_pass
 from ziggurat.engine.interruption import BreakOff, Interruptible, LeaveLoop
 from ziggurat.engine.monitor import Monitor, Monitors
 from ziggurat.engine.program import NonFiniteStep, Program
@@ -46,6 +46,8 @@ class Trainer(Interruptible):
         super().__init__()
         self.program = program
         self.batches = BatchCycle(batches)
+        self.feed: Feed | None = None
+        """The way of the batches into the program; there from the end of the set-up on."""
         self.steps_per_epoch = steps_in_pass(batches, steps_per_epoch)
         self.callbacks: list[Callback] = [*callbacks, *monitors]
         self.monitors = Monitors(monitors, self, clock)
@@ -83,6 +85,7 @@ class Trainer(Interruptible):
             self.step_values.declare()
             self.program.declare(declared_names(self.program, self.callbacks))
             self._hooks.find()  # what the program keeps by itself, nobody has to ask for
+            self.feed = self.program.connect(self.batches)
         return self._hooks
 
     def state(self) -> RunState:
@@ -101,6 +104,7 @@ class Trainer(Interruptible):
             self._after_train(error)  # there will be no training that could call it
             raise
         load_run_state(self, state)
+        self.feed = self.program.connect(self.batches)  # at the position of the state
         self._steps_before_load = self.timing.steps
 
     def train(self, max_epoch: int) -> None:
@@ -143,13 +147,14 @@ class Trainer(Interruptible):
         self._settle(hooks)
 
     def _run_steps(self, hooks: CallbackCalls) -> None:
-        clock, step, batches = time.perf_counter, self.program.step, iter(self.batches)
+        assert self.feed is not None
+        clock, step, next_batch = time.perf_counter, self.program.step, self.feed.next
         before_run, after_run, trigger_step = hooks.of["before_run"], hooks.of["after_run"], hooks.of["trigger_step"]
         for self.local_step in range(self.local_step + 1, self.steps_per_epoch):  # noqa: B020
             names = hooks.names_to_fetch() if before_run else ()
             began = clock()
             self.is_waiting = True
-            self.batch = batch = next(batches)
+            self.batch = batch = next_batch()
             self.is_waiting = False
             loaded = clock()
             try:
@@ -184,7 +189,8 @@ class Trainer(Interruptible):
         if not taken:
             raise LeaveLoop
         self.local_step -= 1
-        self.batches.go_back_to(taken)
+        assert self.feed is not None
+        self.feed.go_back_to(taken)
         self._steps_before_load = self.timing.steps
         self._settle(hooks)
 
@@ -200,5 +206,5 @@ class Trainer(Interruptible):
                     failure = error
                 else:
                     failure.add_note(f"Then after_train of callback {callback.name} raised {error!r}.")
-        self.batches.close()
+        (self.feed or self.batches).close()
         return failure

@@ -129,7 +129,9 @@ def _is_of_training(name: str, checkpoint: Mapping[str, np.ndarray]) -> bool:
     return name.startswith(_NOT_WEIGHTS) or name.endswith("_power") or name.rsplit("/", 1)[0] in checkpoint
 
 
-_OPTIONS: Final = frozenset({"log_device_placement", "intra_threads", "inter_threads", "memory_share"})
+_OPTIONS: Final = frozenset(
+    {"log_device_placement", "intra_threads", "inter_threads", "memory_share", "prefetch_batches"}
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -151,7 +153,9 @@ class TensorFlowBackend:
             CheckpointError: where the pretrained model does not fit.
         """
         graph = build_job_graph(request)
-        program = TensorFlowProgram(graph, batch_parts=request.accumulate, config=session_config(request))
+        program = TensorFlowProgram(
+            graph, batch_parts=request.accumulate, config=session_config(request), prefetch=_prefetch(request)
+        )
         if request.pretrained is not None:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
             for sentence in plan.sentences():
@@ -203,6 +207,20 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             average_weights=request.average_weights,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
+
+
+def _prefetch(request: ProgramRequest) -> int:
+    """Return how many batches a thread makes ahead; 0 for none.
+
+    Raises:
+        ConfigurationError: where the option is no whole number from 0 on.
+    """
+    count = request.options.get("prefetch_batches", 0)
+    if not isinstance(count, int) or count < 0:
+        raise ConfigurationError(
+            "`prefetch_batches` must be a whole number, 0 or more.", received=count, advice="2 is usual; 0 is off."
+        )
+    return count
 
 
 def session_config(request: ProgramRequest) -> Any:

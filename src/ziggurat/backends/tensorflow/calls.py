@@ -15,7 +15,7 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError, ZigguratError
 
 __all__ = [
-    "Feed",
+    "Placeholder",
     "StepRecorder",
     "explained",
     "is_number",
@@ -29,7 +29,7 @@ _CALLING_THREAD: Final = -1
 
 
 @dataclass(frozen=True)
-class Feed:
+class Placeholder:
     """Placeholder of a batch component, with what an array must be to be fed to it.
 
     Args:
@@ -45,7 +45,7 @@ class Feed:
     row_shape: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, noun: str, tensor: Any) -> Feed:
+    def of(cls, noun: str, tensor: Any) -> Placeholder:
         """Return the feed of a placeholder whose first axis counts the rows."""
         return cls(noun, tensor, np.dtype(tensor.dtype.as_numpy_dtype), tuple(tensor.shape.as_list()[1:]))
 

@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import Feed, StepRecorder, explained, is_number, prepared_call
+from ziggurat.backends.tensorflow.calls import Placeholder, StepRecorder, explained, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import with_short_tags
+from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
 
@@ -37,10 +38,12 @@ class TensorFlowProgram:
         graph: what ``build_graph`` gave.
         batch_parts: parts that a batch is trained in (gradient accumulation).
         config: a ``tf.ConfigProto``; None for the default.
+        prefetch: batches that a thread makes ahead; 0 for none.
     """
 
-    def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
+    def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None, prefetch: int = 0) -> None:
         self.graph = graph
+        self._prefetch = prefetch
         self._parts = batch_parts
         self._config = config
         self._session: Any = None
@@ -61,7 +64,9 @@ class TensorFlowProgram:
             for name, variable in graph.hyperparameters.items()
         }
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
-        self._feeds = [Feed.of("sample", graph.x)] + ([] if graph.y is None else [Feed.of("label", graph.y)])
+        self._feeds = [Placeholder.of("sample", graph.x)] + (
+            [] if graph.y is None else [Placeholder.of("label", graph.y)]
+        )
 
     @property
     def session(self) -> Any:
@@ -89,6 +94,10 @@ class TensorFlowProgram:
         for name in names:
             self._tensor(self.graph.train_values, name)
         self._open()
+
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Make each batch when its step needs it, or some of them ahead in a thread."""
+        return QueueFeed(batches, self._prefetch) if self._prefetch else DirectFeed(batches)
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""

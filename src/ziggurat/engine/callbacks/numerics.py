@@ -7,14 +7,14 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ziggurat.dataflow.batch_buffers import is_pooled
 from ziggurat.engine.callback import Callback, NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array, write_arrays
 from ziggurat.engine.callbacks.saving import newest_checkpoint
+from ziggurat.engine.feed import held_batch
 from ziggurat.engine.monitors.json_writers import to_json
 from ziggurat.engine.step_values import StepSeries
 from ziggurat.errors import ConfigurationError, NonFiniteError, StorageError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
 __all__ = ["BlackBox", "CheckNumerics"]
-
-_ARRAY: Final = np.ndarray
 
 
 class CheckNumerics(Callback):
@@ -146,7 +144,7 @@ class BlackBox(Callback, NeedsFolder):
         """Find the folder, so that a missing one is an error before any work is done; ask for the values."""
         if self._folder is None:
             raise missing_folder(self)
-        self._series = self.trainer.step_values.series(self, self._names, last=self._frames.maxlen)
+        self._series = self.trainer.step_values.series(self._names, last=self._frames.maxlen, callback=self)
         self.trainer.step_values.watch(self, self._names, self._found)
 
     def hooks(self) -> frozenset[str]:
@@ -166,7 +164,7 @@ class BlackBox(Callback, NeedsFolder):
         """Hold the step; write all that is held where a value is not finite."""
         trainer, series = self.trainer, self._series
         if series is None or not series.fetched:
-            self._frames.append((trainer.global_step, trainer.epoch_num, _held(trainer.batch), {}))
+            self._frames.append((trainer.global_step, trainer.epoch_num, held_batch(trainer.batch), {}))
             self._is_in_step = False
             return
         fetched = {name: values[name] for name in series.fetched}
@@ -181,7 +179,7 @@ class BlackBox(Callback, NeedsFolder):
 
     def _hold(self, fetched: dict[str, Any]) -> None:
         trainer = self.trainer
-        self._frames.append((trainer.global_step, trainer.epoch_num, _held(trainer.batch), fetched))
+        self._frames.append((trainer.global_step, trainer.epoch_num, held_batch(trainer.batch), fetched))
         self._is_in_step = False
 
     def _found(self, tag: str) -> None:
@@ -219,22 +217,3 @@ class BlackBox(Callback, NeedsFolder):
                 advice="Free space on the disk or mend the folder's rights.",
             ) from error
         return self._folder
-
-
-def _held(part: Any) -> Any:
-    """Return a batch that nobody else writes into."""
-    if type(part) is list:  # nearly every batch: arrays with memory of their own, of which the list alone is copied
-        for each in part:
-            if type(each) is not _ARRAY or (each.base is not None and not is_pooled(each)):
-                break
-        else:
-            return part.copy()
-    if isinstance(part, np.ndarray):
-        return part if part.base is None or is_pooled(part) else part.copy()
-    if type(part) is list:
-        return [_held(each) for each in part]
-    if type(part) is tuple:
-        return tuple([_held(each) for each in part])
-    if isinstance(part, dict):
-        return {name: _held(each) for name, each in part.items()}
-    return part

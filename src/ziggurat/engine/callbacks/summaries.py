@@ -90,7 +90,7 @@ class LogScalars(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps where their mean is wanted."""
-        self._series = self.trainer.step_values.series(self, self._names) if self._mean else None
+        self._series = self.trainer.step_values.series(self._names, callback=self) if self._mean else None
 
     def before_run(self) -> Sequence[str]:
         """Ask for the values where the step to come is a logging step."""
@@ -242,7 +242,7 @@ class MovingAverageSummary(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps."""
-        self._series = self.trainer.step_values.series(self, tuple(self._decays))
+        self._series = self.trainer.step_values.series(tuple(self._decays), callback=self)
 
     def before_train(self) -> None:
         """Begin the averages that a resume has not brought."""
@@ -315,7 +315,7 @@ class SimpleMovingAverage(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps; no window is longer than what is held."""
-        self._series = self.trainer.step_values.series(self, self._names, last=self._size)
+        self._series = self.trainer.step_values.series(self._names, last=self._size, callback=self)
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
