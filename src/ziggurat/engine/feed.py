@@ -42,7 +42,7 @@ class FeedStats:
 
 
 class Feed(Protocol):
-    """The way of batches into the steps of a program, which owns it: ``Program.connect`` makes it."""
+    """The way of batches into the steps of a program: ``Program.connect`` makes it."""
 
     @property
     def next(self) -> Callable[[], Any]:

@@ -148,7 +148,7 @@ class Trainer(Interruptible):
 
     def _run_steps(self, hooks: CallbackCalls) -> None:
         assert self.feed is not None
-        clock, step, next_batch = time.perf_counter, self.program.step, self.feed.next
+        clock, step, next_batch, timing = time.perf_counter, self.program.step, self.feed.next, self.timing
         before_run, after_run, trigger_step = hooks.of["before_run"], hooks.of["after_run"], hooks.of["trigger_step"]
         for self.local_step in range(self.local_step + 1, self.steps_per_epoch):  # noqa: B020
             names = hooks.names_to_fetch() if before_run else ()
@@ -160,10 +160,13 @@ class Trainer(Interruptible):
             try:
                 values = step(batch, names)
             except NonFiniteStep as found:  # the step was taken all the same
-                self._count_step(began, loaded, clock())
+                timing.add_step(began, loaded, clock())
+                self.global_step += 1
                 hooks.call_each(self.step_values.watching(found.name), "after_run", found.name)
                 raise
-            self._count_step(began, loaded, clock())
+            self.global_step += 1
+            if timing.add_step(began, loaded, clock()) % FETCH_AFTER == 0:
+                self.step_values.fetch()
             # Written out: between two steps the processor's caches are cold, and each call more costs microseconds.
             for callback, method in after_run:
                 try:
@@ -177,11 +180,6 @@ class Trainer(Interruptible):
                     hooks.raised(error, callback, "trigger_step")
             if self._attention:
                 self._settle(hooks)
-
-    def _count_step(self, began: float, loaded: float, ended: float) -> None:
-        self.global_step += 1
-        if self.timing.add_step(began, loaded, ended) % FETCH_AFTER == 0:
-            self.step_values.fetch()
 
     def _leave_waiting(self, hooks: CallbackCalls) -> None:
         """Return to the end of the last step, and leave from there."""
