@@ -85,7 +85,7 @@ def _measured(
 ) -> dict[str, Row]:
     batches = _batches(size, batch_size)
     # A loop of steps that are all alike needs fewer of them than an epoch, in which points of curves are written.
-    taken = {_RAW: max(50, steps // batch_size), _CALL: max(50, steps // batch_size), _OURS: steps}
+    taken = {_RAW: max(50, steps // batch_size), _CALL: max(200, steps // batch_size), _OURS: steps}
     rows = {name: Row(name, [], []) for name in (_RAW, _CALL, _OURS)}
     with ExitStack() as stack:
         built = []

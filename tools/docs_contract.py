@@ -183,9 +183,8 @@ def _tensorflow() -> Iterator[str]:
     yield "### `tf.contrib`"
     yield "It has " + ", ".join(f"`{name}`" for name in table_in(contrib, "parts")) + "."
     yield "### Names from before TensorFlow 1.0"
-    renamed = tree_of(f"{_BACKEND}.namespace.older")
-    older = {f"tf.{old}": f"tf.{new}" for old, new in table_in(renamed, "_RENAMED").items()}
-    older |= {f"tf.nn.{old}": f"tf.nn.{new}" for old, new in table_in(renamed, "_RENAMED_NN").items()} | OLDER_NAMES
+    older = {f"tf.{old}": f"tf.{new}" for old, new in table_in(names, "_RENAMED").items()}
+    older |= {f"tf.nn.{old}": f"tf.nn.{new}" for old, new in table_in(names, "_RENAMED_NN").items()} | OLDER_NAMES
     yield table(("name", "is"), [(code(old), code(new)) for old, new in older.items()])
     yield "### Gone for good"
     yield "These raise an error that says what to use:"

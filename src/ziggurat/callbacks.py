@@ -1,58 +1,70 @@
 """Public API of the framework-independent parts of training: trainer, callbacks, monitors, schedules."""
 
-from ziggurat.engine.callback import Callback, ProxyCallback
-from ziggurat.engine.callbacks.averages import MovingAverageSummary, SimpleMovingAverage
-from ziggurat.engine.callbacks.best import KeepBest, MaxSaver, MinSaver
-from ziggurat.engine.callbacks.black_box import BlackBox
+from ziggurat.engine.callback import Callback, ProxyCallback, bind_folder
 from ziggurat.engine.callbacks.defaults import (
     DEFAULT_CALLBACKS,
     DEFAULT_MONITORS,
     default_callbacks,
     default_monitors,
 )
-from ziggurat.engine.callbacks.divergence import DivergenceWatch
 from ziggurat.engine.callbacks.gpu import GPUMemoryTracker, GPUUtilizationTracker
-from ziggurat.engine.callbacks.host_memory import HostMemoryTracker
-from ziggurat.engine.callbacks.human import HumanHyperParamSetter
-from ziggurat.engine.callbacks.hyperparameters import HyperParam, ObjAttrParam, ProgramParam
-from ziggurat.engine.callbacks.inferencers import (
-    BinaryClassificationStats,
-    ClassificationError,
-    Inferencer,
-    ScalarStats,
-)
 from ziggurat.engine.callbacks.inject_shell import InjectShell
-from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
-from ziggurat.engine.callbacks.model_saver import ModelSaver
-from ziggurat.engine.callbacks.numerics import CheckNumerics
+from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
+from ziggurat.engine.callbacks.numerics import BlackBox, CheckNumerics
 from ziggurat.engine.callbacks.periods import CallbackFactory, EnableCallbackIf, PeriodicCallback, PeriodicTrigger
-from ziggurat.engine.callbacks.progress import ProgressBar
+from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
+from ziggurat.engine.callbacks.saving import KeepBest, MaxSaver, MinSaver, ModelSaver
 from ziggurat.engine.callbacks.send_stat import SendStat
 from ziggurat.engine.callbacks.setters import (
+    HyperParam,
     HyperParamSetter,
     HyperParamSetterWithFunc,
+    ObjAttrParam,
+    ProgramParam,
     ScheduledHyperParamSetter,
     StatMonitorParamSetter,
 )
-from ziggurat.engine.callbacks.stopping import EarlyStopping, StopAtTime
-from ziggurat.engine.callbacks.summaries import LogScalars, MergeAllSummaries, SummariseBatch
-from ziggurat.engine.callbacks.tensors import DumpTensors, ProcessTensors
-from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
-from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
-from ziggurat.engine.callbacks.validation import InferenceRunner
+from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping, StopAtTime
+from ziggurat.engine.callbacks.summaries import (
+    DumpTensors,
+    LogScalars,
+    MergeAllSummaries,
+    MovingAverageSummary,
+    ProcessTensors,
+    SimpleMovingAverage,
+    SummariseBatch,
+)
+from ziggurat.engine.callbacks.timing import HostMemoryTracker, StepTimes, ThroughputTracker
+from ziggurat.engine.callbacks.validation import (
+    BinaryClassificationStats,
+    ClassificationError,
+    Inferencer,
+    InferenceRunner,
+    ScalarStats,
+)
 from ziggurat.engine.capabilities import HasMovingSummaries, HasSummaries
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
 from ziggurat.engine.interruption import StopTraining
 from ziggurat.engine.monitor import Image, Monitor, Monitors, Scalar
-from ziggurat.engine.monitors.binding import bind_folder
-from ziggurat.engine.monitors.event_writer import EventWriter
-from ziggurat.engine.monitors.json_writer import JSONWriter
+from ziggurat.engine.monitors.json_writers import EventWriter, JSONWriter
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.engine.run_state import RunState
 from ziggurat.engine.trainer import Trainer
-from ziggurat.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
-from ziggurat.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
+from ziggurat.schedules.curves import (
+    Cosine,
+    Exponential,
+    Fixed,
+    Inverse,
+    Linear,
+    MultiStep,
+    OneCycle,
+    Piecewise,
+    Polynomial,
+    Sigmoid,
+    Step,
+    WarmUp,
+)
 from ziggurat.schedules.registry import SCHEDULES, make_schedule, preview
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow_networks import SMALL
 
 from ziggurat.engine.checkpoints import CheckpointStore
-from ziggurat.engine.random_state import global_random_state, load_global_random_state
+from ziggurat.engine.run_state import global_random_state, load_global_random_state
 from ziggurat.events import AttemptEnded, ErrorRaised, Event, effective_scalars, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, parse_spec, save_spec

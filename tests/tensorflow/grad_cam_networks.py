@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
-from ziggurat.backends.tensorflow.export.trained import TrainedTower
+from ziggurat.backends.tensorflow.export.provider import TrainedTower
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 
 SIDE_PX, PATCH_PX = 32, 8

@@ -18,8 +18,8 @@ from grad_cam_networks import LENET, LENET_CHANNELS_FIRST, PATCH_PX, SIDE_PX, op
 from tensorflow_jobs import AUTOENCODER, digit_pictures, lenet_job, quick_job
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
-from ziggurat.backends.tensorflow.export.class_scores import class_scores
-from ziggurat.backends.tensorflow.export.trained import TrainedTower
+from ziggurat.backends.tensorflow.export.gradients import class_scores
+from ziggurat.backends.tensorflow.export.provider import TrainedTower
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow.images import encode_image
 from ziggurat.engine.backend import ProgramRequest, class_arrays

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import build_job_graph
-from ziggurat.backends.tensorflow.native_log import native_log_held_to
+from ziggurat.backends.tensorflow.runtime import native_log_held_to
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 
 SAID = (
@@ -88,7 +88,7 @@ def test_lines_below_the_level_are_left_out(level: str, left: list[int], capfd: 
 
 def test_last_words_before_a_crash_are_shown() -> None:
     script = (
-        "import os\nfrom ziggurat.backends.tensorflow.native_log import native_log_held_to\n"
+        "import os\nfrom ziggurat.backends.tensorflow.runtime import native_log_held_to\n"
         f"with native_log_held_to('2'):\n    os.write(2, {SAID!r})\n    os.abort()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)

@@ -14,9 +14,8 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.info import INFO
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
-from ziggurat.engine.averages import AVERAGES, with_averages
 from ziggurat.engine.backend import ProgramRequest, class_arrays
-from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.checkpoints import AVERAGES, CheckpointStore, with_averages
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.testing import BackendConformance

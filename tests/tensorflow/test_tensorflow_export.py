@@ -13,9 +13,8 @@ from tensorflow_jobs import AUTOENCODER, digit_pictures, lenet_job, null_job, qu
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
-from ziggurat.backends.tensorflow.export.formats import FORMATS
-from ziggurat.backends.tensorflow.export.parity import ParityReport, parity_report
-from ziggurat.backends.tensorflow.foreign import open_foreign_model
+from ziggurat.backends.tensorflow.export.formats import FORMATS, ParityReport, parity_report
+from ziggurat.backends.tensorflow.export.provider import open_foreign_model
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict

@@ -7,7 +7,7 @@ from tensorflow_networks import SMALL, batches
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
-from ziggurat.backends.tensorflow.failures import explained
+from ziggurat.backends.tensorflow.calls import explained
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.backend import ProgramRequest, class_arrays

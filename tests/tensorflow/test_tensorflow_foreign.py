@@ -10,7 +10,7 @@ from tensorflow_jobs import SHARED
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
-from ziggurat.backends.tensorflow.foreign import open_foreign_model
+from ziggurat.backends.tensorflow.export.provider import open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 from ziggurat.worker.commands.foreign import image_for, inspect_model, predict_with_model

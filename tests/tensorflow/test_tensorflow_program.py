@@ -6,16 +6,19 @@ from tensorflow_networks import SMALL, batches, digit_images
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.graph import GraphOptions, build_graph
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import TowerInput
+from ziggurat.engine.backend import ProgramRequest, class_arrays
+from ziggurat.engine.feed import BatchCycle
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.testing import BackendConformance
 
 
-def program(network: str = SMALL, **options: object) -> TensorFlowProgram:
+def program(network: str = SMALL, prefetch: int = 0, **options: object) -> TensorFlowProgram:
     chosen = GraphOptions(**{"batch_size": 32, "learning_rate": 0.05, **options})  # pyright: ignore[reportArgumentType]
     graph = tf.Graph()
     with graph.as_default():
@@ -23,7 +26,7 @@ def program(network: str = SMALL, **options: object) -> TensorFlowProgram:
         shared = TowerInput(load_network(network, "network.py"), "network.py", (8, 8, 1), 10)
         built = build_graph(shared, chosen)
     config = tf.ConfigProto(device_count={"CPU": 4}, intra_op_parallelism_threads=1)
-    return TensorFlowProgram(built, batch_parts=chosen.gradient_accumulation_steps, config=config)
+    return TensorFlowProgram(built, batch_parts=chosen.gradient_accumulation_steps, config=config, prefetch=prefetch)
 
 
 class TestTensorFlowProgram(BackendConformance):
@@ -34,6 +37,22 @@ class TestTensorFlowProgram(BackendConformance):
 
     def batches(self) -> list[list[np.ndarray]]:
         return batches(4, 32)
+
+
+class TestProgramWithQueue(TestTensorFlowProgram):
+    """Batches that a thread makes ahead: the position of a checkpoint is what was consumed."""
+
+    def program(self) -> TensorFlowProgram:
+        return program(prefetch=3)
+
+
+def test_the_number_of_batches_ahead_is_an_option():
+    arrays = {"network": "n.py", "network_text": SMALL, **class_arrays((8, 8, 1), 10), "batch_size": 32}
+    built = TensorFlowBackend().build(ProgramRequest(**arrays, options={"prefetch_batches": 2}))
+    assert built.connect(BatchCycle(batches(4, 32))).stats().capacity == 2
+    built.close()
+    with pytest.raises(ConfigurationError, match=r"`prefetch_batches` must be a whole number, 0 or more. Received: -1"):
+        TensorFlowBackend().build(ProgramRequest(**arrays, options={"prefetch_batches": -1}))
 
 
 WITHOUT_DROPOUT = SMALL.replace("is_training=self.is_training", "is_training=False")

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.engine.backend import ProgramRequest, single_arrays
+from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.engine.program import Program
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 
@@ -104,6 +105,10 @@ class NullProgram:
         for name in names:
             if name not in _VALUES:
                 raise UnknownNameError("value of this program", name, _VALUES)
+
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Make each batch when its step needs it."""
+        return DirectFeed(batches)
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``."""

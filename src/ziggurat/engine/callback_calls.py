@@ -28,11 +28,16 @@ class CallbackCalls:
         _give_names(trainer.callbacks)
         for callback in trainer.callbacks:
             callback.trainer = trainer
-        self.of: dict[str, list[tuple[Callback, Callable[..., Any]]]] = {
-            hook: [(callback, getattr(callback, hook)) for callback in trainer.callbacks if hook in callback.hooks()]
-            for hook in HOOKS
-        }
+        self.of: dict[str, list[tuple[Callback, Callable[..., Any]]]] = {}
         """Hook → callbacks that have it, with the method to call."""
+        self.find()
+
+    def find(self) -> None:
+        """Ask every callback which hooks it has: before the set-up, and again when it is known what a step keeps."""
+        found = [(callback, callback.hooks()) for callback in self._trainer.callbacks]
+        self.of = {
+            hook: [(callback, getattr(callback, hook)) for callback, hooks in found if hook in hooks] for hook in HOOKS
+        }
 
     def call(self, hook: str, *arguments: Any) -> None:
         """Call one hook of every callback, in their order."""
@@ -46,7 +51,7 @@ class CallbackCalls:
             try:
                 method(*arguments)
             except BaseException as error:
-                self._raised(error, callback, hook)
+                self.raised(error, callback, hook)
 
     def names_to_fetch(self) -> Sequence[str]:
         """Call ``before_run``; return every name that a callback wants of the step to come."""
@@ -55,13 +60,14 @@ class CallbackCalls:
             try:
                 wanted = method()
             except BaseException as error:
-                self._raised(error, callback, "before_run")
+                self.raised(error, callback, "before_run")
                 continue
             if wanted and wanted is not names:
                 names = tuple(dict.fromkeys((*names, *wanted))) if names else wanted
         return names
 
-    def _raised(self, error: BaseException, callback: Callback, hook: str) -> None:
+    def raised(self, error: BaseException, callback: Callback, hook: str) -> None:
+        """Finish the training where a hook raised ``StopTraining``; raise anything else, with a note that names it."""
         trainer = self._trainer
         name = callback.name or type(callback).__name__  # one inside a wrapper has none
         if isinstance(error, StopTraining):

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: a kill at any moment leaves every complete checkpoint loadable."""
+"""Checkpoints on disk: a kill at any moment leaves every complete checkpoint loadable, averaged weights included."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ziggurat.engine.run_state import RunState
 from ziggurat.errors import CheckpointError, MissingCheckpointError, StorageError
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, checkpoint_name, checkpoint_step
 
-__all__ = ["CheckpointInfo", "CheckpointStore"]
+__all__ = ["AVERAGES", "CheckpointInfo", "CheckpointStore", "with_averages"]
 
 _FORMAT: Final = 1
 _TEMPORARY: Final = ".tmp-"
@@ -288,3 +288,19 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+AVERAGES: Final = "ziggurat/averages/"
+"""In front of a weight's name: the array of its average."""
+
+
+def with_averages(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays of a checkpoint, each weight that has an average replaced by it.
+
+    So a network that predicts, is evaluated, exported or trained further starts from the averages. A training that
+    resumes takes the arrays as they are. Doing it twice changes nothing more.
+
+    Args:
+        arrays: name → array, as a program's ``state()`` gave them.
+    """
+    return {name: arrays.get(f"{AVERAGES}{name}", array) for name, array in arrays.items()}

@@ -1,7 +1,8 @@
-"""Monitor interface: a monitor is a sink for metrics, and ``Monitors`` sends every value to all of them."""
+"""Monitors: sinks of metrics, ``Monitors`` that sends every value to all of them, and messages to the user."""
 
 from __future__ import annotations
 
+import operator
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ziggurat.engine.callback import Callback
-from ziggurat.errors import UnknownNameError
-from ziggurat.events import Event
+from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.events import Event, Message
 
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["Image", "Monitor", "Monitors", "Scalar"]
+__all__ = ["Image", "Monitor", "Monitors", "Scalar", "ScalarWatch", "better", "duration_text", "say"]
 
 _HISTORY_LENGTH = 10_000
 
@@ -179,3 +180,65 @@ class Monitors:
         self._history = {
             tag: deque([(int(step), float(value))], maxlen=_HISTORY_LENGTH) for tag, (step, value) in state.items()
         }
+
+
+def say(trainer: Trainer, text: str, *, level: str = "info") -> None:
+    """Hand one sentence to every monitor.
+
+    Args:
+        trainer: whose monitors.
+        text: the sentence.
+        level: ``info``, ``warning`` or ``error``.
+    """
+    monitors = trainer.monitors
+    monitors.put_event(Message(time=monitors.now(), level=level, text=text, step=trainer.global_step))
+
+
+def duration_text(duration_s: float) -> str:
+    """Return a time in its two largest units.
+
+    >>> duration_text(4.26), duration_text(87), duration_text(7322), duration_text(200000)
+    ('4.3 s', '1 min 27 s', '2 h 2 min', '2 d 7 h')
+    """
+    if duration_s < 10:
+        return f"{duration_s:.1f} s"
+    whole_s = round(duration_s)
+    for unit_s, name, part_s, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole_s >= unit_s:
+            return f"{whole_s // unit_s} {name} {whole_s % unit_s // part_s} {part}"
+    return f"{whole_s} s"
+
+
+class ScalarWatch:
+    """Looks at one scalar.
+
+    Args:
+        tag: its name.
+    """
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self._is_missed = False
+
+    def newest(self, trainer: Trainer) -> tuple[int, float] | None:
+        """Return (step, value) of the newest point; None where there is none yet, which is said once."""
+        try:
+            return trainer.monitors.get_history(self.tag)[-1]
+        except UnknownNameError as error:
+            if not self._is_missed:
+                self._is_missed = True
+                say(trainer, f"No scalar `{self.tag}` was put so far. {error.advice}", level="warning")
+            return None
+
+
+def better(mode: str) -> Callable[[float, float], bool]:
+    """Return the comparison that says whether a value is strictly better than another; NaN never is.
+
+    Raises:
+        ConfigurationError: where the mode is neither ``min`` nor ``max``.
+    """
+    if mode not in ("min", "max"):
+        raise ConfigurationError(
+            "`mode` must be `min` or `max`.", received=mode, advice="Use `min` for errors and `max` for accuracies."
+        )
+    return operator.lt if mode == "min" else operator.gt

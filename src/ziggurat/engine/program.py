@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ziggurat.engine.feed import BatchCycle, Feed
+
 __all__ = ["GraphAccess", "NonFiniteStep", "Program", "SupportsRecording"]
 
 
@@ -42,11 +44,21 @@ class Program(Protocol):
         """
         ...
 
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Return the way of batches into ``step``: once after ``declare``, and again when a state was loaded.
+
+        ``DirectFeed(batches)`` will do; a program that needs its batches earlier has a feed of its own.
+
+        Args:
+            batches: endless batches, at the position where the feed begins.
+        """
+        ...
+
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch.
 
         Args:
-            batch: what the data flow gave.
+            batch: what the feed gave.
             names: declared names to fetch; empty most of the time.
 
         Returns:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ziggurat.engine.callback import Callback
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["StepSeries", "StepValues"]
+__all__ = ["FETCH_AFTER", "StepSeries", "StepValues"]
 
-_PATIENCE: Final = 4096
+FETCH_AFTER: Final = 4096
 """Steps after which values are fetched although no callback took them, so that memory stays bounded."""
 
 
@@ -42,6 +42,12 @@ class StepSeries:
         self._kept: tuple[str, ...] = ()
         self._steps: list[int] = []
         self._columns: dict[str, deque[float]] = {name: deque(maxlen=last) for name in names}
+        self.is_of_every_step = False
+        """Whether it takes part in all steps by itself: the program keeps its values, and no wrapper picks steps."""
+
+    def idle_hooks(self) -> frozenset[str]:
+        """Return the hooks of the callback that the series has no use for."""
+        return frozenset({"before_run"} if self.is_of_every_step else ())
 
     def before_run(self) -> Sequence[str]:
         """Take part in the step to come; return the names that must be fetched with it."""
@@ -49,8 +55,6 @@ class StepSeries:
             steps, coming = self._steps, self._timing.steps
             if not steps or steps[-1] != coming:  # a wait for a batch may have been broken off before
                 steps.append(coming)
-            if len(steps) >= _PATIENCE:
-                self._values.fetch()
         return self.fetched
 
     def after_run(self, values: Mapping[str, Any]) -> None:
@@ -60,26 +64,31 @@ class StepSeries:
 
     def take(self) -> dict[str, list[float]]:
         """Return name → values of the steps that it took part in since the last call, oldest first."""
-        if self._steps:
+        if self._steps or self.is_of_every_step:
             self._values.fetch()
         taken = {name: list(column) for name, column in self._columns.items()}
         for column in self._columns.values():
             column.clear()
         return taken
 
-    def use_kept(self, kept: Sequence[str]) -> None:
-        """Fetch no value with a step that the program keeps."""
+    def use_kept(self, kept: Sequence[str], is_unwrapped: bool) -> None:
+        """Fetch no value with a step that the program keeps; take part in all steps where no wrapper picks them."""
         self._kept = tuple(name for name in self._names if name in kept)
         self.fetched = tuple(name for name in self._names if name not in kept)
+        self.is_of_every_step = is_unwrapped and not self.fetched
 
     def receive(self, first: int, count: int, columns: Mapping[str, Sequence[float]]) -> None:
         """Pick the own steps from what the program kept.
 
         Args:
-            first: number of the first step, from 0.
+            first: number of the first step, from 0; below 0 where the program took steps that are not of the training.
             count: number of steps.
             columns: name → value of each step.
         """
+        if self.is_of_every_step:
+            for name, own in self._columns.items():
+                own.extend(columns[name][max(0, -first) :])
+            return
         steps = [step - first for step in self._steps if first <= step < first + count]
         self._steps = [step for step in self._steps if step >= first + count]
         for name in self._kept:
@@ -98,19 +107,22 @@ class StepValues:
         self.timing = trainer.timing
         """Counts the steps of the trainer: their number is that of the step to come."""
         self._trainer = trainer
-        self._series: list[StepSeries] = []
+        self._series: list[tuple[Callback | None, StepSeries]] = []
         self._watched: dict[str, list[tuple[Callback, Callable[[str], None]]]] = {}
         self._source: SupportsRecording | None = None
+        self._fetched_at = 0
 
-    def series(self, names: Sequence[str], *, last: int | None = None) -> StepSeries:
+    def series(self, names: Sequence[str], *, last: int | None = None, callback: Callback | None = None) -> StepSeries:
         """Return the series of a callback, which asks for it in ``setup_graph``.
 
         Args:
             names: single numbers of the program; the callback declares them, too.
             last: how many steps to hold; None for all since the last ``take``.
+            callback: the callback, where its ``hooks()`` leaves out the ``idle_hooks()`` of the series; None where its
+                ``before_run`` is to be called with every step.
         """
         made = StepSeries(self, names, last)
-        self._series.append(made)
+        self._series.append((callback, made))
         return made
 
     def watch(self, callback: Callback, names: Sequence[str], found: Callable[[str], None]) -> None:
@@ -135,17 +147,18 @@ class StepValues:
         program = self._trainer.program
         if not isinstance(program, SupportsRecording):
             return
-        wanted = list(dict.fromkeys(name for series in self._series for name in series.fetched))
+        wanted = list(dict.fromkeys(name for _, series in self._series for name in series.fetched))
         self._source = program
         kept = program.record(wanted, tuple(self._watched))
-        for series in self._series:
-            series.use_kept(kept)
+        for callback, series in self._series:
+            series.use_kept(kept, any(each is callback for each in self._trainer.callbacks))
 
     def fetch(self) -> None:
         """Hand what the program kept to the series."""
-        if self._source is None:
+        if self._source is None or self._fetched_at == self.timing.steps:
             return
+        self._fetched_at = self.timing.steps
         columns = {name: values.tolist() for name, values in self._source.recorded().items()}
         count = min(map(len, columns.values()), default=0)
-        for series in self._series:
+        for _, series in self._series:
             series.receive(self.timing.steps - count, count, columns)

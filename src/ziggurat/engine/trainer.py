@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ziggurat.engine.batches import BatchCycle, steps_in_pass
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callback_calls import CallbackCalls, declared_names
+from ziggurat.engine.feed import BatchCycle, Feed, steps_in_pass
 from ziggurat.engine.interruption import BreakOff, Interruptible, LeaveLoop
 from ziggurat.engine.monitor import Monitor, Monitors
 from ziggurat.engine.program import NonFiniteStep, Program
 from ziggurat.engine.run_state import RunState, StepTiming, load_run_state, run_state
-from ziggurat.engine.step_values import StepValues
+from ziggurat.engine.step_values import FETCH_AFTER, StepValues
 
 __all__ = ["Trainer"]
 
@@ -46,6 +46,8 @@ class Trainer(Interruptible):
         super().__init__()
         self.program = program
         self.batches = BatchCycle(batches)
+        self.feed: Feed | None = None
+        """The way of the batches into the program; there from the end of the set-up on."""
         self.steps_per_epoch = steps_in_pass(batches, steps_per_epoch)
         self.callbacks: list[Callback] = [*callbacks, *monitors]
         self.monitors = Monitors(monitors, self, clock)
@@ -82,6 +84,8 @@ class Trainer(Interruptible):
             self._hooks.call("setup_graph")
             self.step_values.declare()
             self.program.declare(declared_names(self.program, self.callbacks))
+            self._hooks.find()  # what the program keeps by itself, nobody has to ask for
+            self.feed = self.program.connect(self.batches)
         return self._hooks
 
     def state(self) -> RunState:
@@ -100,6 +104,7 @@ class Trainer(Interruptible):
             self._after_train(error)  # there will be no training that could call it
             raise
         load_run_state(self, state)
+        self.feed = self.program.connect(self.batches)  # at the position of the state
         self._steps_before_load = self.timing.steps
 
     def train(self, max_epoch: int) -> None:
@@ -142,29 +147,39 @@ class Trainer(Interruptible):
         self._settle(hooks)
 
     def _run_steps(self, hooks: CallbackCalls) -> None:
-        clock, step, batches = time.perf_counter, self.program.step, iter(self.batches)
+        assert self.feed is not None
+        clock, step, next_batch, timing = time.perf_counter, self.program.step, self.feed.next, self.timing
+        before_run, after_run, trigger_step = hooks.of["before_run"], hooks.of["after_run"], hooks.of["trigger_step"]
         for self.local_step in range(self.local_step + 1, self.steps_per_epoch):  # noqa: B020
-            names = hooks.names_to_fetch()
+            names = hooks.names_to_fetch() if before_run else ()
             began = clock()
             self.is_waiting = True
-            self.batch = batch = next(batches)
+            self.batch = batch = next_batch()
             self.is_waiting = False
             loaded = clock()
             try:
                 values = step(batch, names)
             except NonFiniteStep as found:  # the step was taken all the same
-                self._count_step(began, loaded, clock())
+                timing.add_step(began, loaded, clock())
+                self.global_step += 1
                 hooks.call_each(self.step_values.watching(found.name), "after_run", found.name)
                 raise
-            self._count_step(began, loaded, clock())
-            hooks.call("after_run", values)
-            hooks.call("trigger_step")
+            self.global_step += 1
+            if timing.add_step(began, loaded, clock()) % FETCH_AFTER == 0:
+                self.step_values.fetch()
+            # Written out: between two steps the processor's caches are cold, and each call more costs microseconds.
+            for callback, method in after_run:
+                try:
+                    method(values)
+                except BaseException as error:
+                    hooks.raised(error, callback, "after_run")
+            for callback, method in trigger_step:
+                try:
+                    method()
+                except BaseException as error:
+                    hooks.raised(error, callback, "trigger_step")
             if self._attention:
                 self._settle(hooks)
-
-    def _count_step(self, began: float, loaded: float, ended: float) -> None:
-        self.timing.add_step(began, loaded, ended)
-        self.global_step += 1
 
     def _leave_waiting(self, hooks: CallbackCalls) -> None:
         """Return to the end of the last step, and leave from there."""
@@ -172,7 +187,8 @@ class Trainer(Interruptible):
         if not taken:
             raise LeaveLoop
         self.local_step -= 1
-        self.batches.go_back_to(taken)
+        assert self.feed is not None
+        self.feed.go_back_to(taken)
         self._steps_before_load = self.timing.steps
         self._settle(hooks)
 
@@ -188,5 +204,5 @@ class Trainer(Interruptible):
                     failure = error
                 else:
                     failure.add_note(f"Then after_train of callback {callback.name} raised {error!r}.")
-        self.batches.close()
+        (self.feed or self.batches).close()
         return failure

@@ -7,9 +7,21 @@ from dataclasses import fields
 from typing import Any, Final
 
 from ziggurat.errors import ConfigurationError, UnknownNameError
-from ziggurat.schedules.base import Schedule
-from ziggurat.schedules.curves import Cosine, Linear, OneCycle, Piecewise, WarmUp
-from ziggurat.schedules.policies import Exponential, Fixed, Inverse, MultiStep, Polynomial, Sigmoid, Step
+from ziggurat.schedules.curves import (
+    Cosine,
+    Exponential,
+    Fixed,
+    Inverse,
+    Linear,
+    MultiStep,
+    OneCycle,
+    Piecewise,
+    Polynomial,
+    Schedule,
+    Sigmoid,
+    Step,
+    WarmUp,
+)
 
 __all__ = ["SCHEDULES", "make_schedule", "preview"]
 

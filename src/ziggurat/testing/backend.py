@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -20,9 +20,10 @@ from ziggurat.engine.capabilities import (
     SupportsSummaries,
 )
 from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.feed import BatchCycle
 from ziggurat.engine.program import Program, SupportsRecording
 from ziggurat.engine.trainer import Trainer
-from ziggurat.errors import CheckpointError, UnknownNameError, ZigguratError
+from ziggurat.errors import CheckpointError, DataError, UnknownNameError, ZigguratError
 
 __all__ = ["BackendConformance"]
 
@@ -71,6 +72,32 @@ class BackendConformance(ABC):
         values = program.step(batches[1], (self.cost_name,))
         assert list(values) == [self.cost_name]
         assert np.isfinite(float(values[self.cost_name]))
+        program.close()
+
+    def test_a_feed_stands_behind_the_consumed_batch(self) -> None:
+        """The position of a feed knows nothing of batches that were made ahead, and another feed goes on from it."""
+        program, batches = self._ready()
+        feed = program.connect(BatchCycle(batches))
+        for number in range(len(batches) + 2):
+            resumed = BatchCycle(batches)
+            resumed.load_state(feed.position())
+            other = program.connect(resumed)
+            for taken in (feed.next(), other.next()):
+                self._assert_same_batch(taken, batches[number % len(batches)])
+            other.close()
+        assert feed.stats().ready <= feed.stats().capacity
+        feed.close()
+        feed.close()
+        program.close()
+
+    def test_an_error_of_the_data_comes_from_the_feed(self) -> None:
+        """The step that has no batch raises the error of the data, behind the steps before it."""
+        program, batches = self._ready()
+        feed = program.connect(BatchCycle(_Failing(batches[:2])))
+        for batch in batches[:2]:
+            self._assert_same_batch(feed.next(), batch)
+        assert "the data broke" in str(_error_of(DataError, lambda: feed.next()))
+        feed.close()
         program.close()
 
     def test_recorded_values_are_those_of_the_steps(self) -> None:
@@ -233,6 +260,10 @@ class BackendConformance(ABC):
         program.close()
         program.close()
 
+    def _assert_same_batch(self, one: Any, other: Any) -> None:
+        for part, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part, expected)
+
     def _ready(self, *more_names: str) -> tuple[Program, list[Any]]:
         program = self.program()
         program.declare([self.cost_name, *more_names])
@@ -248,6 +279,17 @@ class BackendConformance(ABC):
                 np.testing.assert_allclose(array, other[name], atol=self.tolerance, err_msg=name)
             else:
                 np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+class _Failing:
+    """Data that breaks behind its last batch."""
+
+    def __init__(self, batches: list[Any]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.batches
+        raise DataError("the data broke")
 
 
 def _answer(program: Program, verb: str) -> Iterable[str]:

@@ -20,26 +20,19 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.preprocessing import Augmentation, Preprocessing
-from ziggurat.engine.averages import with_averages
 from ziggurat.engine.backend import Backend, ProgramRequest, class_arrays
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.best import KeepBest
-from ziggurat.engine.callbacks.black_box import BlackBox
-from ziggurat.engine.callbacks.divergence import DivergenceWatch
-from ziggurat.engine.callbacks.human import HumanHyperParamSetter
-from ziggurat.engine.callbacks.inferencers import ScalarStats
-from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
-from ziggurat.engine.callbacks.model_saver import ModelSaver
-from ziggurat.engine.callbacks.progress import ProgressBar
-from ziggurat.engine.callbacks.stopping import EarlyStopping
+from ziggurat.engine.callback import Callback, bind_folder
+from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
+from ziggurat.engine.callbacks.numerics import BlackBox
+from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
+from ziggurat.engine.callbacks.saving import KeepBest, ModelSaver
+from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
-from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
-from ziggurat.engine.callbacks.validation import InferenceRunner
+from ziggurat.engine.callbacks.validation import InferenceRunner, ScalarStats
 from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints
-from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.monitors.binding import bind_folder
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend

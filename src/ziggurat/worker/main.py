@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.atomic import ProcessLock, private_files
-from ziggurat.engine.callbacks.divergence import divergence_of
-from ziggurat.engine.random_state import seed_global_random
+from ziggurat.engine.callbacks.stopping import divergence_of
+from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.heartbeat import reserve_last_words, write_last_words

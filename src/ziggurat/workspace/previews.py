@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, SpecError, UsageError
-from ziggurat.schedules.base import Schedule
+from ziggurat.schedules.curves import Schedule
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.specs import DatasetSpec, TrainSpec, parse_spec
 from ziggurat.workspace.datasets import stored_source

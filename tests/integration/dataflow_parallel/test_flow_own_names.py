@@ -9,7 +9,7 @@ from parallel_samples import numbers, plain
 
 from ziggurat.dataflow import BatchData, DataFlow, MapData, NumpySerializer, ProxyDataFlow, RNGDataFlow
 from ziggurat.dataflow.parallel import MultiProcessMapData, PrefetchDataZMQ
-from ziggurat.engine.batches import BatchCycle
+from ziggurat.engine.feed import BatchCycle
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 

@@ -15,7 +15,7 @@ pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 from tests.integration.studio.studio_process import StudioProcess, tiny_training, wait_for
 from ziggurat.client import Client
-from ziggurat.engine.monitors.tensorboard_records import file_version, image_event
+from ziggurat.engine.monitors.tensorboard import file_version, image_event
 from ziggurat.protobuf_wire import tfrecord_frame
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

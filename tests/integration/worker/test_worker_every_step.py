@@ -4,7 +4,7 @@ import pytest
 from worker_jobs import LAST, MAY_DIFFER_WITH_THREADS, differences, make_job, outcome_of, steps_of
 
 from ziggurat.callbacks import Callback
-from ziggurat.engine.random_state import global_random_state, load_global_random_state, seed_global_random
+from ziggurat.engine.run_state import global_random_state, load_global_random_state, seed_global_random
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import load_spec

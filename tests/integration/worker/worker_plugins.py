@@ -18,7 +18,7 @@ import numpy as np
 from ziggurat.backends.null import NullBackend
 from ziggurat.backends.null_info import INFO as NULL
 from ziggurat.callbacks import Callback
-from ziggurat.engine.monitors.binding import NeedsFolder
+from ziggurat.engine.callback import NeedsFolder
 from ziggurat.entities.backend_info import BackendInfo
 from ziggurat.errors import DataError, TrainingError
 from ziggurat.layout import JobFolder

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ziggurat.callbacks import Callback, Image, Monitor, Scalar, Trainer
+from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.errors import CheckpointError, UnknownNameError
 from ziggurat.events import Event
 
@@ -34,6 +35,9 @@ class FakeProgram:
 
     def declare(self, names: Sequence[str]) -> None:
         self.declared = list(names)
+
+    def connect(self, batches: BatchCycle) -> Feed:
+        return DirectFeed(batches)
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         self.steps += 1

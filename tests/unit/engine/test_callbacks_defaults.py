@@ -142,4 +142,4 @@ def test_steps_without_anything_to_do_call_nobody():
         for callback in trainer.callbacks
         if callback.hooks() & {"before_run", "after_run", "trigger_step"}
     }
-    assert per_step == {"StepTimes", "EstimatedTimeLeft", "ProgressBar"}
+    assert per_step == {"EstimatedTimeLeft", "ProgressBar"}

@@ -17,7 +17,7 @@ from ziggurat.callbacks import (
     ThroughputTracker,
 )
 from ziggurat.engine.callbacks.timing import verdict
-from ziggurat.engine.monitors.messages import duration_text
+from ziggurat.engine.monitor import duration_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Message, Progress
 from ziggurat.nvidia import NvidiaError

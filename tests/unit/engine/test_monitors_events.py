@@ -11,7 +11,7 @@ from engine_fakes import Clock, Memory, PutEachEpoch, make_trainer, train
 from PIL import Image as Picture
 
 from ziggurat.callbacks import Callback, CallbackFactory, EventWriter, ModelSaver, Monitor, bind_folder
-from ziggurat.engine.monitors.background import BatchedWriter
+from ziggurat.engine.monitors.json_writers import BatchedWriter
 from ziggurat.errors import StorageError, UsageError
 from ziggurat.events import (
     CheckpointSaved,

@@ -34,6 +34,23 @@ def test_a_whole_percentage_is_reached_at_its_own_step(percent):
         assert schedule(step / steps) == 0.5
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [Fixed(), Step(33), Step(1, 0.5), Step(100), MultiStep([50, 85]), MultiStep([0, 0.1, 29, 99.9])],
+    ids=str,
+)
+@pytest.mark.parametrize("steps", [1, 3, 100, 997, 20_000])
+def test_a_factor_holds_until_the_progress_it_names(schedule, steps):
+    same_until, factor = 0, 0.0
+    asked = 0
+    for step in range(steps):
+        if step >= same_until:
+            same_until = int(schedule.constant_until(step / steps) * steps)
+            factor, asked = schedule(step / steps), asked + 1
+        assert schedule(step / steps) == factor
+    assert asked <= 210
+
+
 def test_multistep_counts_the_points_passed():
     schedule = MultiStep(at_percent=[50, 85], gamma=0.5)
     assert [schedule(percent / 100) for percent in (0, 49, 50, 84, 85, 100)] == [1, 1, 0.5, 0.5, 0.25, 0.25]

@@ -9,8 +9,7 @@ from engine_fakes import FakeProgram, Memory, make_trainer, train
 
 from ziggurat.engine.callbacks.summaries import SummariseBatch
 from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.monitors.tensorboard import TFEventWriter
-from ziggurat.engine.monitors.tensorboard_records import file_version, graph_event
+from ziggurat.engine.monitors.tensorboard import TFEventWriter, file_version, graph_event
 from ziggurat.errors import NetworkCodeError
 from ziggurat.events import Message
 from ziggurat.protobuf_wire import tfrecord_frame

@@ -1,26 +1,137 @@
-"""TensorFlow backend as the worker uses it: it builds a program from a request in plain values."""
+"""TensorFlow backend: a job's graph and program, built fresh or from pretrained weights."""
 
 from __future__ import annotations
 
+import fnmatch
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
 from ziggurat.backends.tensorflow.graph import GraphOptions, JobGraph, build_graph
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
-from ziggurat.backends.tensorflow.restore import RestorePlan, freezes, plan_restore
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import TowerInput
 from ziggurat.engine.backend import ProgramRequest, single_arrays
-from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
 from ziggurat.zoo import network_path
 
-__all__ = ["TensorFlowBackend", "build_job_graph", "restore_pretrained", "session_config"]
+__all__ = [
+    "TensorFlowBackend",
+    "build_job_graph",
+    "plan_restore",
+    "session_config",
+]
 
-_OPTIONS: Final = frozenset({"log_device_placement", "intra_threads", "inter_threads", "memory_share"})
+FROZEN_SUFFIX: Final = "_not_in_use"
+"""A variable or scope with this suffix takes the value of the one without it, and is not trained."""
+
+_NOT_WEIGHTS: Final = ("ziggurat/", "global_step", "train/")
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """What happens to each variable of a network that starts from a pretrained model.
+
+    Args:
+        restored: variable → checkpoint variable whose value it gets, and trains on.
+        frozen: variable → checkpoint variable whose value it gets, and keeps.
+        fresh: variables that start from their initializers.
+        unexpected: checkpoint variables that no variable takes.
+    """
+
+    restored: dict[str, str] = field(default_factory=dict)
+    frozen: dict[str, str] = field(default_factory=dict)
+    fresh: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """Return the report for people, one sentence a line; warnings first."""
+        lines = []
+        if self.fresh:
+            lines.append(f"Not in the pretrained model, so started fresh: {', '.join(self.fresh)}.")
+        if self.unexpected:
+            lines.append(f"Only in the pretrained model, so left out: {', '.join(self.unexpected)}.")
+        if self.frozen:
+            lines.append(f"Restored and frozen: {', '.join(self.frozen)}.")
+        if self.restored:
+            lines.append(f"Restored and trained on: {', '.join(self.restored)}.")
+        return lines
+
+
+def plan_restore(
+    variables: Mapping[str, Sequence[int]], checkpoint: Mapping[str, np.ndarray], freeze: Sequence[str] = ()
+) -> RestorePlan:
+    """Match the variables of a network with those of a checkpoint, by name.
+
+    Args:
+        variables: name → shape of the network's weights and averages.
+        checkpoint: name → array.
+        freeze: patterns of names that are not trained.
+
+    Raises:
+        CheckpointError: where a name is in both with different shapes; it names all of them.
+    """
+    plan = RestorePlan()
+    problems = []
+    for name, shape in variables.items():
+        source = _source(name, checkpoint)
+        if source is None:
+            plan.fresh.append(name)
+        elif tuple(checkpoint[source].shape) != tuple(shape):
+            problems.append(f"{name} has shape {tuple(shape)}, in the checkpoint {tuple(checkpoint[source].shape)}")
+        elif freezes(name, checkpoint, freeze):
+            plan.frozen[name] = source
+        else:
+            plan.restored[name] = source
+    if problems:
+        raise CheckpointError(
+            "A layer that takes its weights from a pretrained model has the shape it had there.",
+            received="; ".join(problems),
+            advice="Rename the layer to start it fresh, or give it its old size.",
+            details={"problems": problems},
+        )
+    taken = {*plan.restored.values(), *plan.frozen.values()}
+    plan.unexpected.extend(name for name in checkpoint if name not in taken and not _is_of_training(name, checkpoint))
+    return plan
+
+
+def freezes(name: str, checkpoint: Mapping[str, np.ndarray] | None, freeze: Sequence[str] = ()) -> bool:
+    """Return whether a variable is not to be trained.
+
+    Args:
+        name: of the variable, with or without the scope ``model/``.
+        checkpoint: the pretrained model; None where the job starts fresh.
+        freeze: patterns such as ``conv*``, matched against the name and against each scope it lies in.
+    """
+    if FROZEN_SUFFIX in name and checkpoint is not None and _source(name, checkpoint) is not None:
+        return True
+    inner = name.removeprefix("model/")
+    parts = inner.split("/")
+    prefixes = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    return any(fnmatch.fnmatchcase(each, pattern) for pattern in freeze for each in {*prefixes, name})
+
+
+def _source(name: str, checkpoint: Mapping[str, np.ndarray]) -> str | None:
+    if name in checkpoint:
+        return name
+    bare = "/".join(part.removesuffix(FROZEN_SUFFIX) for part in name.split("/"))
+    return bare if bare != name and bare in checkpoint else None
+
+
+def _is_of_training(name: str, checkpoint: Mapping[str, np.ndarray]) -> bool:
+    """Return whether a name is a slot of an optimizer or a counter: nobody misses it."""
+    return name.startswith(_NOT_WEIGHTS) or name.endswith("_power") or name.rsplit("/", 1)[0] in checkpoint
+
+
+_OPTIONS: Final = frozenset(
+    {"log_device_placement", "intra_threads", "inter_threads", "memory_share", "prefetch_batches"}
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -43,7 +154,10 @@ class TensorFlowBackend:
         """
         graph = build_job_graph(request)
         program = TensorFlowProgram(
-            graph, batch_parts=request.gradient_accumulation_steps, config=session_config(request)
+            graph,
+            batch_parts=request.gradient_accumulation_steps,
+            config=session_config(request),
+            prefetch=_prefetch(request),
         )
         if request.pretrained is not None:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
@@ -73,7 +187,7 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             received=request.precision,
             advice="Use bf16.",
         )
-    text, path = _source(request)
+    text, path = _backend_source(request)
     graph = tf.Graph()
     with graph.as_default():
         tf.set_random_seed(request.seed)
@@ -96,6 +210,20 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             ema_decay=request.ema_decay,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
+
+
+def _prefetch(request: ProgramRequest) -> int:
+    """Return how many batches a thread makes ahead; 0 for none.
+
+    Raises:
+        ConfigurationError: where the option is no whole number from 0 on.
+    """
+    count = request.options.get("prefetch_batches", 0)
+    if not isinstance(count, int) or count < 0:
+        raise ConfigurationError(
+            "`prefetch_batches` must be a whole number, 0 or more.", received=count, advice="2 is usual; 0 is off."
+        )
+    return count
 
 
 def session_config(request: ProgramRequest) -> Any:
@@ -147,7 +275,7 @@ def restore_pretrained(
     return plan
 
 
-def _source(request: ProgramRequest) -> tuple[str, str]:
+def _backend_source(request: ProgramRequest) -> tuple[str, str]:
     if request.network_text is not None:
         return request.network_text, request.network
     path = Path(request.network)

@@ -1,18 +1,26 @@
-"""Session calls that are prepared once: a step then pays for no look-up of names, and for no check of its feeds."""
+"""Calls into a session: prepared once for their feeds and fetches, values kept in the graph, and explained errors."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+import linecache
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.errors import ConfigurationError
+from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError, ZigguratError
 
-__all__ = ["Feed", "prepared_call"]
+__all__ = [
+    "Placeholder",
+    "StepRecorder",
+    "explained",
+    "is_number",
+    "prepared_call",
+]
 
 # TensorFlow exports the class nowhere but beside this one.
 _CALLABLE_OPTIONS: Final = importlib.import_module(tf.ConfigProto.__module__).CallableOptions
@@ -21,7 +29,7 @@ _CALLING_THREAD: Final = -1
 
 
 @dataclass(frozen=True)
-class Feed:
+class Placeholder:
     """Placeholder of a batch component, with what an array must be to be fed to it.
 
     Args:
@@ -37,7 +45,7 @@ class Feed:
     row_shape: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, noun: str, tensor: Any) -> Feed:
+    def of(cls, noun: str, tensor: Any) -> Placeholder:
         """Return the feed of a placeholder whose first axis counts the rows."""
         return cls(noun, tensor, np.dtype(tensor.dtype.as_numpy_dtype), tuple(tensor.shape.as_list()[1:]))
 
@@ -109,3 +117,164 @@ def prepared_call(
         return [values[place] for place in order]
 
     return call_in_order
+
+
+_ROWS: Final = 512
+"""Steps that the graph holds; then one call fetches them all."""
+
+_SCOPE: Final = "ziggurat/recorder"
+_FAILED: Final = "A watched value is not finite"
+
+
+class StepRecorder:
+    """Operations that keep values of training steps, and the values that were fetched.
+
+    The graph must not be final. The variables belong to no collection: nothing saves or restores them.
+
+    Args:
+        values: name → tensor of one number.
+        watched: names to look at for NaN and infinity.
+        train_op: one step on a whole batch.
+    """
+
+    def __init__(self, values: Mapping[str, Any], watched: Sequence[str], train_op: Any) -> None:
+        self.names = tuple(values)
+        self.watched = tuple(name for name in values if name in watched)
+        # Of 32 bits where nothing is lost by it: that saves an operation a value.
+        dtype = tf.float32 if all(value.dtype == tf.float32 for value in values.values()) else tf.float64
+        # On the processor: it is where the numbers are read.
+        with tf.variable_scope(_SCOPE, reuse=False), tf.device("/cpu:0"):
+            rows = _variable("rows", (_ROWS, len(values)), dtype)
+            written = _variable("written", (), tf.int64)
+            numbers = {name: tf.cast(value, dtype) for name, value in values.items()}
+            row = tf.stack(list(numbers.values()))
+            place = tf.math.floormod(written.read_value(), _ROWS)
+            write = tf.raw_ops.ResourceScatterUpdate(resource=rows.handle, indices=place, updates=row)
+            with tf.control_dependencies([write]):
+                count = written.assign_add(1, read_value=False)
+            self.operations = [train_op, count]
+            """One step that is recorded."""
+            # Behind the step and the row: what fails here is complete.
+            with tf.control_dependencies(self.operations):
+                checks = [tf.raw_ops.CheckNumerics(tensor=numbers[name], message=_FAILED) for name in self.watched]
+            self.checked_operations = [check.op for check in checks]
+            """One step that is recorded, and fails where a watched value is not finite."""
+            self._reading = [rows.read_value(), written.read_value()]
+            self.initializer: Any = tf.group(rows.initializer, written.initializer)
+        self._read: Any = None
+        self._fetched: list[np.ndarray] = []
+        self._seen = 0
+        self._pending = 0
+
+    def open(self, session: Any) -> None:
+        """Use a session whose graph is final."""
+        self._read = prepared_call(session, [], self._reading, in_own_thread=True)
+
+    def count_step(self) -> None:
+        """Take note of a step; fetch the rows before the next one writes over them."""
+        self._pending += 1
+        if self._pending == _ROWS:
+            self._fetch()
+
+    def take(self) -> dict[str, np.ndarray]:
+        """Return name → values of the steps since the last call."""
+        self._fetch()
+        rows = np.concatenate([np.empty((0, len(self.names))), *self._fetched])  # of 64 bits
+        self._fetched.clear()
+        return {name: rows[:, place] for place, name in enumerate(self.names)}
+
+    def is_check(self, error: Any) -> bool:
+        """Return whether an error is that of the check."""
+        return _FAILED in str(error.message)
+
+    def non_finite(self) -> str | None:
+        """Return the first watched value that is NaN or infinite in the newest row; None where all are finite."""
+        self._fetch()
+        if not self._fetched:
+            return None
+        newest = dict(zip(self.names, self._fetched[-1][-1].tolist(), strict=True))
+        return next((name for name in self.watched if not np.isfinite(newest[name])), None)
+
+    def _fetch(self) -> None:
+        rows, written = self._read()
+        places = np.arange(self._seen, int(written)) % _ROWS
+        if len(places):
+            self._fetched.append(rows[places])
+        self._seen, self._pending = int(written), 0
+
+
+def is_number(tensor: Any) -> bool:
+    """Return whether a tensor is one number, as far as the graph can say, that a 64-bit float holds."""
+    return tensor.shape.rank == 0 and (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool)
+
+
+def _variable(name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    return tf.get_variable(
+        name, shape, dtype, tf.zeros_initializer(), trainable=False, collections=[], use_resource=True
+    )
+
+
+_TOO_LARGE: Final = "Cannot parse tensor from proto"
+"""What TensorFlow says of a constant that it cannot allocate; a graph made by Python has no damaged ones."""
+
+_NODE: Final = re.compile(r"\{\{\{?node ([^\s}]+)\}")
+
+_MEMORY: Final = {
+    "step": (
+        "The step must fit in the device's memory: it is out of memory.",
+        "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts.",
+    ),
+    "start": (
+        "The network's variables must fit in the device's memory: it is out of memory.",
+        "Make the network smaller: fewer or narrower layers.",
+    ),
+}
+
+
+def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step", "start"] = "step") -> ZigguratError:
+    """Return the error to raise for one of TensorFlow's.
+
+    Args:
+        error: a ``tf.errors.OpError``.
+        path: the network file.
+        graph: finds the operation of an error that only names it, as those of prepared calls do.
+        doing: what failed: a step, or giving the variables their first values.
+    """
+    # TensorFlow may tell first where the operation was made, up to a line "Node: 'name'".
+    text = re.split(r"\nNode: '[^']*'\n", str(error.message or ""))[-1].strip()
+    first = text.splitlines()[0] if text else type(error).__name__
+    line = _users_line(error.op or _named_operation(text, graph), path)
+    where = f"{path}, line {line}" if line else path
+    if isinstance(error, tf.errors.ResourceExhaustedError) or first.startswith(_TOO_LARGE):
+        rule, advice = _MEMORY[doing]
+        return TrainingError(
+            rule,
+            received=f"{where}: {first}",
+            advice=advice,
+            details={"file": path, "line": line, "error_type": type(error).__name__},
+        )
+    source = linecache.getline(path, line).strip() if line else ""
+    return NetworkCodeError(
+        f"The network failed while it ran: {first}",
+        received=f"{where}: {source}" if source else where,
+        details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
+    )
+
+
+def _named_operation(text: str, graph: Any) -> Any:
+    """Return the operation of ``graph`` that a message names; None where it names none of its own."""
+    found = _NODE.search(text)
+    try:
+        return None if found is None or graph is None else graph.get_operation_by_name(found.group(1))
+    except (KeyError, ValueError):  # made by the runtime, or a name of a port
+        return None
+
+
+def _users_line(operation: Any, path: str) -> int | None:
+    """Return the newest line of the user's file that made the operation, or the one whose gradient it is."""
+    while operation is not None:
+        lines = [frame.lineno for frame in operation.traceback or () if frame.filename == path]
+        if lines:
+            return lines[-1]
+        operation = getattr(operation, "_original_op", None)
+    return None

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ziggurat.backends.tensorflow.ancestry import names_behind
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import names_behind
 
 __all__ = [
     "GraphDescription",

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ziggurat.backends.tensorflow.averages import AveragedWeights, average_weights
-from ziggurat.backends.tensorflow.classifiers import gives_class_scores
-from ziggurat.backends.tensorflow.namespace.sums import exact_sum
-from ziggurat.backends.tensorflow.optimizers import first_momentum, make_optimizer
+from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
+from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.backends.tensorflow.summaries import merged_summaries
-from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower, check_divides, split_batch
+from ziggurat.backends.tensorflow.towers import (
+    BuiltTower,
+    TowerInput,
+    build_tower,
+    check_divides,
+    gives_class_scores,
+    merged_summaries,
+    split_batch,
+)
 from ziggurat.errors import NetworkCodeError
 
 __all__ = ["GraphOptions", "JobGraph", "build_graph"]

@@ -1,13 +1,14 @@
-"""Description of the TensorFlow backend; it imports no TensorFlow."""
+"""Description of the TensorFlow backend, and the choice of its mode before it starts; it imports no TensorFlow."""
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 from ziggurat.entities.backend_info import BackendInfo, ExportFormat
 from ziggurat.zoo import ZOO, networks_in
 
-__all__ = ["INFO", "LOG_LEVEL"]
+__all__ = ["INFO", "LOG_LEVEL", "eager_debugging", "is_eager"]
 
 LOG_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
 """Variable with the level from which on TensorFlow's native code logs."""
@@ -48,7 +49,7 @@ INFO: Final = BackendInfo(
         "SupportsDescribe": _TASKS,
         "SupportsGraph": _TASKS,
         "SupportsForeign": _TASKS,
-        "SupportsDebug": "ziggurat.backends.tensorflow.mode:eager_debugging",
+        "SupportsDebug": "ziggurat.backends.tensorflow.info:eager_debugging",
     },
     export_formats=(
         ExportFormat("savedmodel", "SavedModel", "For TensorFlow, TensorFlow Serving and conversion tools."),
@@ -64,3 +65,22 @@ INFO: Final = BackendInfo(
     requires={"tensorflow": "tensorflow", "tf_keras": "tf_keras", "tf_slim": "tf-slim"},
     extra="tensorflow",
 )
+
+_eager = False
+
+
+def choose_eager() -> None:
+    """Let TensorFlow start eagerly. Call it before anything else of this package is imported."""
+    global _eager
+    _eager = True
+
+
+def is_eager() -> bool:
+    """Return whether TensorFlow starts eagerly in this process."""
+    return _eager
+
+
+def eager_debugging() -> Any:
+    """Return what runs networks eagerly, in a process in which TensorFlow has not started yet."""
+    choose_eager()
+    return import_module("ziggurat.backends.tensorflow.debug").TensorFlowDebugging()

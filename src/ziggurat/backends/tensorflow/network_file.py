@@ -16,8 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow import digits
-from ziggurat.backends.tensorflow.namespace.notices import FILE_NAME
-from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
+from ziggurat.backends.tensorflow.namespace.proxy import FILE_NAME, StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.python2 import OLD_ITERTOOLS, compile_network
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf

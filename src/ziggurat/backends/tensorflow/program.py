@@ -14,13 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import Feed, prepared_call
+from ziggurat.backends.tensorflow.calls import Placeholder, StepRecorder, explained, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
-from ziggurat.backends.tensorflow.failures import explained
 from ziggurat.backends.tensorflow.graph import JobGraph
-from ziggurat.backends.tensorflow.recorder import StepRecorder, is_number
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.summaries import with_short_tags
+from ziggurat.backends.tensorflow.towers import with_short_tags
+from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
 
@@ -39,10 +38,12 @@ class TensorFlowProgram:
         graph: what ``build_graph`` gave.
         batch_parts: parts that a batch is trained in (gradient accumulation).
         config: a ``tf.ConfigProto``; None for the default.
+        prefetch: batches that a thread makes ahead; 0 for none.
     """
 
-    def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None) -> None:
+    def __init__(self, graph: JobGraph, *, batch_parts: int = 1, config: Any = None, prefetch: int = 0) -> None:
         self.graph = graph
+        self._prefetch = prefetch
         self._parts = batch_parts
         self._config = config
         self._session: Any = None
@@ -63,7 +64,9 @@ class TensorFlowProgram:
             for name, variable in graph.hyperparameters.items()
         }
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
-        self._feeds = [Feed.of("sample", graph.x)] + ([] if graph.y is None else [Feed.of("label", graph.y)])
+        self._feeds = [Placeholder.of("sample", graph.x)] + (
+            [] if graph.y is None else [Placeholder.of("label", graph.y)]
+        )
 
     @property
     def session(self) -> Any:
@@ -92,10 +95,15 @@ class TensorFlowProgram:
             self._tensor(self.graph.train_values, name)
         self._open()
 
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Make each batch when its step needs it, or some of them ahead in a thread."""
+        return QueueFeed(batches, self._prefetch) if self._prefetch else DirectFeed(batches)
+
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
         names = tuple(names)
-        self._use_averages(False)
+        if self._is_averaged:
+            self._use_averages(False)
         try:
             if self._parts == 1:
                 return self._trained(names, self._fed(batch))
@@ -307,8 +315,8 @@ class TensorFlowProgram:
         )
 
     def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
-        recorder, call = self._recorder, self._call("train", names)
-        began = time.perf_counter()
+        recorder, call = self._recorder, self._calls.get(("train", names)) or self._call("train", names)
+        began = time.perf_counter() if self._trials_left else 0.0
         try:
             values = call(*fed)
         except tf.errors.InvalidArgumentError as error:
@@ -320,7 +328,7 @@ class TensorFlowProgram:
             recorder.count_step()
         if self._trials_left:
             self._try(time.perf_counter() - began)
-        return _named(names, values)
+        return _named(names, values) if names else {}
 
     def _try(self, took_s: float) -> None:
         """Let the thread that trains do small steps by itself, once the first ones have shown that they are small.
@@ -352,7 +360,13 @@ class TensorFlowProgram:
                 received=f"{len(batch)} component(s)",
                 advice="Give it one array for each.",
             )
-        return [feed.array(part) for feed, part in zip(self._feeds, batch, strict=False)]
+        # The first look is the whole check of nearly every part; the feed converts, and says what is wrong.
+        return [
+            part
+            if type(part) is np.ndarray and part.dtype is feed.dtype and part.shape[1:] == feed.row_shape and part.ndim
+            else feed.array(part)
+            for feed, part in zip(self._feeds, batch, strict=False)
+        ]
 
     def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
         prepared = self._calls.get((kind, names))

@@ -1,16 +1,19 @@
-"""Batch inspection for callbacks: number of samples, keys, and arrays by name."""
+"""Batches as named arrays: number of samples, keys, and npz files."""
 
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ziggurat.atomic import replaced_file
 from ziggurat.errors import DataError
 
-__all__ = ["batch_arrays", "batch_keys", "batch_size", "plain_array"]
+__all__ = ["batch_arrays", "batch_keys", "batch_size", "plain_array", "write_arrays"]
 
 _KEY_NAMES = ("key", "keys")
 
@@ -83,3 +86,24 @@ def _array_of_plain(value: Any) -> np.ndarray:
         return np.asarray(value)
     except ValueError:  # rows of different lengths
         return np.array(json.dumps(value, default=str))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write an npz file that ``numpy.load(path)`` reads.
+
+    ``numpy.savez`` would do, were it not for names such as ``file`` and ``allow_pickle``, which are its own arguments.
+
+    Args:
+        path: the file; its folder is made.
+        arrays: name → array, of any dtype but object.
+
+    Raises:
+        StorageError: where the disk is full or not writable.
+    """
+    advice = "Free space on the disk or fix the folder's rights, then resume the job."
+    with replaced_file(path, "Arrays", durable=False, advice=advice) as temporary:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)

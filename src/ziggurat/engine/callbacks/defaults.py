@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.averages import MovingAverageSummary
-from ziggurat.engine.callbacks.progress import ProgressBar
-from ziggurat.engine.callbacks.summaries import MergeAllSummaries
-from ziggurat.engine.callbacks.time_left import EstimatedTimeLeft
+from ziggurat.engine.callback import Callback, bind_folder
+from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
+from ziggurat.engine.callbacks.summaries import MergeAllSummaries, MovingAverageSummary
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.monitors.binding import bind_folder
-from ziggurat.engine.monitors.event_writer import EventWriter
-from ziggurat.engine.monitors.json_writer import JSONWriter
+from ziggurat.engine.monitors.json_writers import EventWriter, JSONWriter
 from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.layout import JobFolder

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitor import say
 from ziggurat.nvidia import ManagementLibrary, NvidiaError
 
 __all__ = ["GPUMemoryTracker", "GPUUtilizationTracker"]

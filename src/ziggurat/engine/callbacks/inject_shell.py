@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.monitors.binding import NeedsFolder
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.callback import Callback, NeedsFolder
+from ziggurat.engine.monitor import say
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 

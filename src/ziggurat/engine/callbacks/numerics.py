@@ -1,22 +1,29 @@
-"""Checks for NaN and infinite values."""
+"""NaN and infinity: checks of values, and the black box with the last batches before them."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.batches import batch_keys, plain_array
+from ziggurat.engine.callback import Callback, NeedsFolder, missing_folder
+from ziggurat.engine.callbacks.batches import batch_arrays, batch_keys, plain_array, write_arrays
 from ziggurat.engine.callbacks.saving import newest_checkpoint
-from ziggurat.errors import NonFiniteError
+from ziggurat.engine.feed import held_batch
+from ziggurat.engine.monitors.json_writers import to_json
+from ziggurat.engine.step_values import StepSeries
+from ziggurat.errors import ConfigurationError, NonFiniteError, StorageError
+from ziggurat.layout import JobFolder
 
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["CheckNumerics", "is_finite", "non_finite_error"]
+__all__ = ["BlackBox", "CheckNumerics"]
 
 
 class CheckNumerics(Callback):
@@ -98,3 +105,115 @@ def non_finite_error(trainer: Trainer, tag: str, details: Mapping[str, Any] | No
         advice=f"Try decreasing the learning rate, and look at the last batches.{resume}",
         details={"step": trainer.global_step, "tag": tag, "keys": keys, "checkpoint": checkpoint, **(details or {})},
     )
+
+
+class BlackBox(Callback, NeedsFolder):
+    """Watches values of every step; when one is NaN or infinite, writes the last batches down and ends the training.
+
+    It writes ``step-XXXXXXXX.npz`` for each of the last steps (``batch/0``, …, ``value/cost``, …) and
+    ``black_box.json``, which says what they are. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
+    batch. An array with its own memory, or with that of a pool which waits for it, is held as it is; one that looks
+    into other memory (the ring of a data pipeline) is copied, because its owner may write over it.
+
+    Args:
+        names: values of the program to watch. Single numbers are looked at where they are computed by a program that
+            ``SupportsRecording``, on every step and whatever a wrapper says; every other value is fetched for it.
+        folder: where to; where it is left out, ``place()`` gives the job's ``black_box/``.
+        last_n: how many steps to hold, at least 1.
+
+    Raises:
+        NonFiniteError: from the training; ``details`` has step, tag, the keys of the batch where it carries any, the
+            last good checkpoint, and the folder.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path | None = None, last_n: int = 8) -> None:
+        if last_n < 1:
+            raise ConfigurationError("`last_n` must be at least 1.", received=last_n, advice="Set it so.")
+        self._names = tuple(names)
+        self._folder = None if folder is None else Path(folder)
+        # (global_step, epoch, batch, fetched values) of a step; a tuple, because each step makes one.
+        self._frames: deque[tuple[int, int, Any, dict[str, Any]]] = deque(maxlen=last_n)
+        self._series: StepSeries | None = None
+        self._is_in_step = False
+
+    def use_folder(self, folder: JobFolder) -> None:
+        """Write into this job, unless another folder was given."""
+        self._folder = self._folder or folder.black_box
+
+    def setup_graph(self) -> None:
+        """Find the folder, so that a missing one is an error before any work is done; ask for the values."""
+        if self._folder is None:
+            raise missing_folder(self)
+        self._series = self.trainer.step_values.series(self._names, last=self._frames.maxlen, callback=self)
+        self.trainer.step_values.watch(self, self._names, self._found)
+
+    def hooks(self) -> frozenset[str]:
+        """Ask for nothing that the program keeps."""
+        return super().hooks() - (frozenset() if self._series is None else self._series.idle_hooks())
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_run(self) -> Sequence[str]:
+        """Take part in the step; ask for the values that the program does not watch."""
+        self._is_in_step = True
+        return () if self._series is None else self._series.before_run()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Hold the step; write all that is held where a value is not finite."""
+        trainer, series = self.trainer, self._series
+        if series is None or not series.fetched:
+            self._frames.append((trainer.global_step, trainer.epoch_num, held_batch(trainer.batch), {}))
+            self._is_in_step = False
+            return
+        fetched = {name: values[name] for name in series.fetched}
+        self._hold(fetched)
+        for name, value in fetched.items():
+            if not is_finite(value):
+                self._end(name)
+
+    def after_train(self) -> None:
+        """Let go of the batches."""
+        self._frames.clear()
+
+    def _hold(self, fetched: dict[str, Any]) -> None:
+        trainer = self.trainer
+        self._frames.append((trainer.global_step, trainer.epoch_num, held_batch(trainer.batch), fetched))
+        self._is_in_step = False
+
+    def _found(self, tag: str) -> None:
+        """End the training where the program found it, before any callback had the values of the step."""
+        if self._is_in_step or (self._series is not None and self._series.is_of_every_step):
+            self._hold({})
+        self._end(tag)
+
+    def _end(self, tag: str) -> None:
+        """Write what is held, and end the training."""
+        for name, column in ({} if self._series is None else self._series.take()).items():
+            for (*_, values), value in zip(reversed(self._frames), reversed(column), strict=False):
+                values[name] = value
+        folder = self._write(tag)
+        raise non_finite_error(self.trainer, tag, {"black_box": str(folder)})
+
+    def _write(self, tag: str) -> Path:
+        assert self._folder is not None
+        steps = []
+        for step, epoch, batch, values in self._frames:
+            name = f"step-{step:08d}.npz"
+            arrays = {key: plain_array(value) for key, value in values.items()}
+            named = {f"value/{key}": array for key, array in arrays.items()}
+            write_arrays(self._folder / name, {**dict(batch_arrays(batch)), **named})
+            single = {key: to_json(float(array)) for key, array in arrays.items() if array.size == 1}
+            steps.append({"file": name, "step": step, "epoch": epoch, "keys": batch_keys(batch), "values": single})
+        rates = {key: to_json(value) for key, value in self.trainer.program.hyperparameters().items()}
+        content = {"step": self.global_step, "tag": tag, "hyperparameters": rates, "steps": steps}
+        try:
+            (self._folder / "black_box.json").write_text(json.dumps(content, indent=1, allow_nan=False))
+        except OSError as error:
+            raise StorageError(
+                f"The black box must be written to {self._folder}.",
+                received=f"{error.strerror} (errno {error.errno})",
+                advice="Free space on the disk or mend the folder's rights.",
+            ) from error
+        return self._folder

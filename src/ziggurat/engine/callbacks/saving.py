@@ -1,4 +1,4 @@
-"""Coordination of checkpoint saves: one checkpoint per boundary, however many callbacks request one.
+"""Savers: regular checkpoints, the best ones by a metric, and one save per boundary for all of them.
 
 A saver never saves in its own hook, because other callbacks may still have work to do. At the boundary, each saver
 first *judges* (is this value the best?) and requests a save; the save runs after all have judged. So the position of
@@ -7,20 +7,24 @@ a saver in the list does not matter, and the saved state of every saver includes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ziggurat.engine.callback import Callback
+from ziggurat.engine.callback import Callback, NeedsFolder, innermost, missing_folder
+from ziggurat.engine.callbacks.periods import Period
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
-from ziggurat.engine.monitors.binding import NeedsFolder, innermost, missing_folder
-from ziggurat.events import CheckpointSaved
-from ziggurat.layout import JobFolder
+from ziggurat.engine.monitor import ScalarWatch, better
+from ziggurat.entities.best_checkpoint import primary_metric
+from ziggurat.errors import ConfigurationError
+from ziggurat.events import CheckpointRemoved, CheckpointSaved
+from ziggurat.layout import JobFolder, checkpoint_name
 
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["CheckpointCoordinator", "Saver", "newest_checkpoint"]
+__all__ = ["KeepBest", "MaxSaver", "MinSaver", "ModelSaver", "newest_checkpoint"]
 
 
 class CheckpointCoordinator:
@@ -131,3 +135,288 @@ def newest_checkpoint(trainer: Trainer) -> str:
 def _savers(trainer: Trainer) -> list[Saver]:
     inside = (innermost(callback) for callback in trainer.callbacks)
     return [callback for callback in inside if isinstance(callback, Saver)]
+
+
+class ModelSaver(Saver):
+    """Saves the whole run state: weights, optimizer, callbacks, random generators, data position.
+
+    It saves by the periods below, after the last epoch, and when training is stopped. The newest ``max_to_keep``
+    checkpoints stay; of the older ones, those with a name (``min-validation_error``) and one for each
+    ``keep_checkpoint_every_n_hours``. Every save and removal is an event.
+
+    Args:
+        store: the store or its folder; where it is left out, ``place()`` gives the job's ``checkpoints/``.
+        max_to_keep: how many of the newest stay; None or 0 for all.
+        keep_checkpoint_every_n_hours: also keep one for each time of this length; None for none.
+        every_k_epochs: save after every k-th epoch; None for not.
+        every_k_steps: save after every k-th step; None for not.
+        every_minutes: save when this much time has passed since the last save, by the trainer's clock; None for not.
+        save_on_stop: save when somebody stops the training.
+
+    Raises:
+        StorageError: from the training, where the disk is full; the last checkpoint is whole.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore | Path | str | None = None,
+        max_to_keep: int | None = 10,
+        keep_checkpoint_every_n_hours: float | None = 0.5,
+        *,
+        every_k_epochs: float | None = 1,
+        every_k_steps: int | None = None,
+        every_minutes: float | None = None,
+        save_on_stop: bool = True,
+    ) -> None:
+        super().__init__(store)
+        self._max_to_keep = _checked("max_to_keep", max_to_keep)
+        self._keep_every_s = 3600 * (_checked("keep_checkpoint_every_n_hours", keep_checkpoint_every_n_hours) or 0)
+        self._period = Period(every_k_steps, every_k_epochs)
+        self._every_s = 60 * (_checked("every_minutes", every_minutes) or 0)
+        self._save_on_stop = save_on_stop
+        self._next_s = 0.0
+        self._saved_at_s: dict[str, float] = {}
+        self._kept: list[str] = []
+        self._keep_from_s: float | None = None
+
+    def hooks(self) -> frozenset[str]:
+        """Steps are of interest only where the periods say so."""
+        idle = set() if self._period.counts_steps or self._every_s else {"trigger_step"}
+        return super().hooks() - idle
+
+    def before_train(self) -> None:
+        """Start the clocks; they count the time of training, not the time between attempts."""
+        now = self.trainer.monitors.now()
+        self._next_s = now + self._every_s
+        if self._keep_from_s is None:
+            self._keep_from_s = now + self._keep_every_s
+
+    def trigger_step(self) -> None:
+        """Ask for a save where the step or the time is due."""
+        if self._every_s and self.trainer.monitors.now() >= self._next_s:
+            self._ask("time")
+        elif self._period.is_step_due(self.trainer):
+            self._ask("step")
+
+    def trigger_epoch(self) -> None:
+        """Ask for a save where the epoch is due, or the last one."""
+        self.desk.outdate()
+        if self._period.is_epoch_due(self.trainer):
+            self._ask("epoch")
+        elif self.epoch_num >= self.trainer.max_epoch:
+            self._ask("end")
+
+    def trigger(self) -> None:
+        """Ask for a save, whenever a wrapper says so."""
+        self._ask("trigger")
+
+    def before_stop(self) -> None:
+        """Ask for a save before training stops."""
+        if self._save_on_stop:
+            self._ask("stop")
+
+    def state(self) -> Any:
+        """Return when checkpoints were saved, and which are kept for their age."""
+        return {"saved_at": self._saved_at_s, "kept": self._kept, "keep_from": self._keep_from_s}
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        self._saved_at_s = dict(state["saved_at"])
+        self._kept = list(state["kept"])
+        self._keep_from_s = state["keep_from"]
+
+    def _ask(self, reason: str) -> None:
+        self._next_s = self.trainer.monitors.now() + self._every_s
+        self.trainer.at_boundary(lambda: self.desk.ask(reason, self._after_save))
+
+    def _after_save(self, info: CheckpointInfo) -> None:
+        self._saved_at_s[info.name] = self.trainer.monitors.now()
+        # Only now: names that were given at this moment have been given, and an old best one may go.
+        self.trainer.at_boundary(self._remove_old)
+
+    def _remove_old(self) -> None:
+        store = self.desk.store
+        checkpoints = store.list()
+        named = set(store.names().values())
+        older = checkpoints[: -self._max_to_keep] if self._max_to_keep else []
+        for info in older:
+            if info.name not in named and not self._is_kept_for_its_age(info):
+                store.remove(info.name)
+                self.trainer.monitors.put_event(
+                    CheckpointRemoved(
+                        time=self.trainer.monitors.now(), name=info.name, reason=f"max_to_keep={self._max_to_keep}"
+                    )
+                )
+        present = {info.name for info in store.list()}
+        self._saved_at_s = {name: at for name, at in self._saved_at_s.items() if name in present}
+        self._kept = [name for name in self._kept if name in present]
+
+    def _is_kept_for_its_age(self, info: CheckpointInfo) -> bool:
+        if info.name in self._kept:
+            return True
+        # A checkpoint does not hold the moment of its own save, so after a resume its file tells.
+        saved_at_s = self._saved_at_s.get(info.name) or info.path.stat().st_mtime
+        if not self._keep_every_s or self._keep_from_s is None or saved_at_s < self._keep_from_s:
+            return False
+        self._kept.append(info.name)
+        self._keep_from_s = saved_at_s + self._keep_every_s
+        return True
+
+
+def _checked(name: str, value: Any) -> Any:
+    if value is not None and value < 0:
+        raise ConfigurationError(
+            f"`{name}` must not be negative.", received=value, advice="Leave it out for its default."
+        )
+    return value
+
+
+PRIMARY_METRIC: Final = "auto"
+"""In the place of a scalar: the validation accuracy, else the validation loss, of what the run puts."""
+
+
+class KeepBest(Saver):
+    """Keeps the n checkpoints with the best values of a scalar.
+
+    The best is named ``min-<tag>`` (``max-<tag>``), the others ``min-<tag>-2``, ``-3``, …; ``ModelSaver`` does not
+    remove a named one. A value counts only where it was put at the very step that is saved, is a finite number, and is
+    strictly better than one that is kept. Its place in the list does not matter. The ranks survive a resume.
+
+    With the tag ``auto`` it is the primary metric of the run that decides: the validation accuracy, else the validation
+    error, else the validation loss. The best is named ``best`` then; without a validation, nothing is kept.
+
+    It judges at the end of each epoch. Where the scalar is also put within epochs, the periods say when, so that a
+    checkpoint is written whenever the scalar gets better.
+
+    Args:
+        tag: the scalar, or ``auto``.
+        n: how many to keep.
+        mode: whether the smallest (``min``) or the largest (``max``) is best; unused with ``auto``.
+        filename: another name for the best.
+        store: the store or its folder; where it is left out, that of the list's ``ModelSaver``.
+        every_k_epochs: also judge within an epoch, for a fraction of epochs; None for not.
+        every_k_steps: also judge after every k-th step; None for not.
+    """
+
+    def __init__(
+        self,
+        tag: str,
+        n: int = 1,
+        mode: Literal["min", "max"] = "min",
+        *,
+        filename: str | None = None,
+        store: CheckpointStore | Path | str | None = None,
+        every_k_epochs: float | None = None,
+        every_k_steps: int | None = None,
+    ) -> None:
+        super().__init__(store)
+        if n < 1:
+            raise ConfigurationError("`n` must be at least 1.", received=n, advice="Set how many checkpoints to keep.")
+        self._is_primary = tag == PRIMARY_METRIC
+        self._watch = ScalarWatch(tag)
+        self._better = better(mode)
+        self._count = n
+        self._given_name = filename or ("best" if self._is_primary else f"{mode}-{tag}")
+        self._period = Period(every_k_steps, every_k_epochs)
+        self._ranks: list[tuple[float, str]] = []
+
+    def hooks(self) -> frozenset[str]:
+        """Steps are of interest only where the periods say so."""
+        return super().hooks() - (set() if self._period.counts_steps else {"trigger_step"})
+
+    def before_train(self) -> None:
+        """Give the names again: a kill may have come between a save and its name."""
+        present = {info.name for info in self.desk.store.list()}
+        self._ranks = [rank for rank in self._ranks if rank[1] in present]
+        self._give_names()
+
+    def trigger_step(self) -> None:
+        """Judge where the step is due."""
+        if self._period.is_step_due(self.trainer):
+            self.trigger()
+
+    def trigger(self) -> None:
+        """Judge once all callbacks have put their numbers."""
+        self.trainer.at_boundary(self._judge)
+
+    def state(self) -> Any:
+        """Return values and checkpoints, best first; with ``auto``, also the metric that they are of."""
+        ranks = [list(rank) for rank in self._ranks]
+        return {"tag": self._watch.tag, "ranks": ranks} if self._is_primary else ranks
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        if self._is_primary:
+            self._watch = ScalarWatch(state["tag"])
+            state = state["ranks"]
+        self._ranks = [(float(value), str(name)) for value, name in state]
+
+    def _judge(self) -> None:
+        if self._is_primary and not self._find_metric():
+            return
+        point = self._watch.newest(self.trainer)
+        if point is None or point[0] != self.global_step or not math.isfinite(point[1]):
+            return
+        value, checkpoint = point[1], checkpoint_name(self.global_step)
+        others = [rank for rank in self._ranks if rank[1] != checkpoint]
+        place = next((place for place, (held, _) in enumerate(others) if self._better(value, held)), len(others))
+        if place < self._count:
+            self._ranks = [*others[:place], (value, checkpoint), *others[place:]][: self._count]
+            self.desk.ask(self._given_name, self._after_save)
+
+    def _find_metric(self) -> bool:
+        """Look at the primary metric; return whether the run has one. Values of another one are not compared."""
+        found = primary_metric(self.trainer.monitors.latest())
+        if found is None:
+            return False
+        tag, mode = found
+        self._better = better(mode)
+        if tag != self._watch.tag:
+            self._watch, self._ranks = ScalarWatch(tag), []
+        return True
+
+    def _after_save(self, info: CheckpointInfo) -> None:
+        self._give_names()
+
+    def _give_names(self) -> None:
+        store = self.desk.store
+        names = store.names()
+        for place, (_, checkpoint) in enumerate(self._ranks, start=1):
+            given = self._given_name if place == 1 else f"{self._given_name}-{place}"
+            if names.get(given) != checkpoint:
+                store.give_name(given, checkpoint)
+
+
+class MinSaver(KeepBest):
+    """Keeps the checkpoint with the smallest value of a scalar, named ``min-<monitor_stat>``.
+
+    Args:
+        monitor_stat: the scalar.
+        reverse: keep the largest instead, named ``max-<monitor_stat>``.
+        filename: another name.
+        store: the store or its folder; where it is left out, that of the list's ``ModelSaver``.
+    """
+
+    def __init__(
+        self,
+        monitor_stat: str,
+        reverse: bool = False,
+        filename: str | None = None,
+        store: CheckpointStore | Path | str | None = None,
+    ) -> None:
+        super().__init__(monitor_stat, 1, "max" if reverse else "min", filename=filename, store=store)
+
+
+class MaxSaver(MinSaver):
+    """Keeps the checkpoint with the largest value of a scalar, named ``max-<monitor_stat>``.
+
+    Args:
+        monitor_stat: the scalar.
+        filename: another name.
+        store: the store or its folder; where it is left out, that of the list's ``ModelSaver``.
+    """
+
+    def __init__(
+        self, monitor_stat: str, filename: str | None = None, store: CheckpointStore | Path | str | None = None
+    ) -> None:
+        super().__init__(monitor_stat, reverse=True, filename=filename, store=store)

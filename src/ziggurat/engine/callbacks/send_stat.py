@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitor import say
 from ziggurat.errors import ConfigurationError, UnknownNameError
 
 __all__ = ["SendStat", "command_arguments"]

@@ -1,16 +1,24 @@
-"""Early end of training: when a metric stops improving, or at a given time."""
+"""End of a training that improves no more, is out of time, or diverged."""
 
 from __future__ import annotations
 
+import math
+import re
 import time
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.observing import ScalarWatch, better
+from ziggurat.engine.callback import Callback, innermost
+from ziggurat.engine.monitor import ScalarWatch, better, say
+from ziggurat.entities.jobs import DIVERGED, RECOVERED, Divergence
 from ziggurat.errors import ConfigurationError
+from ziggurat.events import DivergenceNoticed
 
-__all__ = ["EarlyStopping", "StopAtTime"]
+if TYPE_CHECKING:
+    from ziggurat.engine.trainer import Trainer
+
+__all__ = ["DivergenceWatch", "EarlyStopping", "StopAtTime", "divergence_of"]
 
 
 class EarlyStopping(Callback):
@@ -105,3 +113,196 @@ class StopAtTime(Callback):
         """Ask for the end once the moment has come."""
         if self._clock() >= self._deadline_s:
             self.trainer.request_stop("its time is up")
+
+
+_LOSS: Final = ("cost", "loss")
+_VALIDATION: Final = re.compile(r"(?:validation|val)[_/](.+)")
+
+_EXPLODED: Final = 5.0
+"""So many times its value at the start, a loss has exploded, unless the accuracy says otherwise: a network that learns
+its training split by heart is wrong with more and more confidence, while as many samples as before are right."""
+
+_EXPLODED_FOR_SURE: Final = 100.0
+"""So many times its value at the start, a loss has exploded whatever the accuracy is: of two classes, one of which is
+rare, an accuracy at chance looks good."""
+
+_LEAST_START: Final = 0.1
+"""A training that goes on from good weights begins with a loss near 0; what is below this is taken for this."""
+
+_LOST: Final = (0.9, 3.0)
+"""A run lost what it had learned where every loss is above this share of its start and so many times its best. An
+untrained network is a little worse than chance, so a run that is at chance again is a little below its start."""
+
+_GOOD_ACCURACY: Final = 0.5
+_KEPT_SHARE: Final = 0.8
+"""An accuracy that was good is kept while it is above this share of its best."""
+
+
+class DivergenceWatch(Callback):
+    """Notices that a training diverged, and says so by an event and a warning; it does not stop the training.
+
+    It looks at each new value of the validation loss, or of the training loss where there is no validation: at numbers
+    that others put, so it fetches nothing. A run diverged where a loss is no finite number, or where for ``patience``
+    values in a row a loss is several times its value at the start, or all losses are back where they began. One that
+    is good again for as many values has recovered, which is said, too.
+
+    Args:
+        patience: values in a row, at least 1.
+    """
+
+    def __init__(self, patience: int = 3) -> None:
+        if patience < 1:
+            raise ConfigurationError("`patience` must be at least 1.", received=patience, advice="Set it so.")
+        self._patience = patience
+        self._last_step = 0
+        self._starts: dict[str, float] = {}
+        self._bests: dict[str, list[Any]] = {}
+        self._row = 0
+        self._first: dict[str, Any] | None = None
+        self.divergence: Divergence | None = None
+        """What holds now; None while all is well."""
+
+    def before_train(self) -> None:
+        """Take note of the values of an untrained network, where they were measured."""
+        if self.global_step == 0:
+            self._note_starts(_finite(self._points()))
+
+    def trigger(self) -> None:
+        """Judge once all callbacks have put their numbers."""
+        self.trainer.at_boundary(self._judge)
+
+    def state(self) -> Any:
+        """Return what was seen so far."""
+        return {
+            "last_step": self._last_step,
+            "starts": dict(self._starts),
+            "bests": dict(self._bests),
+            "row": self._row,
+            "first": self._first,
+            "divergence": None if self.divergence is None else asdict(self.divergence),
+        }
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        self._last_step, self._row, self._first = state["last_step"], state["row"], state["first"]
+        self._starts, self._bests = dict(state["starts"]), dict(state["bests"])
+        held = state["divergence"]
+        self.divergence = None if held is None else Divergence(**held)
+
+    # ---- judging
+
+    def _judge(self) -> None:
+        points = self._points()
+        losses = [tag for tag in points if _base(tag) in _LOSS]
+        if not losses or points[losses[0]][0] <= self._last_step:
+            return
+        self._last_step = points[losses[0]][0]
+        values = {tag: value for tag, (_, value) in points.items()}
+        finite = _finite(points)
+        self._note_starts(finite)
+        tag = self._bad_loss(losses, values)
+        if tag is None:
+            self._note_good()
+        else:
+            self._note_bad(tag, values[tag])
+        self._note_bests(finite)
+
+    def _bad_loss(self, losses: list[str], values: Mapping[str, float]) -> str | None:
+        """Return the loss that shows that something is wrong, a validation loss first; None where none does."""
+        for tag in losses:
+            if not math.isfinite(values[tag]):
+                return tag
+        ratios = {tag: values[tag] / max(self._starts[tag], _LEAST_START) for tag in losses}
+        exploded = _EXPLODED_FOR_SURE if self._is_accuracy_kept(values) else _EXPLODED
+        for tag in losses:
+            if ratios[tag] > exploded and values[tag] > _EXPLODED * self._best(tag):
+                return tag
+        share, times = _LOST
+        is_lost = all(ratios[tag] > share and values[tag] > times * self._best(tag) for tag in losses)
+        return losses[0] if is_lost and not self._is_accuracy_kept(values) else None
+
+    def _is_accuracy_kept(self, values: Mapping[str, float]) -> bool:
+        tag = next((tag for tag in values if _base(tag) == "accuracy" and tag in self._bests), "")
+        if not tag:
+            return False
+        start, best, now = self._starts[tag], self._bests[tag][0], values[tag]
+        is_good, is_near_best = best >= _GOOD_ACCURACY, now >= _KEPT_SHARE * best
+        if start >= _KEPT_SHARE * best:  # it began with trained weights, or learned next to nothing
+            return is_good and is_near_best
+        return now >= (start + best) / 2 and (is_near_best or not is_good)
+
+    def _best(self, tag: str) -> float:
+        return self._bests[tag][0] if tag in self._bests else self._starts[tag]
+
+    def _note_bad(self, tag: str, value: float) -> None:
+        if self._row <= 0:
+            self._row, self._first = 0, None
+        self._row += 1
+        if self._first is None:
+            best, step, epoch = self._bests.get(tag, (None, 0, 0))
+            self._first = {
+                "tag": tag,
+                "value": value if math.isfinite(value) else None,
+                "step": self.global_step,
+                "epoch": self.epoch_num,
+                "best": best,
+                "best_step": step,
+                "best_epoch": epoch,
+            }
+        if self.divergence is None and (self._row >= self._patience or not math.isfinite(value)):
+            self.divergence = Divergence(**self._first, noticed_step=self.global_step)
+            self._tell(DIVERGED, self.divergence)
+            say(self.trainer, self.divergence.text, level="warning")
+
+    def _note_good(self) -> None:
+        if self._row > 0:
+            self._row = 0
+        self._row -= 1
+        if self.divergence is not None and self._row <= -self._patience:
+            self._tell(RECOVERED, self.divergence)
+            say(self.trainer, f"The run recovered from its divergence at epoch {self.divergence.epoch}.")
+            self.divergence = None
+
+    def _tell(self, state: str, divergence: Divergence) -> None:
+        monitors = self.trainer.monitors
+        content = {name: value for name, value in asdict(divergence).items() if name != "text"}
+        content["noticed_step"] = self.global_step
+        monitors.put_event(DivergenceNoticed(time=monitors.now(), state=state, **content))
+
+    # ---- what was seen
+
+    def _points(self) -> dict[str, tuple[int, float]]:
+        """Return (step, value) of the newest point of each loss and accuracy, of the validation first."""
+        known = {tag: tuple(point) for tag, point in self.trainer.monitors.state().items()}
+        judging = [tag for tag in known if _base(tag) in (*_LOSS, "accuracy")]
+        return {tag: known[tag] for tag in sorted(judging, key=lambda tag: (not _is_validation(tag), tag))}
+
+    def _note_starts(self, finite: Mapping[str, float]) -> None:
+        for tag, value in finite.items():
+            self._starts.setdefault(tag, value)
+
+    def _note_bests(self, finite: Mapping[str, float]) -> None:
+        for tag, value in finite.items():
+            known = self._bests.get(tag)
+            is_accuracy = _base(tag) == "accuracy"
+            if known is None or (value > known[0] if is_accuracy else value < known[0]):
+                self._bests[tag] = [value, self.global_step, self.epoch_num]
+
+
+def divergence_of(trainer: Trainer) -> Divergence | None:
+    """Return the divergence that a trainer's callbacks hold; None where all is well, or nothing watches for one."""
+    watching = [each for each in map(innermost, trainer.callbacks) if isinstance(each, DivergenceWatch)]
+    return next((each.divergence for each in watching if each.divergence is not None), None)
+
+
+def _finite(points: Mapping[str, tuple[int, float]]) -> dict[str, float]:
+    return {tag: value for tag, (_, value) in points.items() if math.isfinite(value)}
+
+
+def _base(tag: str) -> str:
+    found = _VALIDATION.fullmatch(tag)
+    return found.group(1) if found else tag
+
+
+def _is_validation(tag: str) -> bool:
+    return _VALIDATION.fullmatch(tag) is not None

@@ -1,4 +1,4 @@
-"""Logging of program values: named values of selected steps become scalars.
+"""Logging of step values: curves, averages, summaries of a batch, and values for a function or a file.
 
 A framework can fetch a value only with a step, and builds that step once. So a callback *declares* its names before
 the first step and says *before* each step whether it wants them from it.
@@ -15,20 +15,31 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ziggurat.engine.callback import Callback
-from ziggurat.engine.callbacks.recurring import Period, Recurring
-from ziggurat.engine.capabilities import HasSummaries, SupportsSummaries
-from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.callback import Callback, NeedsFolder, missing_folder
+from ziggurat.engine.callbacks.batches import plain_array, write_arrays
+from ziggurat.engine.callbacks.periods import Period, Recurring
+from ziggurat.engine.capabilities import HasMovingSummaries, HasSummaries, SupportsSummaries
+from ziggurat.engine.monitor import Monitor, say
 from ziggurat.engine.step_values import StepSeries
-from ziggurat.errors import NetworkCodeError, TrainingError
+from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError
+from ziggurat.layout import JobFolder
 
-__all__ = ["LogScalars", "MergeAllSummaries", "SummariseBatch"]
+__all__ = [
+    "DumpTensors",
+    "LogScalars",
+    "MergeAllSummaries",
+    "MovingAverageSummary",
+    "ProcessTensors",
+    "SimpleMovingAverage",
+    "SummariseBatch",
+]
 
 
 class LogScalars(Callback):
@@ -70,7 +81,8 @@ class LogScalars(Callback):
     def hooks(self) -> frozenset[str]:
         """Cost nothing where there is nothing to log."""
         self._names = self._found_names()
-        return super().hooks() if self._names or self._hyperparameters else frozenset()
+        idle = frozenset() if self._series is None else self._series.idle_hooks()
+        return super().hooks() - idle if self._names or self._hyperparameters else frozenset()
 
     def declares(self) -> Sequence[str]:
         """Return the names."""
@@ -78,19 +90,22 @@ class LogScalars(Callback):
 
     def setup_graph(self) -> None:
         """Ask for the values of all steps where their mean is wanted."""
-        self._series = self.trainer.step_values.series(self._names) if self._mean else None
+        self._series = self.trainer.step_values.series(self._names, callback=self) if self._mean else None
 
     def before_run(self) -> Sequence[str]:
         """Ask for the values where the step to come is a logging step."""
-        self._is_logging_step = is_due = self._is_due()
         if self._series is not None:
             return self._series.before_run()
+        self._is_logging_step = is_due = self._is_due(self.trainer.global_step + 1)
         return self._names if is_due else ()
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Put the values of a logging step."""
-        if self._series is not None:
-            self._series.after_run(values)
+        series = self._series
+        if series is not None:
+            self._is_logging_step = self._is_due(self.trainer.global_step)
+            if series.fetched:
+                series.after_run(values)
         if self._is_logging_step:
             self._sum_up()
             self._put({name: total / self._count for name, total in self._sums.items()} if self._mean else values)
@@ -112,9 +127,9 @@ class LogScalars(Callback):
             self._sums[name] = functools.reduce(operator.add, column, self._sums.get(name, 0.0))
         self._count += max(map(len, columns.values()), default=0)
 
-    def _is_due(self) -> bool:
+    def _is_due(self, global_step: int) -> bool:
         trainer, k = self.trainer, self._every_k_steps
-        if k is not None and (trainer.global_step + 1) % k == 0:
+        if k is not None and global_step % k == 0:
             return True
         if not self._at_epoch_end:
             return False
@@ -192,3 +207,203 @@ class SummariseBatch(Recurring):
             return
         if summary:
             trainer.monitors.put_summary(summary)
+
+
+class MovingAverageSummary(Callback):
+    """Keeps exponential moving averages and puts them after each epoch, under the names of the values.
+
+    An average is m / w with m ← d·m + (1 − d)·x and w ← d·w + (1 − d), both 0 at first: the correction for the start
+    of Kingma and Ba, "Adam" (ICLR 2015), §3. A NaN stays in it. A program that ``SupportsRecording`` keeps the values
+    until the averages are put; from any other, every step fetches them.
+
+    Args:
+        names: single numbers of the program; None for what it offers by ``moving_summary_names()``.
+        decay: d, in [0, 1).
+    """
+
+    def __init__(self, names: Sequence[str] | None = None, decay: float = 0.95) -> None:
+        if not 0 <= decay < 1:
+            raise ConfigurationError("`decay` must be in [0, 1).", received=decay, advice="0.95 is usual.")
+        self._given_names = names
+        self._decay = decay
+        self._decays: dict[str, float] = {}
+        self._averages: dict[str, list[float]] = {}
+        self._series: StepSeries | None = None
+
+    def hooks(self) -> frozenset[str]:
+        """Cost nothing where there is nothing to average."""
+        self._decays = self._found_decays()
+        is_idle = self._series is not None and self._series.is_of_every_step
+        return super().hooks() - ({"before_run", "after_run"} if is_idle else set()) if self._decays else frozenset()
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return tuple(self._decays)
+
+    def setup_graph(self) -> None:
+        """Ask for the values of all steps."""
+        self._series = self.trainer.step_values.series(tuple(self._decays), callback=self)
+
+    def before_train(self) -> None:
+        """Begin the averages that a resume has not brought."""
+        self._averages = {name: self._averages.get(name, [0.0, 0.0]) for name in self._decays}
+
+    def before_run(self) -> Sequence[str]:
+        """Take part in every step."""
+        return () if self._series is None else self._series.before_run()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Hold the values of the step."""
+        if self._series is not None:
+            self._series.after_run(values)
+
+    def trigger(self) -> None:
+        """Put the averages."""
+        self._move()
+        for name, (total, weight) in self._averages.items():
+            if weight > 0:
+                self.trainer.put(name, total / weight)
+
+    def state(self) -> Any:
+        """Return the averages."""
+        self._move()
+        return self._averages
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        if self._series is not None:
+            self._series.take()
+        self._averages = {name: list(pair) for name, pair in state.items()}
+
+    def _move(self) -> None:
+        """Take the values of the steps since the last time into the averages."""
+        for name, column in ({} if self._series is None else self._series.take()).items():
+            average, decay = self._averages[name], self._decays[name]
+            for value in column:
+                average[0] = decay * average[0] + (1 - decay) * value
+                average[1] = decay * average[1] + (1 - decay)
+
+    def _found_decays(self) -> dict[str, float]:
+        program = self.trainer.program
+        if self._given_names is not None:
+            return dict.fromkeys(self._given_names, self._decay)
+        if not isinstance(program, HasMovingSummaries):
+            return {}
+        names = program.moving_summary_names()
+        return dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, self._decay)
+
+
+class SimpleMovingAverage(Callback):
+    """Puts the mean of the last ``window_size`` steps, every ``window_size`` steps, as ``<name>/SMA``.
+
+    Args:
+        names: single numbers of the program.
+        window_size: steps in a window, at least 1.
+    """
+
+    def __init__(self, names: Sequence[str], window_size: int) -> None:
+        if window_size < 1:
+            raise ConfigurationError("`window_size` must be at least 1.", received=window_size, advice="Set it so.")
+        self._names = tuple(names)
+        self._windows: dict[str, deque[float]] = {name: deque(maxlen=window_size) for name in names}
+        self._size = window_size
+        self._series: StepSeries | None = None
+
+    def hooks(self) -> frozenset[str]:
+        """Ask for nothing that the program keeps."""
+        return super().hooks() - (frozenset() if self._series is None else self._series.idle_hooks())
+
+    def setup_graph(self) -> None:
+        """Ask for the values of all steps; no window is longer than what is held."""
+        self._series = self.trainer.step_values.series(self._names, last=self._size, callback=self)
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_run(self) -> Sequence[str]:
+        """Take part in every step."""
+        return () if self._series is None else self._series.before_run()
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Hold the values of the step; put the means where the window is full."""
+        if self._series is not None:
+            self._series.after_run(values)
+        if self.global_step % self._size == 0:
+            self._move()
+            for name, window in self._windows.items():
+                if len(window) == self._size:
+                    self.trainer.put(f"{name}/SMA", sum(window) / len(window))
+
+    def state(self) -> Any:
+        """Return the windows."""
+        self._move()
+        return {name: list(window) for name, window in self._windows.items()}
+
+    def load_state(self, state: Any) -> None:
+        """Take back what ``state()`` gave."""
+        if self._series is not None:
+            self._series.take()
+        for name, window in self._windows.items():
+            window.extend(state.get(name, ()))
+
+    def _move(self) -> None:
+        for name, column in ({} if self._series is None else self._series.take()).items():
+            self._windows[name].extend(column)
+
+
+class ProcessTensors(Callback):
+    """Fetches values with every step and calls a function with them.
+
+    >>> ProcessTensors(["cost", "accuracy"], lambda cost, accuracy: print(cost, accuracy))
+
+    Args:
+        names: values of the program.
+        fn: called as ``fn(*values)``, in the order of the names.
+    """
+
+    def __init__(self, names: Sequence[str], fn: Callable[..., object]) -> None:
+        self._names = tuple(names)
+        self._function = fn
+
+    def declares(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_run(self) -> Sequence[str]:
+        """Ask for the values of every step."""
+        return self._names
+
+    def after_run(self, values: Mapping[str, Any]) -> None:
+        """Call the function."""
+        self._function(*(values[name] for name in self._names))
+
+
+class DumpTensors(ProcessTensors, NeedsFolder):
+    """Writes values of every step to ``DumpTensor-<step>.npz``; ``PeriodicCallback`` makes it rarer.
+
+    Args:
+        names: values of the program.
+        folder: where to; where it is left out, ``place()`` gives the folder of the job.
+
+    Raises:
+        StorageError: from the training, where the disk is full.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path | None = None) -> None:
+        super().__init__(names, self._write)
+        self._folder = None if folder is None else Path(folder)
+
+    def use_folder(self, folder: JobFolder) -> None:
+        """Write into this job, unless another folder was given."""
+        self._folder = self._folder or folder.path
+
+    def setup_graph(self) -> None:
+        """Find the folder, so that a missing one is an error before any work is done."""
+        if self._folder is None:
+            raise missing_folder(self)
+
+    def _write(self, *values: Any) -> None:
+        assert self._folder is not None
+        arrays = {name: plain_array(value) for name, value in zip(self._names, values)}
+        write_arrays(self._folder / f"DumpTensor-{self.global_step}.npz", arrays)

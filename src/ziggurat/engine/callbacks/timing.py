@@ -1,20 +1,18 @@
-"""Performance metrics: throughput, step times, and one sentence that names the bottleneck and what to do."""
+"""Performance metrics: throughput, step times, the bottleneck in one sentence, and host memory."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.monitors.messages import say
+from ziggurat.engine.monitor import say
 
-__all__ = ["StepTimes", "ThroughputTracker", "verdict"]
+__all__ = ["HostMemoryTracker", "StepTimes", "ThroughputTracker", "verdict"]
 
 _LARGE_SHARE = 0.25
-_HELD_STEPS = 10_000
 
 
 class ThroughputTracker(Callback):
@@ -64,8 +62,8 @@ class StepTimes(Callback):
 
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._times_s: deque[float] = deque(maxlen=_HELD_STEPS)
         self._began = (0.0, 0.0, 0.0)
+        self._steps_before = 0
         self._bound = ""
 
     def before_train(self) -> None:
@@ -75,13 +73,8 @@ class StepTimes(Callback):
     def before_epoch(self) -> None:
         """Begin to measure."""
         timing = self.trainer.timing
-        self._times_s.clear()
+        self._steps_before = timing.steps
         self._began = (self._clock(), timing.wait_s, timing.step_s)
-
-    def trigger_step(self) -> None:
-        """Note the time of the step."""
-        timing = self.trainer.timing
-        self._times_s.append(timing.last_wait_s + timing.last_step_s)
 
     def after_epoch(self) -> None:
         """End the measurement before the slow work begins."""
@@ -91,9 +84,11 @@ class StepTimes(Callback):
 
     def trigger_epoch(self) -> None:
         """Put the times; say the sentence where it is new."""
-        if not self._times_s:
+        timing = self.trainer.timing
+        steps = timing.steps - self._steps_before
+        if not steps:
             return
-        p50_s, p99_s = np.percentile(self._times_s, (50, 99))
+        p50_s, p99_s = np.percentile([*timing.recent_s][-steps:], (50, 99))
         self.trainer.put("StepTime/p50_ms", 1000 * p50_s)
         self.trainer.put("StepTime/p99_ms", 1000 * p99_s)
         bound, sentence = verdict(*self._began)
@@ -127,3 +122,21 @@ def verdict(total_s: float, wait_s: float, step_s: float) -> tuple[str, str]:
         f"Callback-bound: {shares[bound]:.0%} of the time is spent in callbacks between steps. Wrap those that act on "
         "every step in `PeriodicCallback` or `PeriodicTrigger`, or fetch fewer values."
     )
+
+
+_GIGABYTE = 1024**3
+
+
+class HostMemoryTracker(Callback):
+    """Puts ``HostFreeMemory (GB)`` and ``ProcessMemory (GB)`` after each epoch, in units of 1024³ bytes.
+
+    The first is what programs may still take without swapping, the second what this process holds (without its
+    children).
+    """
+
+    def trigger(self) -> None:
+        """Put both."""
+        import psutil
+
+        self.trainer.put("HostFreeMemory (GB)", psutil.virtual_memory().available / _GIGABYTE)
+        self.trainer.put("ProcessMemory (GB)", psutil.Process().memory_info().rss / _GIGABYTE)

@@ -1,16 +1,18 @@
-"""Validation during training: one pass over another dataflow, each sample exactly once."""
+"""Validation during training: the runner, and the statistics that it computes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ziggurat.dataflow.adapting import method_of
-from ziggurat.engine.callbacks.inferencers import Inferencer
-from ziggurat.engine.callbacks.recurring import Recurring
+from ziggurat.engine.callbacks.batches import batch_size, plain_array
+from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.errors import DataError
 
-__all__ = ["InferenceRunner"]
+__all__ = ["BinaryClassificationStats", "ClassificationError", "InferenceRunner", "Inferencer", "ScalarStats"]
 
 
 class InferenceRunner(Recurring):
@@ -90,3 +92,160 @@ class InferenceRunner(Recurring):
         close = method_of(self._flow, "close")
         if close is not None:
             close()
+
+
+class Inferencer:
+    """Gathers values over all batches of one pass.
+
+    A subclass overrides the four methods. Tensorpack's ``_before_inference``, ``_get_fetches``,
+    ``_on_fetches(results)`` and ``_after_inference`` work too.
+    """
+
+    def names(self) -> Sequence[str]:
+        """Return the values of the program that it needs from every batch."""
+        return self._legacy("_get_fetches") or ()
+
+    def before_inference(self) -> None:
+        """Begin a pass."""
+        self._legacy("_before_inference")
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Take the values of one batch.
+
+        Args:
+            values: name → number or array; ``names()`` and those of other inferencers.
+            batch: the batch itself, as the data flow gave it.
+        """
+        self._legacy("_on_fetches", [values[name] for name in self.names()])
+
+    def after_inference(self) -> Mapping[str, float]:
+        """End the pass; return tag → number for the monitors."""
+        return self._legacy("_after_inference") or {}
+
+    def _legacy(self, name: str, *arguments: Any) -> Any:
+        method = getattr(self, name, None)
+        return None if method is None else method(*arguments)
+
+
+class ScalarStats(Inferencer):
+    """Means over all *samples* of the set, put as ``<prefix>_<name>``.
+
+    A single number of a batch counts as often as the batch has samples (``batch_size(batch)``: the length of its first
+    component), so a smaller last batch weighs less; an array with one row a sample is averaged over its rows.
+
+    Args:
+        names: values of the program, or one of them.
+        prefix: before the names; empty for none.
+    """
+
+    def __init__(self, names: Sequence[str] | str, prefix: str = "validation") -> None:
+        self._names = (names,) if isinstance(names, str) else tuple(names)
+        self._prefix = prefix
+        self._sums: dict[str, float] = {}
+        self._samples = 0
+
+    def names(self) -> Sequence[str]:
+        """Return the names."""
+        return self._names
+
+    def before_inference(self) -> None:
+        """Begin at zero."""
+        self._sums = dict.fromkeys(self._names, 0.0)
+        self._samples = 0
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Add what the batch has."""
+        samples = batch_size(batch)
+        self._samples += samples
+        for name in self._names:
+            self._sums[name] += samples * float(np.mean(plain_array(values[name]), dtype=np.float64))
+
+    def after_inference(self) -> Mapping[str, float]:
+        """Return the means."""
+        prefix = f"{self._prefix}_" if self._prefix else ""
+        return {f"{prefix}{name}": total / self._samples for name, total in self._sums.items()}
+
+
+class ClassificationError(Inferencer):
+    """The share of wrong samples, from a vector with one 0 or 1 a sample.
+
+    Args:
+        wrong_tensor_name: the vector; 1 where the sample was classified wrongly.
+        summary_name: tag of the result.
+    """
+
+    def __init__(self, wrong_tensor_name: str = "incorrect_vector", summary_name: str = "validation_error") -> None:
+        self._name = wrong_tensor_name
+        self._tag = summary_name
+        self._wrong = 0.0
+        self._samples = 0
+
+    def names(self) -> Sequence[str]:
+        """Return the name of the vector."""
+        return (self._name,)
+
+    def before_inference(self) -> None:
+        """Begin at zero."""
+        self._wrong, self._samples = 0.0, 0
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Count."""
+        vector = _vector(self._name, values[self._name])
+        self._wrong += float(vector.sum(dtype=np.float64))
+        self._samples += len(vector)
+
+    def after_inference(self) -> Mapping[str, float]:
+        """Return the share."""
+        return {self._tag: self._wrong / self._samples}
+
+
+class BinaryClassificationStats(Inferencer):
+    """Precision and recall of a classifier with two classes, put as ``<prefix>_precision`` and ``<prefix>_recall``.
+
+    The ratio of nothing is NaN: no sample was called positive, or none is.
+
+    Args:
+        pred_tensor_name: vector with the predicted class of each sample, 0 or 1.
+        label_tensor_name: vector with the true class of each sample, 0 or 1.
+        prefix: before the tags.
+    """
+
+    def __init__(self, pred_tensor_name: str, label_tensor_name: str, prefix: str = "val") -> None:
+        self._predicted_name = pred_tensor_name
+        self._label_name = label_tensor_name
+        self._prefix = prefix
+        self._both = self._predicted = self._true = 0
+
+    def names(self) -> Sequence[str]:
+        """Return the two names."""
+        return (self._predicted_name, self._label_name)
+
+    def before_inference(self) -> None:
+        """Begin at zero."""
+        self._both = self._predicted = self._true = 0
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Count."""
+        predicted = _vector(self._predicted_name, values[self._predicted_name]).astype(bool)
+        true = _vector(self._label_name, values[self._label_name]).astype(bool)
+        self._both += int((predicted & true).sum())
+        self._predicted += int(predicted.sum())
+        self._true += int(true.sum())
+
+    def after_inference(self) -> Mapping[str, float]:
+        """Return both ratios."""
+        return {
+            f"{self._prefix}_precision": self._both / self._predicted if self._predicted else float("nan"),
+            f"{self._prefix}_recall": self._both / self._true if self._true else float("nan"),
+        }
+
+
+def _vector(name: str, value: Any) -> np.ndarray:
+    array = plain_array(value)
+    if array.ndim != 1:
+        raise DataError(
+            f"`{name}` must be a vector with one number a sample.",
+            received=f"shape {array.shape}",
+            advice="Do not average it in the network: the set is averaged over its samples, not over its batches.",
+        )
+    return array

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from ziggurat.engine.monitor import Monitor, Scalar
-from ziggurat.engine.monitors.messages import duration_text
+from ziggurat.engine.monitor import Monitor, Scalar, duration_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Event, Message, Progress
 

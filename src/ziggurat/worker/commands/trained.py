@@ -13,10 +13,9 @@ import numpy as np
 
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.sources import DataFromList
-from ziggurat.engine.averages import with_averages
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.capabilities import SupportsInference, TrainedNetwork
-from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.program import Program
 from ziggurat.engine.run_state import RunState
 from ziggurat.entities.backend_info import backend_infos, open_capability

@@ -7,7 +7,7 @@ import importlib
 from types import ModuleType
 from typing import Any, Final
 
-from ziggurat.backends.tensorflow.namespace.dropout import slim_dropout
+from ziggurat.backends.tensorflow.namespace.deterministic import slim_dropout
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
 from ziggurat.backends.tensorflow.namespace.repairs import repair_slim
 from ziggurat.backends.tensorflow.runtime import tf

@@ -1,15 +1,45 @@
-"""Stand-in modules: some names of their own, the rest from the module behind, hints for what is lost."""
+"""Stand-in modules: some names of their own, the rest from the module behind, hints and notices to the author."""
 
 from __future__ import annotations
 
 import importlib
+import logging
+import sys
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any
+from types import FrameType, ModuleType
+from typing import Any, Final
 
 from ziggurat.errors import nearest_names
 
-__all__ = ["StandInModule", "part_of"]
+__all__ = [
+    "FILE_NAME",
+    "StandInModule",
+    "notify",
+    "part_of",
+]
+
+FILE_NAME: Final = "network"
+"""``__name__`` of a network file while it runs."""
+
+_TOLD: Final = "__notices__"
+_logger = logging.getLogger(__name__)
+
+
+def notify(text: str) -> None:
+    """Log a notice with the line of the network file that is being executed, once for each network.
+
+    Args:
+        text: a sentence.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != FILE_NAME:
+        frame = frame.f_back
+    if frame is None:
+        return
+    told: set[str] = frame.f_globals.setdefault(_TOLD, set())
+    if text not in told:
+        told.add(text)
+        _logger.warning("%s, line %d: %s", frame.f_code.co_filename, frame.f_lineno, text)
 
 
 class StandInModule(ModuleType):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.namespace.notices import notify
+from ziggurat.backends.tensorflow.namespace.proxy import notify
 from ziggurat.backends.tensorflow.runtime import tf
 
 __all__ = ["OLD_ITERTOOLS", "NetworkCode", "compile_network"]

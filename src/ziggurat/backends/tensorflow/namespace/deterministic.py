@@ -1,16 +1,35 @@
-"""Dropout of the user's namespace: its mask derives from seed and global step, so that a resume is exact.
-
-TensorFlow's own dropout draws from a generator inside the operation, which no checkpoint holds.
-"""
+"""Deterministic operations of the user's namespace: dropout from seed and global step, and sums of tensors."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.namespace.repairs import repair_slim
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 
-__all__ = ["layers_dropout", "nn_dropout", "slim_dropout"]
+__all__ = [
+    "exact_sum",
+    "layers_dropout",
+    "nn_dropout",
+    "slim_dropout",
+]
+
+
+def exact_sum(inputs: Sequence[Any], name: str | None = None) -> Any:
+    """Return the sum of tensors of one shape; stands in for ``tf.add_n``.
+
+    Args:
+        inputs: one tensor or more.
+        name: of the result.
+    """
+    terms = list(inputs)
+    if not terms:
+        raise ValueError("`tf.add_n` takes at least one tensor.")
+    total = functools.reduce(lambda left, right: tf.add_n([left, right]), terms)
+    return tf.identity(total, name=name) if len(terms) == 1 or name is not None else total
+
 
 _COUNTER: Final = "ziggurat/dropout_count"
 _slim = repair_slim()
