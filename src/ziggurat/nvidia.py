@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import psutil
-
 from ziggurat.entities import Device
 
 __all__ = [
@@ -283,6 +281,8 @@ def _text(name: Any) -> str:
 
 def _process(pid: int, memory_bytes: int | None) -> DeviceProcess:
     name = user = ""
+    import psutil  # loaded late: callbacks import this module, and most of them ask for no process
+
     try:
         process = psutil.Process(pid)
         name, user = process.name(), process.username()

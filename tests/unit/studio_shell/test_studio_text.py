@@ -5,7 +5,7 @@ import io
 from ziggurat.cli.output import Output
 from ziggurat.cli.server import studio_text
 
-GIB = 1 << 30
+GIB = 10**9  # sizes are shown in powers of 1000
 
 MACHINE = {
     "devices": [],
@@ -40,7 +40,7 @@ def test_a_studio_that_does_not_run():
         "device     none: no NVIDIA driver",
         "processor  8 cores, 25% busy",
         "memory     20.0 GB of 32.0 GB free",
-        "disk       50.0 GB of 100.0 GB free",
+        "disk       50.0 GB of 100 GB free",
     ]
 
 
@@ -60,4 +60,4 @@ def test_devices_tell_who_uses_them():
 
 def test_a_full_disk_says_what_follows():
     disk = MACHINE["disk"] | {"free_bytes": GIB}
-    assert text(machine={"disk": disk})[-1] == "disk       1.0 GB of 100.0 GB free; no job starts below 2.0 GB"
+    assert text(machine={"disk": disk})[-1] == "disk       1.0 GB of 100 GB free; no job starts below 2.0 GB"
