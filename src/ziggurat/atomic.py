@@ -36,7 +36,7 @@ class AtomicFile:
     """A file that is being written.
 
     ``path`` is where to write: a name of its own in the same folder, that starts with a dot and ends in ``.partial``. A
-    process that is killed leaves that file behind, which nobody takes for a store and anybody may delete.
+    process that is killed leaves that file behind, which is no store and which any process may delete.
 
     Args:
         final: the name that the file gets when it is whole.
@@ -64,7 +64,7 @@ class AtomicFile:
         """Bring the content to the disk, and give the file its name.
 
         Raises:
-            StorageError: where somebody else made a file of that name meanwhile, or the disk refuses.
+            StorageError: if a file of that name was made meanwhile, or the disk refuses.
         """
         with storage_errors(self.final):
             sync_path(self.path)

@@ -189,7 +189,7 @@ class SettingsError(ConfigurationError):
 
 
 class UnknownNameError(ConfigurationError):
-    """A name that nobody registered.
+    """A name that is not registered.
 
     Args:
         kind: what the name stands for, in the singular ("schedule").

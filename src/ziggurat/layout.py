@@ -128,7 +128,7 @@ class JobFolder:
 
     @property
     def stop_request(self) -> Path:
-        """Exists while somebody wants the worker to end; holds one plain sentence: why."""
+        """Exists while a stop is requested; holds one plain sentence: why."""
         return self.path / "stop.json"
 
     @property

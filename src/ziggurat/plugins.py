@@ -84,7 +84,7 @@ class PluginCatalogue:
             target: another object to load in its place, as ``module:attribute``; errors name the plugin.
 
         Raises:
-            UnknownNameError: where nobody registered the name.
+            UnknownNameError: if the name is not registered.
             PluginError: where it does not load, or two packages claim the name; it names them.
         """
         word = _member_word(group)

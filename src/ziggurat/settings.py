@@ -37,7 +37,7 @@ FOLDERS_VARIABLE: Final = "ZIGGURAT_OFFERED_FOLDERS"
 """Told to the workers of a studio, as a JSON list: the folders below which they may read for its people."""
 
 _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
-"""Told to the workers of a studio; nobody sets it."""
+"""Passed to the workers of a studio; not set by users."""
 
 
 OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"

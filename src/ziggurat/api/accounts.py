@@ -109,7 +109,7 @@ class NewTokenShape(TokenShape):
 
 
 class AuditShape(BaseModel):
-    """Something that somebody did."""
+    """An entry of the audit log."""
 
     time: float
     who: str
@@ -211,7 +211,7 @@ async def change_password(
 async def logout_everywhere(request: Request, identity: Annotated[Identity, require("viewer", "admin")]) -> Response:
     """End all sessions of oneself, this one too."""
     if identity.user is None:
-        raise UsageError("Only somebody with an account has sessions.", advice="Make an account first.")
+        raise UsageError("Sessions require an account.", advice="Make an account first.")
     await run_in_threadpool(accounts_of(request).logout_everywhere, identity.user.name, by=identity)
     request.app.state.streams.recheck()
     return Response(status_code=204)
@@ -309,5 +309,5 @@ async def revoke_token(
 
 def _account(identity: Identity) -> User:
     if identity.user is None:
-        raise UsageError("Only somebody with an account has tokens.", advice="Make an account first.")
+        raise UsageError("Tokens require an account.", advice="Make an account first.")
     return identity.user

@@ -84,7 +84,7 @@ class BoardStarts:
             raise HTTPError(error, 503) from error
 
     def is_under_way(self, job_id: str) -> bool:
-        """Return whether one is starting, or has just started and nobody has asked since."""
+        """Return whether one is starting, or has just started without a request since."""
         return job_id in self._under_way
 
 
@@ -94,8 +94,8 @@ class TensorBoardShape:
 
     Args:
         address: of its page, from the root of the server.
-        state: ``off`` until somebody looks, and after nobody did for a quarter of an hour.
-        idle_s: since when nobody looked; null where it is off.
+        state: ``off`` before the first request, and after a quarter of an hour without one.
+        idle_s: time since the last request; null if it is off.
         folder: of its event files.
         command: what starts one without the studio.
     """

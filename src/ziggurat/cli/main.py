@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None, application: Application | None
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has left. What is still buffered has nowhere to go.
+        # The reader of the output is gone. What is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:

@@ -119,7 +119,7 @@ def token() -> None:
 def token_create(
     application: Application, name: str, user_name: str, scope: str, days: float | None, database: str | None
 ) -> None:
-    """Make a token called NAME and print it; nobody can see it again."""
+    """Make a token called NAME and print it; it is not stored."""
     _check_known("scope", scope, SCOPES)
     good_for_s = None if days is None else days * _DAY_S
     with _people(application, database) as people:
@@ -189,7 +189,7 @@ def _people(application: Application, database: str | None) -> AbstractContextMa
 
 
 def _shell() -> Any:
-    """Return who acts: whoever may read the files of the studio."""
+    """Return the acting identity: a user who may read the files of the studio."""
     return studio_module("ziggurat.workspace.accounts").LOCAL
 
 

@@ -317,7 +317,7 @@ def demo(application: Application, out: Path, port: int, epochs: int, browser: b
 def _demo_port(port: int) -> Any:
     try:
         return take_port(_DEMO_HOST, port)
-    except UsageError:  # somebody else has it, perhaps a studio: a demo need not fail for that
+    except UsageError:  # the port is in use, perhaps by a studio: a demo need not fail for that
         return take_port(_DEMO_HOST, 0)
 
 

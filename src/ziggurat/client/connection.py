@@ -83,7 +83,7 @@ class Connection:
         if not all("!" <= letter <= "~" for letter in token):
             raise UsageError(
                 "A token is one word of plain letters, digits and signs.",
-                received="something else",  # nobody shall read it in a message
+                received="something else",  # it must not appear in a message
                 advice="Copy it again, without blanks and line ends.",
             )
         headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -153,14 +153,14 @@ class Dataset:
     # ---- the test split
 
     def count_opening(self, reason: str, now: float | None = None) -> int:
-        """Note that somebody measured on the test split; return how often that was done.
+        """Record an evaluation on the test split; return how many there were.
 
         Args:
             reason: who and what for, one sentence.
             now: seconds since 1970.
 
         Raises:
-            StorageError: where it cannot be noted: nobody looks without a trace.
+            StorageError: if it cannot be recorded: there is no use without a record.
         """
         path = self.folder / OPENINGS_NAME
         line = json.dumps({"time": time.time() if now is None else now, "reason": reason}, ensure_ascii=False)

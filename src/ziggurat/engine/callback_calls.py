@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ziggurat.engine.callback import HOOKS, Callback
@@ -13,7 +13,7 @@ from ziggurat.errors import UnknownNameError
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["CallbackCalls", "declared_names"]
+__all__ = ["CallbackCalls", "declared_names", "end_training"]
 
 
 class CallbackCalls:
@@ -101,3 +101,22 @@ def _give_names(callbacks: Sequence[Callback]) -> None:
             name = f"{base}-{number}"
         taken.add(name)
         callback.name = name
+
+
+def end_training(callbacks: Iterable[Callback], failure: BaseException | None) -> BaseException | None:
+    """Call ``after_train`` of every callback, whatever they raise; return the first error.
+
+    Args:
+        callbacks: in their order.
+        failure: error that ended the training; None if there was none.
+    """
+    for callback in callbacks:
+        try:
+            callback.after_train()
+        except BaseException as error:
+            if failure is None:
+                error.add_note(f"Raised by after_train of callback {callback.name}.")
+                failure = error
+            else:
+                failure.add_note(f"Then after_train of callback {callback.name} raised {error!r}.")
+    return failure

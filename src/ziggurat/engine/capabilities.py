@@ -307,7 +307,7 @@ class TensorDescription:
 
 
 class ForeignNetwork(Protocol):
-    """Somebody else's model, run by the names of its operations."""
+    """A foreign model, run by the names of its operations."""
 
     kind: str
     """Form that it was found in."""
@@ -334,7 +334,7 @@ class ForeignNetwork(Protocol):
 
 @runtime_checkable
 class SupportsForeign(Protocol):
-    """Opens models that somebody else trained."""
+    """Opens models that were trained elsewhere."""
 
     def open_foreign(self, path: Path) -> ForeignNetwork:
         """Return a model that predicts.

@@ -301,7 +301,7 @@ class QueueFeed:
 
 
 def held_batch(part: Any) -> Any:
-    """Return a batch that nobody else writes into: arrays in memory of others are copied.
+    """Return a batch with memory of its own: borrowed arrays are copied.
 
     Memory of its own an array keeps, and so it keeps that of a pool, which waits until it is let go.
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.callback_calls import CallbackCalls, declared_names
+from ziggurat.engine.callback_calls import CallbackCalls, declared_names, end_training
 from ziggurat.engine.feed import BatchCycle, Feed, steps_in_pass
 from ziggurat.engine.interruption import BreakOff, Interruptible, LeaveLoop
 from ziggurat.engine.monitor import Monitor, Monitors
@@ -65,7 +65,7 @@ class Trainer(Interruptible):
 
     @property
     def outcome(self) -> str:
-        """``stopped`` where somebody asked for it and something is left to do, else ``done``."""
+        """``stopped`` if a stop was requested before the end, else ``done``."""
         is_left = self.finish_reason is None and (self.in_epoch or self.epoch_num < self.max_epoch)
         return "stopped" if self.stop_reason is not None and is_left else "done"
 
@@ -84,7 +84,7 @@ class Trainer(Interruptible):
             self._hooks.call("setup_graph")
             self.step_values.declare()
             self.program.declare(declared_names(self.program, self.callbacks))
-            self._hooks.find()  # what the program keeps by itself, nobody has to ask for
+            self._hooks.find()  # values that the program keeps need no request
             self.feed = self.program.connect(self.batches)
         return self._hooks
 
@@ -108,7 +108,7 @@ class Trainer(Interruptible):
         self._steps_before_load = self.timing.steps
 
     def train(self, max_epoch: int) -> None:
-        """Train until ``max_epoch`` epochs are complete, a callback finishes it, or somebody asks for a stop.
+        """Train until ``max_epoch`` epochs are complete, a callback finishes it, or a stop is requested.
 
         Raises:
             Exception: whatever the program, the data or a callback raised, after ``after_train`` of every callback.
@@ -193,16 +193,7 @@ class Trainer(Interruptible):
         self._settle(hooks)
 
     def _after_train(self, failure: BaseException | None) -> BaseException | None:
-        """Call ``after_train`` of every callback, whatever they raise; return the first error."""
         self.is_waiting = False
-        for callback in self.callbacks:
-            try:
-                callback.after_train()
-            except BaseException as error:
-                if failure is None:
-                    error.add_note(f"Raised by after_train of callback {callback.name}.")
-                    failure = error
-                else:
-                    failure.add_note(f"Then after_train of callback {callback.name} raised {error!r}.")
+        failure = end_training(self.callbacks, failure)
         (self.feed or self.batches).close()
         return failure

@@ -17,7 +17,7 @@ SCOPES: Final = ("read", "write", "admin")
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Somebody with an account.
+    """A user account.
 
     Args:
         id: number in the store.
@@ -66,7 +66,7 @@ class Identity:
     """Who is asking.
 
     Args:
-        user: the account; None for somebody at this machine where the studio has no accounts (role ``admin``).
+        user: the account; None for a local user of a studio without accounts (role ``admin``).
         role: what they may do.
         scope: what their token may do; ``admin`` for a session.
         by: ``session``, ``token``, ``local`` (loopback without accounts) or ``nobody``.
@@ -106,7 +106,7 @@ class Project:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """Something that somebody did.
+    """An action of a user.
 
     Args:
         time: seconds since 1970.

@@ -50,7 +50,7 @@ class Device:
         index: by which it is asked for, from 0.
         name: as its driver says.
         memory_bytes: that it has.
-        free_bytes: that nobody uses now.
+        free_bytes: not in use.
         load: share of the last second in which it worked, in [0, 1]; None where that is not known.
         usable: whether jobs may be put on it.
     """

@@ -248,7 +248,7 @@ def _open_log(log: Path) -> IO[bytes]:
 def birth_of(pid: int) -> float | None:
     """Return what tells a process from a later one with the same number; None where there is none with that number.
 
-    On Linux it is the time since the machine started, which stays the same where somebody sets the clock.
+    On Linux it is the time since the machine started, which does not change when the clock is set.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -268,7 +268,7 @@ def is_alive(pid: int, birth: float) -> bool:
 
 
 def began_at(pid: int) -> float | None:
-    """Return when a process began, in seconds since 1970; None where it has ended, even if nobody took note yet."""
+    """Return when a process began, in seconds since 1970; None if it has ended, even if it was not reaped yet."""
     try:
         return None if _is_zombie(pid) else psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:

@@ -71,7 +71,7 @@ def what_to_empty(now: float, rules: Retention) -> float:
 def apply_retention(folder: JobFolder, rules: Retention, now: float) -> list[str]:
     """Remove the checkpoints of a job that need not be kept, and say so in its events; return their names.
 
-    Nobody may be at the job, or start it meanwhile.
+    No worker may be at the job, or be started meanwhile.
 
     Args:
         folder: the job folder.

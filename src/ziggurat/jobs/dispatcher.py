@@ -46,7 +46,7 @@ class Dispatcher:
         monitor: attends to what was started.
         environment: variables of a job's worker, besides those of the executor.
         host: name of this machine.
-        lock: held by whoever changes what a job shall do.
+        lock: held while the requested state of a job changes.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Dispatcher:
             self._monitor.problems.pop(job.id, None)
             return True
         except (ZigguratError, OSError) as error:
-            if self._store.jobs.find(job.id) is not None:  # else somebody deleted it meanwhile
+            if self._store.jobs.find(job.id) is not None:  # else it was deleted meanwhile
                 self._monitor.problems[job.id] = str(error)
             return False
 
@@ -141,7 +141,7 @@ class Dispatcher:
             begin_offset = folder.events.stat().st_size if folder.events.exists() else 0
             fields = {**_NEW_ATTEMPT, "devices": devices, "started": now, "pid": None, "host": self._host}
             if not self._changes.apply(job, "start", **fields):
-                return  # somebody stopped or deleted it in between
+                return  # stopped or deleted in between
             self._spawn(job, folder, devices, begin_offset, now)
 
     def _spawn(self, job: Job, folder: JobFolder, devices: tuple[int, ...], begin_offset: int, now: float) -> None:
@@ -156,7 +156,7 @@ class Dispatcher:
         _LOG.info("job %s started as process %s on devices %s", job.id, handle.pid, list(devices))
 
     def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
-        """Return whether somebody started a worker in the folder by the shell; it is attended to from now on."""
+        """Return whether a worker was started in the folder by the shell; it is monitored from now on."""
         heartbeat = read_heartbeat(folder.heartbeat)
         handle = self._executor.adopt(folder.path, heartbeat) if heartbeat is not None else None
         if handle is None:

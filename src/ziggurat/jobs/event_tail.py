@@ -113,7 +113,7 @@ class Tail:
             place.problem = ""
         except (ZigguratError, OSError) as error:
             place.problem = str(error)
-        except Exception as error:  # nobody else's job may suffer from it
+        except Exception as error:  # other jobs must not be affected
             place.problem = f"{type(error).__name__}: {error}"
 
     def _take(self, job_id: str, place: _Place, piece: Piece, now: float) -> bool:
@@ -125,7 +125,7 @@ class Tail:
             place.offset = piece.next_offset
             self._published(job_id, place.offset)
             return True
-        # Somebody else read this file, or the job is gone.
+        # Another process read this file, or the job is gone.
         job = self._store.jobs.find(job_id)
         place.offset = job.events_offset if job is not None else piece.next_offset
         return False
@@ -239,7 +239,7 @@ def _behind_the_line(file: BinaryIO, offset: int) -> int:
 
 
 def _opened(path: Path) -> BinaryIO:
-    # Not blocking: somebody may have put a pipe in its place, which nobody writes to.
+    # Not blocking: there may be a pipe without a writer in its place.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -94,7 +94,7 @@ class Executor(Protocol):
         ...
 
     def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:
-        """Return the worker that is alive in a folder, whoever started it; None where there is none.
+        """Return the live worker of a folder, regardless of who started it; None if there is none.
 
         Args:
             folder: the job folder.

@@ -47,7 +47,7 @@ class LocalExecutor:
     Args:
         command: starts a worker; the job folder is added.
         environment: of the workers, whole.
-        nice_level: from 0 (usual) to 19 (only what nobody else wants of the processors).
+        nice_level: from 0 (normal) to 19 (only otherwise idle CPU time).
         log_limit_bytes: how large the log of a job may become; its beginning and its newest end are kept.
     """
 
@@ -92,7 +92,7 @@ class LocalExecutor:
                 return Running()
             if not is_child and is_alive(pid, birth):
                 return Running()
-            # Before its number is given back: then nobody else can have it.
+            # Before its number is released, so that no other process can have it.
             kill_group(handle.pid, handle.birth)
             if is_child:
                 _reap(pid)
@@ -124,7 +124,7 @@ class LocalExecutor:
         """Return the worker that its heartbeat names, or that was started for the folder and has no heartbeat yet."""
         if heartbeat is not None and heartbeat.host == self._host:
             began = began_at(heartbeat.pid)
-            # One that began after the heartbeat is somebody else's process with the same number.
+            # A process that began after the heartbeat is another one with the same number.
             if began is not None and began <= heartbeat.time + _ALLOWANCE_S:
                 return self._handle(folder, heartbeat.pid)
         pid = find_worker(folder, self._command)

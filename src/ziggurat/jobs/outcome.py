@@ -98,7 +98,7 @@ def _lost_reason(folder: JobFolder, exit_code: int | None) -> str:
     if exit_code == 0:
         return "the worker ended without a word, as if all were done; look at its log"
     name = _signal_name(-exit_code)
-    advice = "; where nobody did that, the machine ran out of memory" if name == "SIGKILL" else "; look at its log"
+    advice = "; if no user did that, the machine ran out of memory" if name == "SIGKILL" else "; look at its log"
     return f"the worker ended without a word: it was killed by {name}{advice}"
 
 

@@ -105,7 +105,7 @@ def plan(
     Args:
         jobs: those in the queue, and those that they depend on; others are passed over.
         running: those that hold something of the machine.
-        resources: what the machine has, whoever holds it.
+        resources: of the machine, in use or not.
         now: seconds since 1970.
         clock: writes a moment and now as a time of day for people.
     """
@@ -350,7 +350,7 @@ class Allocator:
     # ---- single things
 
     def _suitable(self, job: Job) -> list[Device]:
-        """Return the accelerators that would do if nobody else were there."""
+        """Return the accelerators that would fit on an idle machine."""
         wanted, needed = job.needs.device_indices, job.needs.device_memory_bytes
         return sorted(
             (

@@ -89,7 +89,7 @@ class EventBus:
         limit: int = 256,
         ready: Callable[[], None] | None = None,
     ) -> Subscription:
-        """Return a subscription; close it when nobody listens any more.
+        """Return a subscription; close it when it is no longer read.
 
         Args:
             topics: that are wanted; empty for all.

@@ -43,7 +43,7 @@ class Removal:
         monitor: knows who is alive.
         workspace: has the trash.
         retention: what is kept.
-        lock: held by whoever changes what a job shall do.
+        lock: held while the requested state of a job changes.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Removal:
         self._emptied_at = float("-inf")
 
     def finish(self) -> None:
-        """Delete from the store the jobs whose folders are in the trash already: somebody was killed in between."""
+        """Delete from the store the jobs whose folders are in the trash already, after a kill in between."""
         for discarded in self._trash.content():
             job = self._store.jobs.find(discarded.job_id)
             if job is not None and not Path(job.folder).exists():
@@ -115,7 +115,7 @@ class Removal:
         if self._retention.keep_last is None:
             return removed
         for found in self._store.jobs.in_states(ENDED_STATES):
-            with self._lock:  # so that nobody starts it meanwhile
+            with self._lock:  # so that it cannot be started meanwhile
                 job = self._store.jobs.find(found.id)
                 if job is None or job.state not in ENDED_STATES or not self.owns(Path(job.folder)):
                     continue

@@ -51,8 +51,8 @@ TRANSITIONS: Final = MappingProxyType(
 """State → event → the state after it. What is not here is refused.
 
 ``resume`` and ``retry`` both go on from the newest checkpoint; ``retry`` is for what failed. A job in the queue that is
-paused leaves the queue. ``lost``: the worker ended without a word. ``not_begun``: whoever wanted to start its worker
-was killed before that. ``adopt``: somebody else started a worker in its folder.
+paused leaves the queue. ``lost``: the worker ended without a word. ``not_begun``: the process that was to start its
+worker was killed before that. ``adopt``: a worker was started in its folder from outside.
 """
 
 EVENTS: Final = (

@@ -50,7 +50,7 @@ class Supervisor:
         store: where the jobs are.
         executor: starts workers and knows who is alive.
         workspace: folder of everything; no other supervisor may be at work in it.
-        resources: returns what the machine has for jobs, whoever holds it.
+        resources: returns the machine's resources for jobs, in use or not.
         environment: returns the variables of a job's worker, besides those of the executor.
         retention: what is kept.
         grace: how long a worker that was asked to stop may show no progress before it is ended by force.
@@ -360,7 +360,7 @@ _FRESH_S: Final = 60.0
 def adopt_running_workers(
     store: JobStore, executor: Executor, monitor: WorkerMonitor, changes: JobTransitions, now: float
 ) -> None:
-    """Bring jobs that nobody attends to in line with their folders, which are right where the store says otherwise.
+    """Reconcile jobs without a worker with their folders, which take precedence over the store.
 
     Args:
         store: where the jobs are.

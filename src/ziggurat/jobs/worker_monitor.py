@@ -166,7 +166,7 @@ class WorkerMonitor:
         return attended.handle
 
     def _ended(self, job: Job) -> Ended | None:
-        """Return the end of a worker that is gone; None while it is there, or nobody on this machine can tell."""
+        """Return the end of a worker that is gone; None while it is there, or if this machine cannot tell."""
         try:
             handle = self._find(job)
             if handle is not None:
@@ -193,7 +193,7 @@ class WorkerMonitor:
             return
         attended = self._attended.get(job.id)
         if attended is None:
-            return  # somebody deleted it meanwhile
+            return  # deleted meanwhile
         attended.ended_since = now if attended.ended_since is None else attended.ended_since
         if not self.tail.is_at_end(job.id) and now - attended.ended_since < _UNREADABLE_FOR_S:
             return
@@ -209,10 +209,10 @@ class WorkerMonitor:
         self._changes.note(job, {"health": judge_pulse(heartbeat, now, hung_after_s=float(hung_after_s)).value})
 
     def _carry_requests(self, job: Job) -> None:
-        """See to it that the state and the stop request in the folder say the same, whoever was killed in between."""
+        """Make the state and the stop request in the folder agree, also after a kill in between."""
         reason = stop_reason(JobFolder(Path(job.folder)))
         if job.state == "running" and reason is not None:
-            self._changes.apply(job, "stop", reason=reason)  # somebody asked by the shell
+            self._changes.apply(job, "stop", reason=reason)  # requested by the shell
         elif job.state == "stopping" and reason is None:
             self.ask_to_stop(job, plain_reason(job.reason) or "asked to stop")
 
@@ -257,7 +257,7 @@ class WorkerMonitor:
             self.forget(job.id)
 
     def _never_began(self, job: Job, folder: JobFolder) -> bool:
-        """Return whether whoever wanted to start the worker was killed before that: there is no trace of it."""
+        """Return whether the starting process was killed before the worker began: there is no trace of it."""
         heartbeat = read_heartbeat(folder.heartbeat)
         has_beaten = heartbeat is not None and heartbeat.time >= (job.started or 0.0)
         return job.pid is None and not has_beaten and folder.path.is_dir()
@@ -287,7 +287,7 @@ class WorkerMonitor:
 
 
 def stop_reason(folder: JobFolder) -> str | None:
-    """Return why somebody wants the worker to end; None where nobody does."""
+    """Return the reason of a stop request; None if there is none."""
     try:
         return folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
     except OSError:

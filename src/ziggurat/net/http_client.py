@@ -191,7 +191,7 @@ class HTTPClient:
     def _transport(self, url: httpx.URL, allowed: AllowedAddresses | None) -> GuardedTransport | httpx.BaseTransport:
         """Return a transport, through the proxy of the environment where there is one.
 
-        The proxy resolves the name then, and nobody could check it: where addresses are limited, only hosts that are
+        The proxy resolves the name then, and it cannot be checked: where addresses are limited, only hosts that are
         named go through one.
         """
         host, port = host_of(url), port_of(url)
@@ -219,7 +219,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class AddressRefusedError(Exception):
-    """A host may not be asked; nobody was.
+    """A host is not allowed; no request was sent.
 
     Args:
         host: as it is compared, an IPv6 address without brackets.

@@ -59,7 +59,7 @@ class EncodingError(DataError, TypeError):
 
 
 class _ForeignError(Exception):
-    """Something that cannot be packed, before anybody knows where it stands."""
+    """Something that cannot be packed, before its place is known."""
 
 
 class _Blob:

@@ -29,7 +29,7 @@ def read_run_lengths(value: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return run lengths in the form in which labels hold them: ``size`` (height, width) and ``counts``, a text.
 
     Args:
-        value: ``size``, and ``counts`` as a list or as a text, from a file of anybody.
+        value: ``size``, and ``counts`` as a list or as a text, from an untrusted file.
 
     Returns:
         None where the lengths are none, or do not add up to the size.

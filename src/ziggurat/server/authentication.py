@@ -25,7 +25,7 @@ class Authenticator:
 
     Args:
         people: of the studio.
-        public_bind: whether the studio listens beyond this machine; nobody is let in without an account then.
+        public_bind: whether the studio listens beyond this machine; an account is then required.
     """
 
     def __init__(self, people: Accounts, *, public_bind: bool) -> None:
@@ -33,7 +33,7 @@ class Authenticator:
         self._public_bind = public_bind
 
     async def identity(self, connection: HTTPConnection) -> Identity:
-        """Return who is asking, as things are now: a session that has ended is nobody's.
+        """Return who is asking, as things are now: an ended session counts as anonymous.
 
         Raises:
             HTTPError: 401 where a bearer token is not good; a cookie does not help then.
@@ -45,7 +45,7 @@ class Authenticator:
 
         Args:
             connection: of the request.
-            role: at least needed; empty where anybody is let in.
+            role: at least needed; empty for public access.
             scope: at least needed, where there is a role.
 
         Raises:
@@ -75,9 +75,9 @@ class Authenticator:
         return LOCAL if self._is_local(connection) and not self._people.has_accounts() else NOBODY
 
     def _is_local(self, connection: HTTPConnection) -> bool:
-        """Return whether somebody at this machine asks.
+        """Return whether the client is a user of this machine.
 
-        The address alone does not tell it: the browser of somebody at this machine may show a page whose name leads
+        The address alone is not enough: the browser of a local user may show a page whose host name leads
         here (DNS rebinding), so the name that was asked for must be loopback's own; and a proxy passes on what
         strangers ask.
         """

@@ -54,13 +54,13 @@ _SHOWN_FIELDS = 50
 
 
 class NotLoggedInError(UsageError):
-    """Somebody must say who they are."""
+    """401: authentication is required."""
 
     code = "not_logged_in"
 
 
 class ForbiddenError(UsageError):
-    """Somebody is known, and may not do this."""
+    """403: authenticated but not permitted."""
 
     code = "forbidden"
 
@@ -188,7 +188,7 @@ def kind_of_client(request: Request) -> str:
 
 
 class ErrorBoundary:
-    """Answers what nobody foresaw: an id for the client, the trace for the log.
+    """Answers unexpected errors: an id for the client, the traceback for the log.
 
     Args:
         app: inside of it.

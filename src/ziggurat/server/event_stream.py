@@ -240,7 +240,7 @@ async def stream_events(
     """Send a notice for whatever is new; it carries no data, one asks for them elsewhere.
 
     The first event is `hello` with the name of this life of the server: another name than before means that everything
-    must be asked for again. An event `reload` means the same; whoever comes back from another life gets one.
+    must be asked for again. An event `reload` means the same; a client of an earlier server process gets one.
     """
     state = request.app.state
     state.streams.check_room(identity.name)

@@ -60,7 +60,7 @@ class GuardedRequest(Request):
 
         Raises:
             json.JSONDecodeError: where it is none, or has NaN, infinities, numbers out of range, text that is no
-                Unicode, or more levels than anybody needs (about 200).
+                Unicode, or more than about 200 levels.
         """
         body = await self.body()
         try:
@@ -126,8 +126,8 @@ class Requirement:
     """What a route needs of who is asking. As a dependency of FastAPI it gives their identity.
 
     Args:
-        role: at least; empty where anybody is let in.
-        scope: at least; empty where anybody is let in.
+        role: at least; empty for public access.
+        scope: at least; empty for public access.
         limit_bytes: of the body.
     """
 

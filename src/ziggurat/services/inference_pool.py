@@ -166,7 +166,7 @@ class WarmStatus:
         is_ready: False while it opens the network.
         users: requests that it has now.
         answered: requests that it has answered.
-        idle_s: since when nobody asked it; 0 while somebody does.
+        idle_s: time since the last request; 0 during one.
         memory_bytes: resident memory of the process; None if unknown.
     """
 
@@ -191,10 +191,10 @@ class InferencePool:
         command: starts a warm process.
         environment: of the processes.
         logs: folder of their output; a temporary one where it is left out.
-        idle_s: a network that nobody asks for so long is freed.
+        idle_s: a network without a request for so long is unloaded.
         most: networks that are open at a time; for one more, the least recently used is freed.
         start_timeout_s: longest time until a network is open.
-        timeout_s: longest time for an answer. A process that answers nobody for so long is ended.
+        timeout_s: longest time for an answer. A process without an answer for so long is killed.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def send_frame(descriptor: int, value: Any, last: float) -> None:
         last: when to give up, by ``time.monotonic()``.
 
     Raises:
-        TimeoutError: where nobody reads for so long; part of the message may have been written.
+        TimeoutError: if the other side does not read for so long; part of the message may have been written.
         OSError: where the reader is gone.
         EncodingError: where the value is not plain.
     """
@@ -134,7 +134,7 @@ class WarmProcess:
         Args:
             what: to do, such as ``predict``.
             fields: of the request.
-            timeout_s: longest time to wait. A process that answers nobody for so long is ended.
+            timeout_s: longest time to wait. A process without an answer for so long is killed.
 
         Raises:
             ZigguratError: of the family of what went wrong there.
@@ -210,10 +210,10 @@ class WarmProcess:
             self._is_over = True
             waiting, self._waiting = self._waiting, {}
         for number, answer in waiting.items():
-            # One that ended by itself as nobody had asked for long met a request that came just then.
+            # A process that ended because it was idle met a request at the same moment.
             answer.set_exception(self._ended(may_retry=number != _READY and self._exit_code == 0))
         self._group.messages_out.close()
-        with self._sending:  # a sender must not write into a descriptor that is somebody else's by then
+        with self._sending:  # a sender must not write into a reused descriptor
             self._group.messages_in.close()
 
     def _take(self, message: Mapping[str, Any]) -> None:
@@ -224,7 +224,7 @@ class WarmProcess:
             self._answered_at = time.monotonic()
             self.answered += message["id"] != _READY
         if answer is None:
-            return  # whoever asked did not wait
+            return  # the caller did not wait
         if error is None:
             answer.set_result(result)
         else:
@@ -235,7 +235,7 @@ class WarmProcess:
         return ended(self.folder, self._exit_code, self.log, why=self._why, may_retry=may_retry)
 
 
-STUCK: Final = "it answered nobody and was ended"
+STUCK: Final = "it did not answer and was killed"
 
 
 class ProcessEndedError(JobError):
@@ -285,7 +285,7 @@ def too_long(folder: Path, limit_s: float, log: Path, *, is_stuck: bool) -> JobE
         folder: the job folder.
         limit_s: how long was waited.
         log: output of the process.
-        is_stuck: whether it answered nobody in that time, so that it was ended.
+        is_stuck: whether it gave no answer in that time and was killed.
     """
     return JobError(
         f"The warm process of {folder} must answer within {limit_s:g} s.",

@@ -40,7 +40,7 @@ class Entry(Generic[Process]):
     Args:
         process: None until it is started.
         users: threads that use it now.
-        used_at: when somebody last did, by the clock of the pool.
+        used_at: time of the last use, by the clock of the pool.
         is_gone: whether it was taken out of the pool.
     """
 
@@ -58,9 +58,9 @@ class ProcessPool(Generic[Key, Process]):
 
     Args:
         start: starts the process of a key and returns at once; its user waits until it is ready.
-        most: processes at a time. For one more, that which nobody uses for the longest time is ended; where all are in
+        most: processes at a time. For one more, the least recently used is ended; where all are in
             use, one waits.
-        idle_s: a process that nobody used for so long is ended.
+        idle_s: a process that was unused for so long is ended.
         what: is kept, in the plural, for errors.
         clock: seconds, never going back.
     """
@@ -161,7 +161,7 @@ class ProcessPool(Generic[Key, Process]):
     def _living(self, key: Key, entry: Entry[Process]) -> Process:
         with entry.starting:
             if entry.is_gone:  # what took it out of the pool would not see what is started now
-                raise JobError(f"One of the {self._what} was ended while somebody asked for it.", advice="Ask again.")
+                raise JobError(f"One of the {self._what} was ended during a request.", advice="Ask again.")
             if entry.process is None or not entry.process.is_alive():
                 before, entry.process = entry.process, None
                 if before is not None:

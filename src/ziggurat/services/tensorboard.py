@@ -51,7 +51,7 @@ class TensorBoardStatus:
         job_id: whose it is.
         pid: its process.
         port: on which it listens; None while it starts.
-        idle_s: since when nobody looked.
+        idle_s: time since the last request.
     """
 
     job_id: str
@@ -65,7 +65,7 @@ class TensorBoardLimits:
     """How many TensorBoards there are, and for how long.
 
     Args:
-        idle_s: one that nobody looked at for so long is ended.
+        idle_s: one without requests for so long is ended.
         most: of them at a time; for one more, the least recently used is ended.
         ready_within_s: longest time until one answers.
     """
@@ -76,7 +76,7 @@ class TensorBoardLimits:
 
 
 class TensorBoards:
-    """A TensorBoard for each job that somebody looks at. Any thread may call any method; use it as a context manager.
+    """A TensorBoard for each viewed job. Any thread may call any method; use it as a context manager.
 
     Args:
         folder_of: job id → job folder; raises where there is no such job.
@@ -216,7 +216,7 @@ class _Board:
         return not self._is_closed and not self._group.has_exited()
 
     def close(self) -> None:
-        self._group.signal(signal.SIGTERM)  # before the lock: it ends the waiting of whoever holds it
+        self._group.signal(signal.SIGTERM)  # before the lock: it ends the wait of its holder
         with self._lock:
             self._end()
 

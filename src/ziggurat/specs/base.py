@@ -105,4 +105,4 @@ def _sorted_options(options: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Options = Annotated[dict[str, JsonValue], AfterValidator(_sorted_options)]
-"""A free mapping that whoever takes it checks: name → any JSON value."""
+"""A free mapping, checked by its consumer: name → any JSON value."""

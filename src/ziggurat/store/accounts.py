@@ -68,7 +68,7 @@ class UserRepository:
             now: seconds since 1970.
 
         Raises:
-            UsageError: where the name is not such a name, or somebody has it.
+            UsageError: if the name is not valid, or is taken.
             UnknownNameError: where the role is none.
         """
         if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:

@@ -172,7 +172,7 @@ def _set_up_sqlite(engine: Engine, read_only: bool) -> None:
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        if not read_only:  # a file that turns out to be somebody else's is only read, and stays as it is
+        if not read_only:  # a foreign file is only read, and stays unchanged
             _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous=NORMAL")  # a cut of power may lose the last seconds, never the file
         connection.execute("PRAGMA foreign_keys=ON")

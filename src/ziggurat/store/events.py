@@ -72,7 +72,7 @@ class EventRepository:
         """Take a batch of events, all of it or nothing.
 
         Points, attempts, checkpoints, messages, progress and error of the job are brought up to date; the state, the
-        reason and the process are left to whoever watches over the job.
+        reason and the process are left to the supervisor.
 
         Args:
             job_id: whose.

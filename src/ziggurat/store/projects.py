@@ -68,7 +68,7 @@ class ProjectRepository:
         """Remove a project that has no jobs, or whose jobs go to another one (empty: to none).
 
         Raises:
-            UsageError: where there is no such project, it has jobs that nobody moves, or they have nowhere to go.
+            UsageError: where there is no such project, it has jobs that are not moved, or they have nowhere to go.
         """
         with self._database.write() as connection:
             place = _id_of(connection, name)

@@ -64,7 +64,7 @@ class AuditRepository:
         self._database = database
 
     def add(self, entry: AuditEntry) -> None:
-        """Write down that somebody did something."""
+        """Record an action."""
         row = {"time": entry.time, "who": entry.who, "action": entry.action, "target": entry.target[:_LONGEST_TARGET]}
         with self._database.write() as connection:
             connection.execute(sa.insert(audit).values(details=dict(entry.details), **row))

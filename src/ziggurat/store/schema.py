@@ -38,7 +38,7 @@ def prepare_schema(database: Database, *, backup_folder: Path | None, backup_mad
         backup_made: whether a person says that a PostgreSQL database was backed up.
 
     Raises:
-        StorageError: where the schema is newer, is somebody else's, or cannot be backed up.
+        StorageError: if the schema is newer, is foreign, or cannot be backed up.
     """
     with database.read() as connection:
         before = _revision(connection, database.place)
@@ -152,7 +152,7 @@ class DatabaseState:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its tables are somebody else's."""
+        """Whether its tables are foreign."""
         return self.has_tables and not self.revision
 
 
@@ -162,7 +162,7 @@ def inspect_database(address: str) -> DatabaseState:
     Raises:
         SettingsError: where the address is none.
         MissingDependencyError: where the driver is not installed.
-        StorageError: where it does not answer, or lets nobody in.
+        StorageError: if it does not answer, or refuses access.
     """
     with closing(Database(_impatient(database_url(address)))) as database, database.read() as connection:
         names = inspect(connection).get_table_names()

@@ -145,7 +145,7 @@ class ExecutorConformance(ABC):
         assert self._wait_for_end(executor, handle) == EXIT_STOPPED
 
     def test_a_request_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
-        """Whoever asked should know."""
+        """The caller must know."""
         executor, folder = self._made(tmp_path), _job(tmp_path, for_s=_LONG_S)
         handle = executor.start(folder, (), {})
         self._said(tmp_path)
@@ -183,7 +183,7 @@ class ExecutorConformance(ABC):
             assert not _is_alive(away)
 
     def test_one_that_escaped_from_an_adopted_worker_ends_too(self, tmp_path: Path) -> None:
-        """Whoever started the worker may be gone."""
+        """The process that started the worker may be gone."""
         folder = _job(tmp_path, for_s=_LONG_S, has_escaped=True)
         self._made(tmp_path).start(folder, (), {})
         away = self._said(tmp_path)["away"]
@@ -221,7 +221,7 @@ class ExecutorConformance(ABC):
         assert other.adopt(folder, read_heartbeat(JobFolder(folder).heartbeat)) is None
 
     def test_one_without_a_heartbeat_is_adopted_too(self, tmp_path: Path) -> None:
-        """Whoever started it may have been killed a moment later."""
+        """The process that started it may have been killed a moment later."""
         folder = _job(tmp_path, for_s=_LONG_S, beats=False)
         started = self._made(tmp_path).start(folder, (), {})
         self._said(tmp_path)

@@ -142,7 +142,7 @@ class BackgroundResult:
 
     Args:
         value: it; None while unknown.
-        error: why it could not be found; None where it could, or nobody knows.
+        error: why it could not be found; None if it could, or is unknown.
     """
 
     value: Any = None
@@ -167,7 +167,7 @@ class BackgroundResult:
             self.value = compute()
         except ZigguratError as error:
             self.error = error
-        except Exception as error:  # nobody else hears of what ends a thread
+        except Exception as error:  # an exception would end the thread silently
             self.error = ZigguratError(f"It could not be found out: {type(error).__name__}: {error}")
         finally:
             self._ended.set()
@@ -189,7 +189,7 @@ class BackgroundResults:
         self._room = threading.BoundedSemaphore(_AT_ONCE)
 
     def get(self, key: Hashable, compute: Callable[[], Any], *, wait_s: float = 0.0) -> BackgroundResult:
-        """Return a result; begin to look for it where nobody did, or where it failed the last time.
+        """Return a result; start to compute it if not started yet, or if it failed the last time.
 
         Args:
             key: of the result.

@@ -38,7 +38,7 @@ def typed_texts(form: FormData) -> dict[str, str]:
 
 
 def sent_files(form: FormData, name: str) -> list[UploadFile]:
-    """Return the files of a field; one that nobody chose is sent without a name."""
+    """Return the files of a field; an empty file field is sent without a name."""
     return [each for each in form.getlist(name) if isinstance(each, UploadFile) and each.filename]
 
 

@@ -40,7 +40,7 @@ class StaticFiles(OpenFiles):
         response = await self._packed(path, scope) or await super().get_response(path, scope)
         is_named = b"v=" in scope.get("query_string", b"") or path.startswith("vendor/parts/")
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if is_named else "no-cache"
-        if is_named:  # nobody asks whether it has changed
+        if is_named:  # it is never revalidated
             for name in ("etag", "last-modified", "accept-ranges"):
                 del response.headers[name]
         if path.endswith("-worker.js"):  # a worker takes its policy from its own script

@@ -215,7 +215,7 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         BlackBox(["cost"]),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(logged, per_epoch=_points(steps), mean=True, hyperparameters=("learning_rate",)),
-        SummariseBatch(),  # costs nothing where the network has no summaries or nobody takes them
+        SummariseBatch(),  # costs nothing where the network has no summaries or no monitor takes them
         *_validation(spec, program, data, logged),  # what follows sees its numbers
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
@@ -340,7 +340,7 @@ def visible_devices(devices: Sequence[str], environment: Mapping[str, str]) -> t
 
     People and the studio's queue number accelerators as the driver does. A worker of the studio sees those that its job
     was given, and a framework numbers what it sees from 0: ``gpu:3`` of the machine is ``gpu:0`` there. Where the
-    numbers are not all among those that are visible, somebody has chosen these by hand, and they stay.
+    numbers are not all among those that are visible, they were chosen by hand, and stay.
 
     Args:
         devices: of a spec, such as ``gpu:3``.

@@ -13,7 +13,7 @@ __all__ = ["creation_request", "make_dataset"]
 
 
 def make_dataset(spec: DatasetSpec, folder: JobFolder, watch: EventWatch) -> str | None:
-    """Make the dataset, or go on with it; return what is to be said, None where somebody asked for the end.
+    """Make the dataset, or go on with it; return its result, None if a stop was requested.
 
     Args:
         spec: what was asked.

@@ -121,7 +121,7 @@ class EventWatch(Watch):
         (_LOG.warning if level == "warning" else _LOG.info)(text)
 
     def stop_requested(self) -> bool:
-        """Return whether somebody asked for the end."""
+        """Return whether a stop was requested."""
         return self._request.reason is not None
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ _AGAIN_AFTER: Final = 4
 """How many times as long a start must have lasted to be reported again: the first stacks may be those of an import."""
 
 _GRACE_S: Final = 60.0
-"""How long a step may still take when nobody is left who could end the process."""
+"""How long a step may still take when no supervisor is left to end the process."""
 
 
 class StepClock(Callback):
@@ -190,5 +190,5 @@ class HeartbeatThread:
         if waited_s > _PATIENCE_S and self._clock.is_waiting():
             request.insist()
         if waited_s > _GRACE_S and parent_is_gone:
-            # Nobody is left who could kill a worker that is stuck in a step.
+            # No supervisor is left to kill a worker that is stuck in a step.
             os._exit(EXIT_STOPPED)

@@ -68,8 +68,8 @@ class FolderLock(ProcessLock):
 _CODES = """
 exit codes:
   0   the job is complete
-  75  somebody asked it to stop; everything is saved, and it can be resumed
-  1   an error that nobody expected
+  75  a stop was requested; everything is saved, and it can be resumed
+  1   an unexpected error
   2   the worker was called wrongly
   3   the spec, a setting or an option is not valid, or a name is unknown
   4   the data cannot be used
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     """Execute the job in a folder once, or go on with it; return the exit code.
 
     0: complete. 75: asked to stop, saved, can be resumed. Others: the codes of the error families (``errors.py``), and
-    1 where the error is none of them. Whoever starts a worker removes an old stop request first.
+    1 where the error is none of them. An old stop request must be removed before the start.
 
     Args:
         arguments: the words of the command line; those of the process where they are not given.
@@ -176,7 +176,7 @@ class _Attempt:
         """Do the job, and say how it ended; return the exit code."""
         spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
-        # The last beat comes before the last event, so that nobody takes it for the first of a new attempt.
+        # The last beat comes before the last event, so that it is not taken for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
             self._heartbeat_thread = heartbeat
             heartbeat.start()

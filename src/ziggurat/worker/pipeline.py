@@ -332,7 +332,7 @@ def _holds_jpeg_files(flow: Any) -> bool:
 class _Keyed(IndexedFlow):
     """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file.
 
-    Where the split knows the paths of its files, they stand in the place of the bytes: whoever decodes reads, too.
+    Where the split knows the paths of its files, they replace the bytes: the decoder reads the files, too.
     """
 
     def __init__(self, flow: DataFlow, *, shuffle: bool = False) -> None:

@@ -23,7 +23,7 @@ _NUDGE: Final = signal.SIGUSR1
 
 
 class StopRequest:
-    """Whether somebody asked the worker to end, and who was the first. Any thread and any signal handler may ask.
+    """Stop request of a worker, and the first source of it. Any thread and any signal handler may request it.
 
     It is there before there is a trainer: a request that comes early is kept.
     """
@@ -44,7 +44,7 @@ class StopRequest:
             self._listener(self.reason)
 
     def listen(self, listener: Callable[[str], None], insisted: Callable[[], None]) -> None:
-        """Tell ``listener`` the reason, now if somebody has asked already; call ``insisted`` where that is not enough.
+        """Tell ``listener`` the reason, now if a stop was already requested; call ``insisted`` if that is not enough.
 
         Args:
             listener: called with the reason, by any thread, perhaps more than once.

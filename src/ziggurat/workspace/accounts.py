@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL", "NOBODY", "TOKEN_PREFIX", "Accounts", "LoginError", "check_bind", "first_token", "is_loopback"]
 
 LOCAL: Final = Identity(user=None, role="admin", scope="admin", by="local")
-"""Somebody at this machine, where the studio has no accounts; also the shell, which anybody with the files may use."""
+"""A local user of a studio without accounts; also the shell, for every user with access to the files."""
 
 NOBODY: Final = Identity(user=None, role="viewer", scope="read", by="nobody")
-"""Somebody who did not log in. ``Identity.may`` is False for them whatever is asked."""
+"""An anonymous client. ``Identity.may`` is always False."""
 
 TOKEN_PREFIX: Final = "zig_"
 """What every token begins with, so that scanners find those that were published by mistake."""
@@ -45,7 +45,7 @@ class Accounts:
         store: where they are.
         clock: seconds since 1970.
         passwords: hashes them.
-        limits: how often somebody may try to log in.
+        limits: of login attempts.
         new_secret: returns random text that cannot be guessed.
     """
 
@@ -72,7 +72,7 @@ class Accounts:
     # ---- accounts
 
     def has_accounts(self) -> bool:
-        """Return whether anybody has an account; from then on everybody must log in."""
+        """Return whether there is an account; from then on a login is required."""
         # Accounts are never deleted, so a yes stays true, also where another process made the account.
         self._has_accounts = self._has_accounts or self._rows.users.count() > 0
         return self._has_accounts
@@ -85,7 +85,7 @@ class Accounts:
         """Return a user.
 
         Raises:
-            UsageError: where nobody has that name.
+            UsageError: if there is no such user.
         """
         user = self._rows.users.by_name(name)
         if user is None:
@@ -100,7 +100,7 @@ class Accounts:
         Args:
             name: small letters, digits, dots, underscores and dashes; a letter first.
             password: None for an account that comes in by token only.
-            role: a name in ``ROLES``; the first account must be an ``admin``, or nobody could make another one.
+            role: a name in ``ROLES``; the first account must be an ``admin``, or no other account could be created.
             by: who does it.
 
         Raises:
@@ -132,7 +132,7 @@ class Accounts:
             UsageError: where there is no account, or the new password is not good.
         """
         if identity.user is None:
-            raise UsageError("Only somebody with an account has a password.", advice="Make an account first.")
+            raise UsageError("A password requires an account.", advice="Make an account first.")
         self._check_login(identity.user.name, old, address)
         self.set_password(identity.user.name, new, by=identity)
 
@@ -217,7 +217,7 @@ class Accounts:
     def create_token(
         self, user_name: str, name: str, *, scope: str, by: Identity, good_for_s: float | None = None
     ) -> tuple[Token, str]:
-        """Make a token; return it with its secret, which nobody can see again.
+        """Make a token; return it with its secret, which is not stored.
 
         Args:
             user_name: whose.
@@ -248,7 +248,7 @@ class Accounts:
         Args:
             token_id: its number.
             by: who does it.
-            of: whose it must be; None where it may be anybody's.
+            of: required owner; None for any.
 
         Raises:
             UsageError: where there is no such token, or it was revoked before.
@@ -279,7 +279,7 @@ class Accounts:
         return self._store.audit.page(AuditFilter(**wanted))
 
     def note(self, by: Identity, action: str, target: str = "", **details: Any) -> None:
-        """Write down that somebody did something; ``details`` are JSON values without secrets."""
+        """Record an action in the audit log; ``details`` are JSON values without secrets."""
         entry = AuditEntry(time=self._clock(), who=by.name, action=action, target=target, details=details)
         self._store.audit.add(entry)
 
@@ -316,12 +316,12 @@ def _admin_needed(received: str) -> UsageError:
     return UsageError(
         "A studio with accounts must have an admin who is not disabled.",
         received=received,
-        advice="Make somebody else an admin first.",
+        advice="Make another user an admin first.",
     )
 
 
 class LoginError(UsageError):
-    """Somebody could not be let in."""
+    """A login failed."""
 
     code = "login"
 
@@ -331,7 +331,7 @@ class Session:
     """A session that began.
 
     Args:
-        secret: for the cookie; nobody can see it again.
+        secret: for the cookie; it is not stored.
         user: whose.
         longest_s: seconds for which it is good at most.
     """
@@ -344,14 +344,14 @@ class Session:
 class Sessions:
     """Begins, finds and ends sessions.
 
-    The secret of a session begins with the time at which it began. Nobody can change that, since the whole of it is
+    The secret of a session begins with the time at which it began. It cannot be changed, since the whole secret is
     what the stored hash is of.
 
     Args:
         rows: where they are.
         clock: seconds since 1970.
         new_secret: returns random text that cannot be guessed.
-        idle_s: how long one is good that nobody uses.
+        idle_s: lifetime of an unused session.
         longest_s: how long one is good at most.
     """
 
@@ -424,7 +424,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, people: Accounts) -> None:
-    """Raise where the studio would listen beyond this machine without anybody having to log in.
+    """Raise where the studio would listen beyond this machine without a login.
 
     Args:
         host: name or address to listen at; ``0.0.0.0``, ``::`` and the empty one mean all.
@@ -436,7 +436,7 @@ def check_bind(host: str, people: Accounts) -> None:
     if not is_loopback(host) and not people.has_accounts():
         raise UsageError(
             "The studio listens beyond this machine only where people must log in.",
-            received=f"the address {host!r}, and nobody has an account",
+            received=f"the address {host!r}, and there is no account",
             advice="Make an account with `ziggurat user add NAME --role admin`, or add `--new-token` for a token that "
             "is printed once, or leave `--host` out.",
         )

@@ -71,7 +71,7 @@ class Frameworks:
 
     @property
     def known(self) -> tuple[FrameworkState, ...] | None:
-        """What was found; None while nobody has asked."""
+        """The result; None before the first request."""
         return self._known
 
     def find(self) -> tuple[FrameworkState, ...]:

@@ -391,7 +391,7 @@ def _state(
 def _is_alive(heartbeat: Heartbeat) -> bool:
     try:
         process = psutil.Process(heartbeat.pid)
-        # Process numbers come round again: one that began after the heartbeat is somebody else's.
+        # Process numbers come round again: one that began after the heartbeat is another process.
         return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= heartbeat.time + 1
     except psutil.NoSuchProcess:
         return False

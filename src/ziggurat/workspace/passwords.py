@@ -75,7 +75,7 @@ class Passwords:
     def verify(self, stored: str | None, password: str) -> bool:
         """Return whether a password is the one whose hash is stored.
 
-        It takes as long where there is no hash, so that nobody learns from the time which names have an account.
+        It takes as long where there is no hash, so that the time does not reveal which accounts exist.
 
         Raises:
             TooBusyError: where too many wait already.
@@ -186,7 +186,7 @@ class LoginLimits:
         """Count a try before its password is looked at, so that tries side by side count as well.
 
         Args:
-            name: as it was given, whether or not anybody has it.
+            name: as given, whether or not there is such an account.
             address: where it comes from.
 
         Raises:

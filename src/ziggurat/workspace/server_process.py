@@ -193,7 +193,7 @@ def end_server(
     except ProcessLookupError:
         pass
     except PermissionError:
-        raise JobError("A studio is ended by whoever started it.", received=f"process {state.pid}") from None
+        raise JobError("Only the user who started a studio can stop it.", received=f"process {state.pid}") from None
     waited_s = 0.0
     while state.is_alive:
         if waited_s >= time_limit_s:
@@ -300,7 +300,7 @@ def start_detached_server(
         if state is not None and state.pid == pid:
             return state
         sleep(0.1)
-        # Asked of the system: a child that ended and that nobody waited for still has its process number.
+        # From the system: an ended child without a wait() still has its process number.
         has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
     if not has_ended:
         os.kill(pid, signal.SIGTERM)
@@ -313,7 +313,7 @@ def start_detached_server(
 
 
 def _spawn(command: list[str], log: Path, environment: Mapping[str, str]) -> int:
-    """Start a process in a session of its own, which nobody here waits for; return its number."""
+    """Start a process in a session of its own, without waiting for it; return its number."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
@@ -328,7 +328,7 @@ def _last_words(log: Path) -> str:
 
 
 def take_port(host: str, port: int) -> socket.socket:
-    """Return a socket that has the port; nobody else gets it until it is closed.
+    """Return a socket that has the port; no other process gets it until it is closed.
 
     Args:
         host: name or address of this machine; ``0.0.0.0``, ``::`` or nothing for all of its addresses.

@@ -130,13 +130,13 @@ class Tasks:
         return self._run("debug", {"network": network, **options}, time_limit_s, output)
 
     def inspect_model(self, model: Path, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
-        """List what can be fed to somebody else's model and asked of it; option: ``backend``."""
+        """List the inputs and outputs of a foreign model; option: ``backend``."""
         return self._run("inspect_model", {"model": str(model), **options}, time_limit_s)
 
     def predict_with_model(
         self, model: Path, files: Sequence[str], *, time_limit_s: float | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Run somebody else's model; options: ``backend``, ``input``, ``outputs``, ``scale``, ``feeds``."""
+        """Run a foreign model; options: ``backend``, ``input``, ``outputs``, ``scale``, ``feeds``."""
         request = {"model": str(model), "files": list(files), **options}
         return self._run("predict_with_model", request, time_limit_s)
 

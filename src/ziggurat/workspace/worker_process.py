@@ -68,7 +68,7 @@ class AttendedWorker:
         self._say = say
         self._received: list[int] = []
         self._pid = 0
-        # Pre-flight check: a signal in between must not leave a worker that nobody attends.
+        # Pre-flight check: a signal in between must not leave an unmonitored worker.
         self._before = [(number, signal.signal(number, self._forward)) for number in _SIGNALS]
         try:
             pid, self._shim = start_here(command, environment, output)

@@ -104,4 +104,4 @@ def test_a_wrong_call(workers, job):
 def test_help_tells_the_exit_codes(workers, job):
     worker = workers.start(job, "--help")
     assert worker.wait() == 0
-    assert "75  somebody asked it to stop; everything is saved, and it can be resumed" in worker.said
+    assert "75  a stop was requested; everything is saved, and it can be resumed" in worker.said

@@ -148,7 +148,7 @@ def test_the_last_admin_stays_one(ask, site):
     admin = cookie(site.add("ann"))
     for change in ({"role": "viewer"}, {"disabled": True}):
         answer = ask("PATCH", "/users/ann", change, **admin)
-        assert (answer.status_code, answer.json()["advice"]) == (400, "Make somebody else an admin first.")
+        assert (answer.status_code, answer.json()["advice"]) == (400, "Make another user an admin first.")
     assert ask("GET", "/me", **admin).json()["role"] == "admin"
 
 

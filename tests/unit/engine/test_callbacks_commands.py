@@ -169,7 +169,7 @@ def test_without_a_terminal_it_says_so_once(tmp_path):
     (tmp_path / "shell").touch()
     memory = Memory()
     make_trainer(InjectShell(tmp_path / "shell", "python", stdin=Stdin(False)), monitors=[memory]).train(2)
-    assert messages(memory) == ["shell asks for a shell, but nobody can type: standard input is no terminal."]
+    assert messages(memory) == ["shell asks for a shell, but standard input is not a terminal."]
 
 
 def test_an_unknown_shell_lists_the_known():

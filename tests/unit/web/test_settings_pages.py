@@ -119,7 +119,7 @@ def test_an_admin_changes_users_and_keeps_at_least_one_admin(visit_as, studio):
     assert admin.post("/settings/users/first/disable").status_code == 303
     refused = admin.post("/settings/users/admin/role", data={"role": "viewer"})
     assert refused.status_code == 400
-    assert "Make somebody else an admin first." in _text(refused)
+    assert "Make another user an admin first." in _text(refused)
 
 
 def test_a_viewer_has_tokens_and_an_account_but_no_settings(visit_as):

@@ -49,7 +49,7 @@ def _asked_grad_cam(
 
 
 _GradCam = Annotated[dict[str, str] | None, Depends(_asked_grad_cam)]
-"""Which class and layer are looked at; None where nobody asks for it."""
+"""Which class and layer are looked at; None if not requested."""
 
 
 class _Evaluate(RequestBody):
@@ -136,7 +136,7 @@ def exports(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 
 @router.post("/models/{job_id}/exports", response_model=Json, status_code=202)
 def start(studio: StudioDep, who: TrainerUser, job_id: str, body: _BackgroundExport) -> Response:
-    """Ask for an export; it is made while nobody waits, and one that is there already is returned as it is."""
+    """Ask for an export; it runs in the background, and an existing one is returned unchanged."""
     asked = studio.exports.start(job_id, body.format, preprocessing=body.preprocessing, checkpoint=body.checkpoint)
     studio.people.note(who, "model.export", job_id, format=body.format)
     return answer(asked, 202)

@@ -125,7 +125,7 @@ def _source(name: str, checkpoint: Mapping[str, np.ndarray]) -> str | None:
 
 
 def _is_of_training(name: str, checkpoint: Mapping[str, np.ndarray]) -> bool:
-    """Return whether a name is a slot of an optimizer or a counter: nobody misses it."""
+    """Return whether a name is a slot of an optimizer or a counter: it is not needed."""
     return name.startswith(_NOT_WEIGHTS) or name.endswith("_power") or name.rsplit("/", 1)[0] in checkpoint
 
 
@@ -234,7 +234,7 @@ def session_config(request: ProgramRequest) -> Any:
     processors = [int(name.rsplit(":", 1)[1]) for name in request.devices if "cpu" in name.lower() and ":" in name]
     counts = {"CPU": max(processors, default=0) + 1}
     if request.devices and not any("gpu" in name.lower() for name in request.devices):
-        counts["GPU"] = 0  # nobody asked for one, so none is touched: other jobs may need its memory
+        counts["GPU"] = 0  # none was requested, so none is touched: other jobs may need its memory
     config = tf.ConfigProto(
         device_count=counts,
         allow_soft_placement=True,

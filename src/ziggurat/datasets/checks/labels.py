@@ -158,7 +158,7 @@ def _missing(facts: Facts, counts: dict[str, dict[int, int]], known: list[int]) 
                 "error",
                 np.flatnonzero(own),
                 f"{len(untrained)} classes of {split} are not in training: {_names(names, untrained)}.",
-                "Split again by class, or leave them out: nobody can learn them.",
+                "Split again by class, or exclude them: they cannot be learned.",
             )
             yield Finding(**{**vars(finding), "count": len(untrained)})
         if unmeasured:

@@ -19,7 +19,7 @@ CHECKS: Final = ("decode", "header", "none")
 
 
 class CreationStopped(Exception):  # noqa: N818 - nothing went wrong
-    """Somebody asked to stop; what is done is kept, and the next call goes on."""
+    """A stop was requested; finished work is kept, and the next call continues."""
 
 
 class Watch:

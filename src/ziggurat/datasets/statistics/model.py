@@ -117,7 +117,7 @@ class ClassStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageStatistics:
-    """The images as they came; None where nobody has looked at their headers.
+    """The source images; None if their headers were not read.
 
     Args:
         width_px: of the images.

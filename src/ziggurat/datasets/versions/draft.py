@@ -107,7 +107,7 @@ class Draft:
         self.splits = np.concatenate([origin.splits for origin in origins])
         """(N,) int8 split of each sample, or ``LEFT_OUT``."""
         self.labels: dict[int, Any] = {}
-        """Sample → label that somebody gave it."""
+        """Sample → its changed label."""
         self.sentences: list[str] = []
         """What was done."""
         self.left_out: list[tuple[np.ndarray, str, str]] = []

@@ -172,5 +172,5 @@ def _manifests(places: Sequence[Path]) -> Iterator[tuple[Path, Manifest]]:
                 continue
             try:
                 yield folder, Manifest.load(folder)
-            except DataError:  # somebody else's damaged dataset does not keep anyone from looking at their own
+            except DataError:  # another, damaged dataset must not hide this one
                 continue

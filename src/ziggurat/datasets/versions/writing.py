@@ -89,7 +89,7 @@ def _used(draft: Draft) -> Iterator[tuple[int, str]]:
 class VersionFolder:
     """A folder in the making; use it in a ``with`` statement, at whose end it gets its name or is deleted.
 
-    A process that is killed leaves ``.NAME.partial-…`` beside, which nobody takes for a dataset and anybody may
+    A process that is killed leaves ``.NAME.partial-…`` beside, which is no dataset and which any process may
     delete.
 
     Args:
@@ -158,7 +158,7 @@ class VersionFolder:
                 sync_path(path)
             if os.path.lexists(self.final):
                 raise _occupied(self.final)
-            os.rename(self.path, self.final)  # fails where somebody else made a dataset of that name meanwhile
+            os.rename(self.path, self.final)  # fails if a dataset of that name was made meanwhile
             sync_path(self.final.parent)
 
     def _free(self, name: str) -> Path:
@@ -424,7 +424,7 @@ def _write_labels(draft: Draft, blocks: list[_Block], path: Path) -> bool:
 
 
 def _may_differ(draft: Draft, block: _Block) -> bool:
-    """Return whether somebody gave labels to some of the samples, or the classes have other numbers."""
+    """Return whether labels of some samples were changed, or the classes have other numbers."""
     classes = block.origin.classes
     given = np.isin(block.numbers, list(draft.labels)).any()
     return bool(given) or not np.array_equal(classes, np.arange(len(classes)))

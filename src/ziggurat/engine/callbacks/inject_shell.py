@@ -18,10 +18,10 @@ __all__ = ["InjectShell"]
 
 
 class InjectShell(Callback, NeedsFolder):
-    """Opens a shell at the end of an epoch when somebody has made a certain file; there ``trainer`` is the trainer.
+    """Opens a shell at the end of an epoch when a certain file exists; there ``trainer`` is the trainer.
 
     Training goes on when the shell is left and opens it again after the next epoch, until the file is removed. It is
-    removed at the end. A training without a terminal says so instead of waiting for nobody.
+    removed at the end. A training without a terminal says so instead of waiting.
 
     Args:
         file: the file; a relative name is taken in the folder of the job where ``place()`` gave one, and in the current
@@ -61,7 +61,7 @@ class InjectShell(Callback, NeedsFolder):
             self._is_told = True
             say(
                 self.trainer,
-                f"{self.path.name} asks for a shell, but nobody can type: standard input is no terminal.",
+                f"{self.path.name} asks for a shell, but standard input is not a terminal.",
                 level="warning",
             )
 

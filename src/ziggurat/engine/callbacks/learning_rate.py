@@ -120,7 +120,7 @@ class LearningRateSchedule(Callback):
             return
         if rate == self._rate:
             return
-        if self._rate != self._rate:  # NaN: somebody else has set what holds now
+        if self._rate != self._rate:  # NaN: the current value was set elsewhere
             self._reported = self._param.get_value()
         stood_still = self.global_step - self._changed_at > 1
         self._rate, self._changed_at = rate, self.global_step
@@ -252,7 +252,7 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
         self._reported = text
 
     def _is_alone_with_schedule(self) -> bool:
-        """Return whether nobody but a schedule sets the parameter as well."""
+        """Return whether only a schedule sets the parameter as well."""
         name = self.param.readable_name
         return bool(schedules_of(self.trainer, name)) and setters_of(self.trainer, name) == [self]
 

@@ -151,7 +151,7 @@ class ModelSaver(Saver):
         every_k_epochs: save after every k-th epoch; None for not.
         every_k_steps: save after every k-th step; None for not.
         every_minutes: save when this much time has passed since the last save, by the trainer's clock; None for not.
-        save_on_stop: save when somebody stops the training.
+        save_on_stop: save when the training is stopped.
 
     Raises:
         StorageError: from the training, where the disk is full; the last checkpoint is whole.

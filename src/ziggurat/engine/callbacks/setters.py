@@ -258,7 +258,7 @@ class ScheduledHyperParamSetter(HyperParamSetter):
         return {**super().state(), "schedule": [list(pair) for pair in self._schedule]}
 
     def load_state(self, state: Any) -> None:
-        """Take the value back, unless somebody has changed the schedule since: then the new one decides."""
+        """Take the value back, unless the schedule has changed since: then the new one applies."""
         if [tuple(pair) for pair in state["schedule"]] == self._schedule:
             super().load_state(state)
 

@@ -130,7 +130,7 @@ class TFEventWriter(Monitor, NeedsFolder):
 
 
 def write_graph(folder: Path, graph: bytes, now: float) -> Path:
-    """Write a file of events that holds a graph alone, as for a network that nobody trains; return its path.
+    """Write a file of events that holds a graph alone, as for a network without training; return its path.
 
     Args:
         folder: made where it is not there.

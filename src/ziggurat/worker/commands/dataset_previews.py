@@ -432,7 +432,7 @@ OVER: Final[Any] = object()
 
 
 class _TimeUp(BaseException):
-    """Ends a call; no ``except Exception`` of somebody's importer may hold it up."""
+    """Ends a call; no ``except Exception`` of an importer may catch it."""
 
 
 class Deadline:

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("request", nargs="?", type=Path, help="file with the request; else it is read from input")
     parser.add_argument("--end-with", type=int, metavar="PID", help="end when this parent process is gone")
     given = parser.parse_args(arguments)
-    # Warnings of frameworks are for nobody; a network file's own are for its author.
+    # Warnings of frameworks are noise; those of a network file are for its author.
     warnings.filterwarnings("ignore")
     warnings.filterwarnings("default", module="network")
     text = sys.stdin.read() if given.request is None else given.request.read_text(encoding="utf-8")
@@ -135,7 +135,7 @@ def _end_with(parent: ParentWatch) -> None:
     def watch() -> None:
         while not parent.is_gone():
             time.sleep(_WATCH_S)
-        os._exit(_UNEXPECTED)  # nobody waits for an answer any more, and the user's code may never end
+        os._exit(_UNEXPECTED)  # no answer is awaited any more, and the user's code may never end
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
 

@@ -9,4 +9,4 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # threads of the user's file must not keep a process that nobody asks any more
+    os._exit(code)  # threads of the user's file must not keep an idle process alive

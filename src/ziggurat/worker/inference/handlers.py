@@ -385,7 +385,7 @@ class Requests:
         """Return the next request, or several that ask for predictions; nothing where it is time to end.
 
         Requests that are there already are taken together. Only where that has just happened it waits some
-        milliseconds for more, so that somebody who asks alone never waits.
+        milliseconds for more, so that a single request never waits.
 
         Args:
             idle_s: longest time to wait for a request.

@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="folder of a job that has trained a network")
     parser.add_argument("--checkpoint", help="its name, a given name, `best` or `latest`; the best, else the latest")
     parser.add_argument("--device", default="", help="index of an accelerator, or `cpu`; else as in training")
-    parser.add_argument("--idle", type=float, default=_IDLE_S, metavar="SECONDS", help="end when nobody asks so long")
+    parser.add_argument(
+        "--idle", type=float, default=_IDLE_S, metavar="SECONDS", help="end after so long without a request"
+    )
     parser.add_argument("--end-with", type=int, metavar="PID", help="end when this parent process is gone")
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)):
             return _serve(given, source, answers)
     except BrokenPipeError:
-        return 0  # nobody reads answers any more
+        return 0  # the reader of the answers is gone
     except BaseException as error:
         return answers.fail(0, error)
 
@@ -141,7 +143,7 @@ class _Answers:
 
 
 def _known(error: BaseException) -> ZigguratError:
-    """Return an error of the tree for whatever was raised; what nobody foresaw is shown in the log as well."""
+    """Return an error of the tree for whatever was raised; unexpected errors are logged as well."""
     if isinstance(error, ZigguratError):
         return error
     if isinstance(error, SystemExit):
@@ -185,6 +187,6 @@ def _end_with(parent: ParentWatch) -> None:
     def watch() -> None:
         while not parent.is_gone():
             time.sleep(_WATCH_S)
-        os._exit(_UNEXPECTED)  # nobody waits for an answer any more, and the user's code may never end
+        os._exit(_UNEXPECTED)  # no answer is awaited any more, and the user's code may never end
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()

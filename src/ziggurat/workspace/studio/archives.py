@@ -68,7 +68,7 @@ def archive(
 def sent_folder(
     make: Callable[[Path], Mapping[str, Any]], place: Path, archive_format: str, *, now: float
 ) -> Iterator[bytes]:
-    """Let a folder be written, return it as an archive, and delete it when that was sent or nobody takes it any more.
+    """Let a folder be written, return it as an archive, and delete it when that was sent or the client is gone.
 
     Args:
         make: writes the folder, which is not there yet, and returns JSON values for ``info.json``.

@@ -244,7 +244,7 @@ def _read_job(folder: Path, now: float) -> JobOnDisk:
     status = job_status(folder, now)
     state, reason = status.state, status.reason
     if state == "queued" and record is None:
-        # Nobody put it into the queue of a studio: a rebuild must not begin to train it.
+        # It was never queued in a studio: a rebuild must not start to train it.
         state, reason = "stopped", _NEVER_BEGUN
     known = record or JobRecord()
     created = known.created or path.stat().st_mtime

@@ -79,8 +79,8 @@ class Exports:
     """Exports of the models of a studio. Any thread may call any method.
 
     One is made at a time, in a process of its own: each loads a framework. Each has a record in the folder of its job
-    from the start on. One whose record does not say its end when the studio starts again was interrupted: whoever wants
-    it asks again, and what is there of its files is offered to nobody.
+    from the start on. One whose record does not say its end when the studio starts again was interrupted: it has to
+    be started again, and its partial files are not offered.
 
     Args:
         jobs: of every kind.
@@ -223,7 +223,7 @@ class Exports:
         self._known[job.id, asked.name] = asked
         self._orders.put((job.id, asked.name))
         if self._worker is None:
-            # A daemon: nobody waits for a framework at the end, and the task ends with this process.
+            # A daemon: the exit must not wait for a framework, and the task ends with this process.
             self._worker = threading.Thread(target=self._work, name="exports", daemon=True)
             self._worker.start()
 
@@ -283,7 +283,7 @@ def _record(place: Path, export: Export) -> None:
 
 
 def _read(place: Path, name: str) -> Export | None:
-    """Return the export of that name that is on the disk, which nobody makes now; None where there is none."""
+    """Return the export of that name that is on the disk, which is not being made now; None if there is none."""
     if not _NAME.fullmatch(name):
         return None
     try:

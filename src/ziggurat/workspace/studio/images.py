@@ -56,7 +56,7 @@ def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]
     """Return name and content of files.
 
     Raises:
-        UsageError: where there are too many, or one lies where nobody may look.
+        UsageError: where there are too many, or one is outside of the allowed folders.
         DataError: where one is too large or cannot be read.
     """
     if len(names) > MOST_PICTURES:
@@ -178,7 +178,7 @@ class WebPictures:
 
         Raises:
             UsageError: where the address is none that may be asked, or too many are asked at once.
-            DataError: where nobody answers, in time or at all, or what comes is too large or no image.
+            DataError: if there is no answer in time, or it is too large or not an image.
         """
         if not self._is_on:
             raise UsageError("This studio fetches no images by their address.", advice=_UPLOAD)
@@ -238,7 +238,7 @@ class WebPictures:
         except (OSError, UnicodeError):
             raise DataError(
                 "The name in an address stands for a machine.",
-                received=f"`{host_of(url)[:_SHOWN]}`, which nobody knows here",
+                received=f"`{host_of(url)[:_SHOWN]}`, which is an unknown host",
                 advice="Check how it is written, and whether the studio's machine reaches the web.",
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -305,7 +305,7 @@ class Jobs:
         """Give a hyperparameter that a person set back to its schedule; it acts within a tenth of an epoch.
 
         Raises:
-            JobError: where the job does not run, or nobody set it.
+            JobError: if the job does not run, or it was not set.
         """
         job = self.get(job_id)
         if not job.is_active or job.kind != "train":
@@ -319,7 +319,7 @@ class Jobs:
         if name not in known:
             raise JobError(
                 "Only a hyperparameter that was set by hand goes back to its schedule.",
-                received=f"`{name[:50]}` of {job_id}, which nobody set",
+                received=f"`{name[:50]}` of {job_id}, which is not set",
                 advice=f"Set by hand are: {', '.join(known)}." if known else "There is nothing to do: it follows it.",
             )
         rest = "".join(f"{each}: {text}\n" for each, text in known.items() if each != name)
@@ -373,7 +373,7 @@ def _check_rate(by_hand: float | None, job: Job, value: float) -> None:
 def _number(text: str) -> float | None:
     try:
         return float(text)
-    except ValueError:  # somebody else wrote into the file
+    except ValueError:  # the file was changed from outside
         return None
 
 

@@ -22,7 +22,7 @@ from ziggurat.workspace.frameworks import Frameworks
 __all__ = ["UPLOADS_KEPT_S", "Limit", "Limits", "Machine"]
 
 UPLOADS_KEPT_S: Final = 7 * 24 * 3600
-"""How long files that people sent wait to become a dataset, where nobody chose otherwise."""
+"""Default lifetime of uploaded files that did not become a dataset."""
 
 _KEPT_S: Final = 1.0
 _FIRST_LOOK_S: Final = 0.1
@@ -96,7 +96,7 @@ class Machine:
         self.memory_bytes = _memory_bytes()
 
     def resources(self, settings: Mapping[str, Any] | None = None) -> Resources:
-        """Return what the machine has for jobs, whoever uses it now.
+        """Return the machine's resources for jobs, in use or not.
 
         Args:
             settings: ``cpu_slots``, ``dataset_slots``, ``memory_bytes``, ``disk_reserve_bytes``: numbers that an
@@ -116,7 +116,7 @@ class Machine:
         )
 
     def strip(self) -> dict[str, Any]:
-        """Return what the strip on every page shows, as JSON values; frameworks once somebody has looked for them."""
+        """Return what the strip on every page shows, as JSON values; frameworks once they were checked."""
         reading = self._read()
         return {
             "devices": [_device_content(each) for each in reading.accelerators],
@@ -202,7 +202,7 @@ class Limit:
         name: of it; its end says the unit (``_bytes``, ``_s``), others are counts.
         value: that holds.
         default: that holds if none is chosen.
-        is_chosen: whether somebody did.
+        is_chosen: whether an admin chose it.
         least: smallest that may be chosen.
         help: what it does and what is usual.
     """

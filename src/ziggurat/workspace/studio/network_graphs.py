@@ -36,7 +36,7 @@ class NetworkGraphs:
     Args:
         kept: where they are.
         describe: describes a network; see ``ziggurat.workspace.studio.networks.Networks.describe``.
-        tensorboards: a TensorBoard for each graph that somebody looks at.
+        tensorboards: a TensorBoard for each viewed graph.
     """
 
     def __init__(self, kept: GraphCache, describe: Callable[..., dict[str, Any]], tensorboards: TensorBoards) -> None:
@@ -86,14 +86,14 @@ class NetworkGraphs:
 class GraphCache:
     """Graphs, each in a folder under a name that cannot be guessed. Any thread may call any method.
 
-    A folder's time of change says when somebody last looked at its graph.
+    A folder's modification time is the last view of its graph.
 
     Args:
         folder: where they are.
         clock: seconds since 1970.
-        most: of them; for one more, that which nobody has looked at for the longest time goes.
+        most: of them; for one more, the least recently viewed is removed.
         most_bytes: of all together; likewise.
-        kept_s: one that nobody looked at for so long goes.
+        kept_s: one without a view for so long is removed.
         before_remove: called with the name of one that goes, such as to end its TensorBoard.
     """
 
@@ -159,7 +159,7 @@ class GraphCache:
             self._written.discard(name)
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a graph that somebody looks at.
+        """Return the folder of a viewed graph.
 
         Raises:
             MissingEntryError: where it is not kept any more, or never was.
@@ -173,7 +173,7 @@ class GraphCache:
         return self._folder / name
 
     def remove_old(self) -> int:
-        """Remove those that nobody looked at for too long; return how many."""
+        """Remove those that were not viewed for too long; return how many."""
         oldest = self._clock() - self._kept_s
         old = [name for used_at, name in self._kept() if used_at < oldest]
         for name in old:

@@ -29,7 +29,7 @@ class Paths:
 
     Args:
         fixed: folders below which they may look in any case.
-        settings: of the studio; ``roots`` lists the folders that an admin chose. Where nobody did, it is the home of
+        settings: of the studio; ``roots`` lists the folders that an admin chose. By default it is the home of
             the user who runs the studio.
     """
 
@@ -87,7 +87,7 @@ class Paths:
         return sorted({*roots, *_entries(folder, real, start)})[:_MOST]
 
     def check_spec(self, spec: Mapping[str, Any]) -> None:
-        """Find paths in a spec that somebody posted, and refuse those that may not be named.
+        """Find the paths in a posted spec, and refuse those that are not allowed.
 
         A network file comes with its text: a path alone would read a file of this machine.
 

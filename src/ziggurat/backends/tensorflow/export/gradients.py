@@ -188,7 +188,7 @@ def _said(operation: Any) -> bool | None:
 
 
 class ClassGradients:
-    """Gradients by the layers of a tower; nothing is added to the graph before somebody asks.
+    """Gradients by the layers of a tower; nothing is added to the graph before a request.
 
     Args:
         layers: name → what it gives, in the order of the graph.
@@ -236,7 +236,7 @@ class ClassGradients:
         try:
             # Samples do not touch each other here, so the gradient of the sum is that of each sample's own score.
             (gradient,) = tf.gradients(tf.reduce_sum(self._scores[:, self._class]), found.tensor)
-        except LookupError as error:  # an operation that nobody has told how to be differentiated
+        except LookupError as error:  # an operation without a gradient
             raise _no_gradient(layer, str(error)) from None
         if gradient is None:
             raise _no_gradient(layer, "none")

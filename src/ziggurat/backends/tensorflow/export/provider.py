@@ -29,7 +29,7 @@ __all__ = ["TensorFlowTasks", "TrainedTower", "open_foreign_model"]
 
 
 class TrainedTower:
-    """Evaluates and predicts; holds no optimizer, and gradients only once somebody asks for them.
+    """Evaluates and predicts; holds no optimizer, and gradients only on request.
 
     Args:
         request: the network, its input shape, classes and class weights; whether it started from a pretrained model.

@@ -223,7 +223,7 @@ def exported_images(walk: ImageWalk, source: Path, folder: str) -> Iterator[Foun
     for name, key in read_keys(source / folder / FOLDER_KEYS_NAME):
         path = f"{folder}/{name}"
         found = walk.image(path)
-        if isinstance(found, FoundImage) and path not in listed:  # whoever deletes a file leaves its line
+        if isinstance(found, FoundImage) and path not in listed:  # a deleted file leaves its line
             listed.add(path)
             yield found._replace(key=key)
     for found in walk.images(folder):

@@ -204,7 +204,7 @@ class _Content:
             self._unusable[name] += 1
             return
         number = self._ids.setdefault(identity, len(self._ids))
-        if name == "images" and number in self._seen:  # nobody knows which of the two an annotation means
+        if name == "images" and number in self._seen:  # an annotation could mean either of the two
             self._unusable[name] += 1
             return
         if name == "images":

@@ -109,7 +109,7 @@ class _IndexedScan(Scan):
 
     @property
     def schema(self) -> Schema:
-        """Classes by number where nobody named them."""
+        """Classes by number if they have no names."""
         if self._highest < 0:
             return Schema(kind="generic")
         names = self._given or self._named() or _DIGITS

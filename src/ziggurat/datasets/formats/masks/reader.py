@@ -70,7 +70,7 @@ class MaskReader(PartReader):
 
         Raises:
             DatapointError: where it cannot be read, has a color without a class, or another palette than the first
-                mask. (Whoever reads both sees whether a mask is as large as its image.)
+                mask. (Whether a mask has the size of its image is checked when both are read.)
         """
         if not address.startswith(_MASK):
             return read_source_file(self._folder / address)

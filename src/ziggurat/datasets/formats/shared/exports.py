@@ -268,7 +268,7 @@ class ExportedKeys:
             pair = next(self._pairs, None)
             if pair is not None and pair[0] == path:
                 return pair[1]
-            # Somebody edited the export: from here on files are looked up, which needs memory for the rest.
+            # The export was edited: from here on files are looked up, which needs memory for the rest.
             self._rest = dict([pair, *self._pairs] if pair is not None else self._pairs)
         return self._rest.get(path, path)
 
@@ -304,7 +304,7 @@ class KeyWriter:
             self._write_out()
 
     def finish(self) -> None:
-        """Write the rest, or delete the list where nobody needs it."""
+        """Write the rest, or delete the list if it is not needed."""
         if self._is_needed:
             self._write_out()
         else:

@@ -384,7 +384,7 @@ def survey(lines: Iterable[ListLine | None], names: Sequence[str] | None, kind: 
 
     Args:
         lines: None for those that say nothing.
-        names: of the classes; None where nobody gave them: then there are as many as the highest number says, or all
+        names: of the classes; None if not given: then there are as many as the highest number says, or all
             names that the lines have, sorted.
         kind: ``auto``, or the kind that a person chose.
     """

@@ -84,7 +84,7 @@ class ColumnPlan:
 
 
 def choose_target(profiles: Sequence[ColumnProfile], wanted: str, task: str) -> Target | None:
-    """Return the target of a table, None where nobody wants one.
+    """Return the target of a table, None if none is wanted.
 
     Args:
         profiles: of all columns that may be the target.

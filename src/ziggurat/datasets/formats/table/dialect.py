@@ -92,8 +92,8 @@ def guess_dialect(lines: Sequence[str], *, delimiter: str = "", comment: str = "
 
     Args:
         lines: first lines of the file, with their ends.
-        delimiter: where somebody said it.
-        comment: where somebody said it.
+        delimiter: if given.
+        comment: if given.
         quotes: ``yes``, ``no`` or ``guess``.
     """
     if not comment and lines and lines[0].startswith("#"):

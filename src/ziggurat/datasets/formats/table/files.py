@@ -122,7 +122,7 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
         chosen: name of the one file of the folder that is meant; empty for none.
 
     Raises:
-        DataError: where a folder has none, or several and nobody chose.
+        DataError: where a folder has none, or several and none is chosen.
     """
     if not source.is_dir():
         return [TableFile(source, "")]
@@ -176,7 +176,7 @@ class TextTable:
         dialect: how it is written; None to guess it.
         header: whether its first row names the columns: ``yes``, ``no`` or ``guess``.
         names: of its columns, where the file does not say them or says them badly.
-        expected: names that somebody used for columns: a first row with one of them is a header.
+        expected: given column names: a first row with one of them is a header.
 
     Raises:
         DataError: where the file is empty or no text.
@@ -347,7 +347,7 @@ class ParquetTable:
                     number += 1
 
     def head(self) -> Iterator[Row]:
-        """Yield the rows; whoever stops early has read little."""
+        """Yield the rows; stopping early reads little."""
         return self.rows()
 
     def _open(self) -> Any:

@@ -44,7 +44,7 @@ from ziggurat.records.schema import COLUMN_TYPES, Column, Schema
 __all__ = ["TableImporter"]
 
 MISSING: Final = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A"]
-"""Texts that stand for no value, unless somebody says others."""
+"""Default texts that mean a missing value."""
 
 TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".data", *PARQUET_SUFFIXES)
 _GUESSED: Final = ("guess", "yes", "no")
@@ -449,7 +449,7 @@ def _split_column(profiles: Sequence[ColumnProfile]) -> str:
 
 
 def _label(value: Any, numbers: Mapping[Any, int] | None) -> int | float | None:
-    """Return the label: a class number, or a float, which nobody takes for a class."""
+    """Return the label: a class number, or a float, which cannot be mistaken for a class."""
     if value is None:
         return None
     return float(value) if numbers is None else numbers[value]

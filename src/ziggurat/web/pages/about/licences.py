@@ -51,7 +51,7 @@ def python_licences() -> tuple[Licence, ...]:
         seen.add(asked)
         try:
             distribution = importlib.metadata.distribution(asked[0])
-        except importlib.metadata.PackageNotFoundError:  # an extra that nobody installed, or for other systems
+        except importlib.metadata.PackageNotFoundError:  # an extra that is not installed, or for other systems
             continue
         found[_same(asked[0])] = distribution
         waiting += _needed(distribution, asked[1])

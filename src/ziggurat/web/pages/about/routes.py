@@ -35,7 +35,7 @@ _PARTS: Final = {
     "datasets": "Datasets",
     "jobs": "Trainings and evaluations",
     "uploads": "Uploads that wait",
-    "temporary": "Graphs that somebody looked at",
+    "temporary": "Viewed graphs",
     ".trash": "Deleted, removed soon",
     "logs": "Logs",
 }
@@ -130,7 +130,7 @@ def doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
 
 @router.post("/about/doctor", include_in_schema=False)
 def start_doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
-    """Begin to look; it takes longer than a request should, so nobody waits for it here."""
+    """Begin to look; it takes longer than a request should, so it is not awaited here."""
     doctor_look(request).start()
     return doctor(request, studio, _who) if is_part(request) else see_other(request, "/about/doctor")
 
@@ -183,7 +183,7 @@ def _page(request: Request, studio: Studio, **found: Any) -> Response:
 
 
 def _frameworks(studio: Studio) -> list[dict[str, str]] | None:
-    """Return how each framework is; None while nobody has looked."""
+    """Return the state of each framework; None before the first check."""
     known = studio.machine.frameworks.known
     if known is None:
         return None

@@ -138,7 +138,7 @@ def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, 
 
 def _user(who: Identity) -> User:
     if who.user is None:
-        raise UsageError("Only somebody with an account has this.", advice="Make an account first.")
+        raise UsageError("This requires an account.", advice="Make an account first.")
     return who.user
 
 

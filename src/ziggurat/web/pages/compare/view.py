@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 MOST_COMPARED: Final = 20
-"""Runs on one page: more curves than that nobody tells apart."""
+"""Runs on one page: more curves cannot be told apart."""
 
 _FOUND: Final = 20
 _SHOWN_RESULTS: Final = 6

@@ -211,7 +211,7 @@ def _begin(request: Request, studio: Studio, job_id: str, *, verify: bool, wait_
 
 
 def _found(request: Request, studio: Studio, job_id: str, *, verify: bool, wait_s: float) -> BackgroundResult | None:
-    """Return the result of a check; None where it is the thorough one and nobody asked for it."""
+    """Return the result of a check; None if it is the thorough one and was not requested."""
     if not verify:
         return _begin(request, studio, job_id, verify=False, wait_s=wait_s)
     found = background_results(request).peek(("check", job_id, True))

@@ -297,7 +297,7 @@ class _Refused:
     """What is shown of a correction that was not made.
 
     Args:
-        typed: what was typed; None where nobody typed anything.
+        typed: what was typed; None if nothing was.
         error: what is wrong with it; None for nothing.
     """
 

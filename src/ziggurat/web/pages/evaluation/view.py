@@ -332,7 +332,7 @@ class SampleSource:
     tiny: bool
 
     def picture(self, sample: Mapping[str, Any]) -> str:
-        """Return the path of a sample's image; empty where nobody has it."""
+        """Return the path of a sample's image; empty if there is none."""
         if self.kind == "infer":
             return f"/api/v1/evaluations/{self.job}/pictures/{sample['row']}"
         return f"/api/v1/datasets/{self.dataset}/pictures/{sample['split']}/{sample['row']}" if self.dataset else ""

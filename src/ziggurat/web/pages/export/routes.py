@@ -45,7 +45,7 @@ def show(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> 
 def export(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, form: Annotated[_ExportForm, Form()]
 ) -> Response:
-    """Ask for an export, and show how far it is; nobody waits for it."""
+    """Ask for an export, and show its progress; the request does not wait."""
     try:
         studio.exports.start(job_id, form.format, preprocessing=form.preprocessing, checkpoint=form.export_checkpoint)
     except ZigguratError as error:

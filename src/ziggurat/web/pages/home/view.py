@@ -320,7 +320,7 @@ def results_of(
     Args:
         studio: that is held.
         query: what was asked for.
-        kinds: kind → jobs, where somebody counted them already.
+        kinds: kind → jobs, if already counted.
         states: state → jobs, in the same way.
     """
     jobs, counted = studio.jobs, studio.jobs.kind_counts() if kinds is None else kinds
@@ -463,7 +463,7 @@ def queue_of(studio: Studio, limit: int, *, is_whole: bool = False, running: Seq
         studio: that is held.
         limit: how many waiting jobs are shown.
         is_whole: whether more than the first few were asked for.
-        running: jobs that a worker is at, where somebody asked for them already.
+        running: running jobs, if already loaded.
     """
     jobs = studio.jobs
     found = jobs.queue(limit + 1)

@@ -163,7 +163,7 @@ def job_page(
 def _live_or_gone(request: Request, studio: Studio, job_id: str) -> Response:
     try:
         return live_parts(request, studio, job_id)
-    except NotThereError:  # somebody deleted it while this page was open
+    except NotThereError:  # deleted while this page was open
         return part(request, "job/gone.html")
 
 

@@ -63,8 +63,8 @@ def failure_of(job: Job) -> Failure | None:
     if job.state != "failed":
         return None
     error = job.error
-    if error is None:  # nobody said more, such as of a worker that was killed
-        return Failure(cause=job.reason or "The job failed, and nobody said why.")
+    if error is None:  # no more is known, such as of a killed worker
+        return Failure(cause=job.reason or "The job failed for an unknown reason.")
     details = error.get("details")
     known: Mapping[str, Any] = details if isinstance(details, Mapping) else {}
     file, line = _text(known.get("file")), known.get("line")
@@ -186,7 +186,7 @@ class SpecDifference:
     Args:
         path: names from the top, joined by dots.
         value: that was asked for.
-        usual: its value where nobody asks for another; empty where it has none.
+        usual: its default; empty if it has none.
     """
 
     path: str
@@ -195,7 +195,7 @@ class SpecDifference:
 
 
 def spec_differences(job: Job) -> list[SpecDifference]:
-    """Return the fields that somebody set to something else than usual, in the order of the spec."""
+    """Return the fields with other values than their defaults, in the order of the spec."""
     model = SPEC_KINDS.get(job.kind)
     if model is None:
         return []
@@ -249,7 +249,7 @@ class JobNow:
         messages: warnings and errors of the worker, the newest first.
         attempts: the newest first.
         rate: learning rate that the worker used last; None before the first point.
-        rate_asked: learning rate that a person asked for; None where nobody did.
+        rate_asked: learning rate set by a user; None if there is none.
         why_no_rate: why the learning rate cannot be set now; empty where it can.
         users: jobs that need this one.
     """
@@ -295,7 +295,7 @@ class JobNow:
 
     @property
     def wait_advice(self) -> str:
-        """What to do about waiting for data; empty where nobody measured."""
+        """What to do about waiting for data; empty if not measured."""
         return wait_advice(self.job.data_wait_share)
 
 
@@ -312,7 +312,7 @@ class JobAbout:
         differences: fields that are not as usual.
         spec_text: the whole spec.
         tensorboard: the command that shows its curves there.
-        framework_problem: why its framework does not work on this machine; empty where it does, or nobody looked.
+        framework_problem: why its framework does not work on this machine; empty if it does, or was not checked.
     """
 
     job: Job
@@ -377,7 +377,7 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
     Args:
         studio: where it is.
         job: it.
-        frameworks: how each is on this machine, as JSON values; empty where nobody looked.
+        frameworks: how each is on this machine, as JSON values; empty if not checked.
     """
     needed = [other for other in (_find(studio, each) for each in job.depends_on) if other is not None]
     data = job.spec.get("data")
@@ -402,7 +402,7 @@ def job_log(studio: Studio, job_id: str) -> JobPageLog:
 
 
 def wait_advice(share: float | None) -> str:
-    """Return one sentence on the share of the step time that waits for data; empty where nobody measured it."""
+    """Return one sentence on the share of the step time that waits for data; empty if not measured."""
     if share is None:
         return ""
     if share < _DATA_LATE_SHARE:

@@ -37,7 +37,7 @@ _WITHOUT_FILES: Final = ("table", "text-classification")
 
 
 class SupersededError(DataError):
-    """The form has changed meanwhile: nobody waits for this preview any more."""
+    """The form has changed meanwhile: this preview is no longer needed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -325,7 +325,7 @@ def posted_form(studio: Studio, sent: FormData) -> ModelForm:
 def _parent(studio: Studio, job_id: str) -> ModelForm | None:
     try:
         return _form_of(clone_request(studio.jobs, job_id))
-    except ZigguratError:  # deleted, or of a version that nobody reads any more: then nothing is marked
+    except ZigguratError:  # deleted, or of an unsupported version: then nothing is marked
         return None
 
 

@@ -125,7 +125,7 @@ def whole_page(
         form: what stands in it.
         asked: what that asks for.
         status: of HTTP.
-        shows_problems: whether fields say what is wrong; a form that nobody touched yet does not.
+        shows_problems: whether fields say what is wrong; an untouched form does not.
         results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for.
     """
     problems = asked.problems if shows_problems else {}

@@ -127,7 +127,7 @@ class Choices:
     pictures: tuple[tuple[str, tuple[FormField, ...]], ...]
 
     def why_not(self, backend: str) -> str:
-        """Return why a backend does not work; empty where it works, or nobody has looked yet."""
+        """Return why a backend does not work; empty if it works, or was not checked yet."""
         return next((why for name, _, why in self.frameworks if name == backend), "")
 
     def variants(self, path: str) -> list[tuple[str, list[FormField]]]:

@@ -317,8 +317,8 @@ class Prediction:
         layers: what each layer made of it; empty if not requested.
         weights: of each layer; empty if not requested.
         parameters: in all weights; 0 if not requested.
-        heat: where it looked; None where nobody asked, or it could not be told.
-        heat_error: why it could not be told; None where it could, or nobody asked.
+        heat: Grad-CAM; None if not requested, or not available.
+        heat_error: why it is not available; None if it is, or was not requested.
     """
 
     answer: PictureAnswer

@@ -159,7 +159,7 @@ def _changed(request: Request, studio: Studio, name: str, change: Any) -> Respon
         change()
     except ZigguratError as error:
         return _users(request, studio, error=error, about=name)
-    # Streams of somebody who may not read any more end now, not at their next news.
+    # Streams of a user without access end now, not at their next event.
     request.app.state.streams.recheck()
     return see_other(request, "/settings/users")
 
