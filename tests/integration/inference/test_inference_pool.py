@@ -166,7 +166,7 @@ def test_what_answers_nobody_is_ended_after_a_while(opens: Opens, folder: Path) 
         ask(pool, folder, "hang", timeout_s=0.5)
     assert str(caught.value).startswith(
         f"The warm process of {folder} must answer within 0.5 s. "
-        "Received: no answer; it answered nobody and was ended. Look at its output in "
+        "Received: no answer; it did not answer and was ended. Look at its output in "
     )
     assert is_gone(pid)
     assert ask(pool, folder)["predictions"] == ["a"]
@@ -192,7 +192,7 @@ def test_a_pipe_that_nobody_reads_does_not_block_for_ever(opens: Opens, folder: 
     with ThreadPoolExecutor(1) as threads:
         stuck = threads.submit(ask, pool, folder, "hang", timeout_s=60)
         wait_for(lambda: any(each.users for each in pool.status()), "a busy process")
-        with pytest.raises(JobError, match=r"must answer within 1 s\. Received: no answer; it answered nobody"):
+        with pytest.raises(JobError, match=r"must answer within 1 s\. Received: no answer; it did not answer"):
             pool.predict(folder, None, [("large", bytes(10 << 20))], timeout_s=1.0)
         with pytest.raises(JobError, match="it did not answer and was killed"):
             stuck.result()

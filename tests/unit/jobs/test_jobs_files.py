@@ -206,7 +206,7 @@ SILENT = "the worker ended without a word"
     ("code", "event", "reason"),
     [
         (None, "lost", LOST_REASON),
-        (-9, "lost", f"{SILENT}: it was killed by SIGKILL; where nobody did that, the machine ran out of memory"),
+        (-9, "lost", f"{SILENT}: it was killed by SIGKILL; if no user did that, the machine ran out of memory"),
         (-11, "lost", f"{SILENT}: it was killed by SIGSEGV; look at its log"),
         (0, "lost", f"{SILENT}, as if all were done; look at its log"),
         (75, "end_stopped", "it was asked to stop"),

@@ -64,7 +64,7 @@ def test_a_newer_schema_is_a_problem(empty_postgresql: str) -> None:
 def test_tables_of_somebody_else_are_a_problem(empty_postgresql: str) -> None:
     on_server(empty_postgresql, "CREATE TABLE recipes (name TEXT)")
     found = examine_database(empty_postgresql)
-    assert (found.level, "holds tables of somebody else" in found.text) == ("problem", True)
+    assert (found.level, "holds foreign tables" in found.text) == ("problem", True)
 
 
 def test_another_encoding_is_a_problem(empty_postgresql: str) -> None:

@@ -99,7 +99,7 @@ def test_an_at_sign_in_a_path_is_no_secret() -> None:
 
 
 def test_an_unknown_name_is_said() -> None:
-    with pytest.raises(DataError, match=r"stands for a machine\. Received: `nobody\.invalid`, which nobody knows here"):
+    with pytest.raises(DataError, match=r"Received: `nobody\.invalid`, which is an unknown host"):
         WebPictures().fetch("http://nobody.invalid/cat.png")
 
 
