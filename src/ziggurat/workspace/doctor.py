@@ -342,9 +342,7 @@ def _judged_database(found: DatabaseState) -> Finding:
         text = f"{place}: its encoding must be UTF8, and is {found.encoding}"
         return _database_problem(text, "Make another one: createdb --encoding UTF8 --template template0 NAME")
     if found.is_foreign:
-        return _database_problem(
-            f"{place}, holds foreign tables", "Name an empty database, or the studio's own."
-        )
+        return _database_problem(f"{place}, holds foreign tables", "Name an empty database, or the studio's own.")
     if not found.revision:
         return _database_finding("ok", f"{place}, empty; the first `ziggurat up` makes the tables")
     if found.is_newer:

@@ -155,7 +155,7 @@ def _graphs(
     """
     graphs = GraphCache(root / GRAPHS_FOLDER, time.time, before_remove=lambda name: boards.release(name))
     address = prefix + "/models/graphs/{job_id}/tensorboard"
-    boards = made.enter_context(TensorBoards(graphs.folder, environment, prefix=address))
+    boards = made.enter_context(TensorBoards(graphs.folder, environment, prefix=address, logs=_logs(root, "graphs")))
     return graphs, boards
 
 
