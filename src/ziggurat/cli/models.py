@@ -209,7 +209,7 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
 def _unreadable_text(unreadable: Sequence[Mapping[str, str]], count: int) -> str:
     lines = [f"  {each['file']}: {each['reason']}" for each in unreadable]
     more = count - len(lines)
-    return "\n".join(["Could not be read:", *lines, *([f"  and {_files(more)} more"] if more else [])])
+    return "\n".join(["Unreadable:", *lines, *([f"  and {_files(more)} more"] if more else [])])
 
 
 def _files(count: int) -> str:

@@ -50,7 +50,7 @@ def test_one_picture_is_answered_as_the_api_does(
     browser: TestClient, client: Any, made: dict[str, str], picture: Path
 ) -> None:
     place = f"/models/{made['strong']}/test"
-    assert "here comes what the network says" in browser.get(place).text
+    assert "see its prediction here" in browser.get(place).text
     answer = browser.post(f"{place}/one", data={"top": "2"}, files={"picture": (picture.name, picture.read_bytes())})
 
     wanted = client.models.predict(made["strong"], [picture], top=2)["predictions"][0]["classes"]
