@@ -106,12 +106,10 @@ class Settings:
     it may read for them; None for all. Nor is ``output_is_log``: whether the output goes to the log of its job.
     """
 
-    workspace: Path = field(
-        default=Path("~/ziggurat"), metadata=_about("Folder in which new jobs get their folders.", kind=Path)
-    )
+    workspace: Path = field(default=Path("~/ziggurat"), metadata=_about("Folder of new jobs.", kind=Path))
     log_level: str = field(
         default="info",
-        metadata=_about("Least important messages that are shown.", "debug", "info", "warning", "error"),
+        metadata=_about("Minimum level of shown messages.", "debug", "info", "warning", "error"),
     )
     color: str = field(
         default="auto",
@@ -130,18 +128,18 @@ class Settings:
     debug: bool = field(default=False, metadata=_about("Whether errors show their traceback.", kind=bool))
     server: str = field(
         default="",
-        metadata=_about("Address of the studio that is asked; else the one that serves the workspace."),
+        metadata=_about("URL of the studio; default: the one that serves the workspace."),
     )
     token: Secret = field(
         default=Secret(),
-        metadata=_about("Token for that studio; others can read it on a command line.", kind=Secret),
+        metadata=_about("API token for that studio; visible to other users on a command line.", kind=Secret),
     )
     host: str = field(
         default="127.0.0.1",
-        metadata=_about("Address at which the studio listens; 0.0.0.0 for all networks.", verb="up"),
+        metadata=_about("Address on which the studio listens; 0.0.0.0 for all networks.", verb="up"),
     )
     port: int = field(
-        default=5000, metadata=_about("Port at which the studio listens; 0 for any that is free.", kind=int, verb="up")
+        default=5000, metadata=_about("Port on which the studio listens; 0 for any free one.", kind=int, verb="up")
     )
     database: Secret = field(
         default=Secret(),
@@ -153,25 +151,23 @@ class Settings:
     )
     picture_urls: bool = field(
         default=True,
-        metadata=_about("Whether images to try a model with are fetched by their address.", kind=bool, verb="up"),
+        metadata=_about("Whether test images may be given by URL.", kind=bool, verb="up"),
     )
     picture_hosts: str = field(
         default="",
-        metadata=_about(
-            "Hosts in local networks from which they may be fetched: NAME or NAME:PORT, with commas between.", verb="up"
-        ),
+        metadata=_about("Local hosts allowed for test images: NAME or NAME:PORT, separated by commas.", verb="up"),
     )
     source_hosts: str = field(
         default="",
         metadata=_about(
-            "Hosts in local networks from which datasets may be fetched: NAME or NAME:PORT, with commas between.",
+            "Local hosts allowed for datasets: NAME or NAME:PORT, separated by commas.",
             verb="up",
         ),
     )
     stop_grace_s: int = field(
         default=120,
         metadata=_about(
-            "Seconds without progress after which a worker that was asked to stop gets SIGTERM; typical: 30 to 600.",
+            "Seconds without progress after a stop request until a worker gets SIGTERM; typical: 30 to 600.",
             kind=int,
             has_flag=False,
             bounds=(1, _DAY_S),
@@ -198,7 +194,7 @@ class Settings:
     log_limit_mib: int = field(
         default=64,
         metadata=_about(
-            "Size in MiB to which the log of a job may grow; its beginning and its newest end are kept.",
+            "Maximum size of a job log in MiB; beyond it, only its beginning and end are kept.",
             kind=int,
             has_flag=False,
             bounds=(1, 1 << 20),
@@ -207,7 +203,7 @@ class Settings:
     worker_environment: str = field(
         default="",
         metadata=_about(
-            "Further environment variables of the studio that its workers get, such as HF_HOME or AWS_*.",
+            "Additional environment variables passed to workers, such as HF_HOME or AWS_*.",
             kind=tuple,
             has_flag=False,
         ),

@@ -94,9 +94,9 @@ def test_the_form_is_checked_while_it_is_typed(page: Page, server: Any, source: 
     page.get_by_text("The same as a command").click()
     expect(page.locator("#as-command")).to_contain_text("--option min_per_class=3")
     expect(page.get_by_label("Min per class")).to_be_visible()  # what was opened stays open
-    expect(page.get_by_label("Largest distance")).to_be_hidden()
+    expect(page.get_by_label("Maximum distance")).to_be_hidden()
     page.get_by_label("By likeness").check()
-    expect(page.get_by_label("Largest distance")).to_be_visible()
+    expect(page.get_by_label("Maximum distance")).to_be_visible()
 
 
 def test_a_send_that_is_cancelled_leaves_nothing(page: Page, server: Any, tmp_path: Path) -> None:

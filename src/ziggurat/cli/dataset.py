@@ -37,8 +37,8 @@ _SOME_SAMPLES = click.argument("samples", nargs=-1, required=True, metavar="SAMP
 _OUT = click.option(
     "--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="Folder of the new version."
 )
-_NAME = click.option("--name", default="", help="What people call the new version; else as before.")
-_DUPLICATES = click.option("--leave-out-duplicates", is_flag=True, help="Take a content that several have only once.")
+_NAME = click.option("--name", default="", help="Name of the new version; default: the same.")
+_DUPLICATES = click.option("--leave-out-duplicates", is_flag=True, help="Keep equal samples only once.")
 
 
 @click.command(cls=Command)
@@ -56,8 +56,8 @@ def relabel(application: Application, folder: Path, samples: tuple[str, ...], la
 @click.command(cls=Command)
 @_DATASET_FOLDER
 @_SAMPLES
-@click.option("--problem", default="", metavar="KIND", help="All samples with this problem as well.")
-@click.option("--reason", default="", help="One sentence for the record.")
+@click.option("--problem", default="", metavar="KIND", help="Also all samples with this problem.")
+@click.option("--reason", default="", help="Reason, one sentence.")
 @_OUT
 @_NAME
 @click.pass_obj
@@ -70,7 +70,7 @@ def exclude(
     out: Path,
     name: str,
 ) -> None:
-    """Leave SAMPLEs (SPLIT/ROW or key) of FOLDER out."""
+    """Exclude SAMPLEs (SPLIT/ROW or key) of FOLDER."""
     made = dataset_versions.exclude(folder, samples, out, problem=problem, reason=reason, name=name)
     _say(application, out, made)
 
@@ -89,10 +89,12 @@ def move(application: Application, folder: Path, samples: tuple[str, ...], to: s
 
 @click.command(cls=Command)
 @_DATASET_FOLDER
-@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name; may be repeated.")
-@click.option("--merge", "merged", multiple=True, metavar="A,B=NAME", help="One class of several; may be repeated.")
-@click.option("--drop", multiple=True, metavar="NAME", help="Leave a class out; may be repeated.")
-@click.option("--keep", multiple=True, metavar="NAME", help="Leave all others out; may be repeated.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="New name; repeatable.")
+@click.option(
+    "--merge", "merged", multiple=True, metavar="A,B=NAME", help="Merge several classes into one; repeatable."
+)
+@click.option("--drop", multiple=True, metavar="NAME", help="Remove a class; repeatable.")
+@click.option("--keep", multiple=True, metavar="NAME", help="Keep only these classes; repeatable.")
 @_OUT
 @_NAME
 @click.pass_obj
@@ -114,14 +116,14 @@ def classes(application: Application, folder: Path, out: Path, name: str, **aske
 @click.option("--test-share", type=float, default=0.0, show_default=True, help="Share for the test.")
 @click.option("--pattern", default="", help="For stem: regular expression of what belongs together.")
 @click.option("--list", "lists", multiple=True, metavar="SPLIT=FILE", help="For list: names of samples, one a line.")
-@click.option("--min-per-class", type=click.IntRange(min=0), default=0, help="Smaller classes are left out.")
-@click.option("--max-per-class", type=click.IntRange(min=1), help="Of larger classes, so many by chance.")
+@click.option("--min-per-class", type=click.IntRange(min=0), default=0, help="Smaller classes are excluded.")
+@click.option("--max-per-class", type=click.IntRange(min=1), help="Maximum per class, chosen at random.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the choice.")
 @_OUT
 @_NAME
 @click.pass_obj
 def split(application: Application, folder: Path, out: Path, name: str, lists: tuple[str, ...], **rule: Any) -> None:
-    """Divide the samples of FOLDER anew."""
+    """Split the samples of FOLDER again."""
     rule["lists"] = dict(_pair(text, "--list") for text in lists)
     made, warnings = dataset_versions.split_anew(folder, rule, out, name)
     for warning in warnings:
@@ -138,7 +140,7 @@ def split(application: Application, folder: Path, out: Path, name: str, lists: t
 def merge(
     application: Application, folders: tuple[Path, ...], leave_out_duplicates: bool, out: Path, name: str
 ) -> None:
-    """Make one dataset of the FOLDERs; classes are matched by their names."""
+    """Join the datasets in FOLDERs; classes are matched by name."""
     if len(folders) < 2:
         raise UsageError("A merge takes two datasets or more.", received=str(len(folders)))
     made = dataset_versions.merge(folders, out, name=name, leave_out_duplicates=leave_out_duplicates)
@@ -178,9 +180,9 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-_OFFSET = click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to leave out first.")
+_OFFSET = click.option("--offset", type=click.IntRange(min=0), default=0, help="Number to skip.")
 _LIMIT = click.option(
-    "--limit", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="How many to show."
+    "--limit", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="Number to show."
 )
 
 
@@ -195,10 +197,10 @@ def list_(application: Application, folder: Path | None) -> None:
 
 @click.command(cls=Command)
 @_FOLDER
-@click.option("--statistics", is_flag=True, help="Sizes, boxes, columns, lengths: whatever the kind has.")
+@click.option("--statistics", is_flag=True, help="Statistics: sizes, boxes, columns, lengths, depending on the kind.")
 @click.pass_obj
 def show(application: Application, folder: Path, statistics: bool) -> None:
-    """Show what the dataset in FOLDER is: splits, classes, images, problems, where it came from."""
+    """Show the dataset in FOLDER: splits, classes, images, problems, origin."""
     content = _DATASETS.describe(str(folder))
     text = show_text(content)
     if statistics:
@@ -215,11 +217,11 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 @click.option("--text", help="Samples with this in their key.")
 @click.option("--problem", metavar="KIND", help="Samples with a problem of this kind; `any` for any.")
 @click.option("--group", help="Samples of this group.")
-@click.option("--min-width", "min_width_px", type=int, metavar="PX", help="Images at least this wide.")
-@click.option("--max-width", "max_width_px", type=int, metavar="PX", help="Images at most this wide.")
-@click.option("--min-height", "min_height_px", type=int, metavar="PX", help="Images at least this high.")
-@click.option("--max-height", "max_height_px", type=int, metavar="PX", help="Images at most this high.")
-@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the images of the page there.")
+@click.option("--min-width", "min_width_px", type=int, metavar="PX", help="Minimum image width.")
+@click.option("--max-width", "max_width_px", type=int, metavar="PX", help="Maximum image width.")
+@click.option("--min-height", "min_height_px", type=int, metavar="PX", help="Minimum image height.")
+@click.option("--max-height", "max_height_px", type=int, metavar="PX", help="Maximum image height.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder for the images of the page.")
 @_OFFSET
 @_LIMIT
 @click.pass_obj
@@ -240,7 +242,7 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 @_LIMIT
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
-    """List what was wrong with the source of the dataset in FOLDER, each with its reason."""
+    """List the problems in the source of the dataset in FOLDER."""
     found = _DATASETS.problems(str(folder), kind, offset=offset, limit=limit)
     text = problems_text(found, _DATASETS.problem_counts(str(folder)), kind, offset)
     application.output.document([asdict(each) for each in found], text)
@@ -253,11 +255,11 @@ def problems(application: Application, folder: Path, kind: str | None, offset: i
     "--predictions",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A model's (.npz, .csv), to find wrong labels.",
+    help="Class probabilities of a model (.npz, .csv), to find wrong labels.",
 )
 @click.pass_obj
 def check(application: Application, folder: Path, verify: bool, predictions: Path | None) -> None:
-    """Look for what spoils a training: duplicates, leaks, odd sizes and boxes, rare classes, wrong labels."""
+    """Check a dataset: duplicates, leaks, unusual sizes and boxes, rare classes, wrong labels."""
     report = _DATASETS.check(str(folder), verify=verify, predictions=predictions)
     application.output.document(report.as_json(), report.as_text())
 
@@ -269,7 +271,7 @@ def check(application: Application, folder: Path, verify: bool, predictions: Pat
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
 @click.pass_obj
 def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
-    """Write the dataset in FOLDER in a format of others."""
+    """Export the dataset in FOLDER in another format."""
     report = _DATASETS.export(str(folder), format_name, out, format_options(options))
     counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
     lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
@@ -281,10 +283,12 @@ def export(application: Application, folder: Path, format_name: str, out: Path, 
 
 @click.command(cls=Command)
 @_FOLDER
-@click.option("--differences", "other", metavar="FOLDER", type=click.Path(path_type=Path), help="What differs from it.")
+@click.option(
+    "--differences", "other", metavar="FOLDER", type=click.Path(path_type=Path), help="Dataset to compare with."
+)
 @click.pass_obj
 def versions(application: Application, folder: Path, other: Path | None) -> None:
-    """Show what the dataset in FOLDER was made of, newest first; or what differs from another one."""
+    """Show the history of the dataset in FOLDER, newest first; or its differences from another one."""
     if other is not None:
         found = asdict(dataset_versions.what_differs(folder, other))
         rows = [(name, str(count), ", ".join(found[name][:3])) for name, count in found["counts"].items()]
@@ -298,7 +302,7 @@ def versions(application: Application, folder: Path, other: Path | None) -> None
 
 @click.group(cls=Group)
 def dataset() -> None:
-    """Make, look at, check, change and export datasets.
+    """Create, explore, check, change and export datasets.
 
     A dataset is a folder that never changes; every change makes a new one.
     """

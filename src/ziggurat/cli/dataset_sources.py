@@ -33,19 +33,19 @@ __all__ = [
 ]
 
 _OPTION = click.option(
-    "--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; may be repeated."
+    "--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; repeatable."
 )
 
 
 @click.command(cls=DatasetFlagsCommand)
 @click.argument("source")
-@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder to make; else a new one.")
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder to create; default: a new one.")
 @_OPTION
 @click.option("--val-share", metavar="X", help="Share for validation, as --set splits.val_share=X.")
 @click.option("--test-share", metavar="X", help="Share for the test, as --set splits.test_share=X.")
-@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Print the spec and do nothing.")
-@click.option("--detach", is_flag=True, help="Leave it to itself; `status` and `events` show how it is.")
+@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
+@click.option("--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress.")
 @click.pass_obj
 def create(
     application: Application,
@@ -57,7 +57,7 @@ def create(
     detach: bool,
     **flags: str | None,
 ) -> int:
-    """Make a dataset from SOURCE: a folder, a file, an archive, or an address.
+    """Create a dataset from SOURCE: a folder, a file, an archive, or a URL.
 
     The format is guessed and shown where --format does not name it; a guess that is less than 50 % sure, or would drop
     labels, is an error that lists the likely formats. `ziggurat resume FOLDER` goes on with one that was stopped.
@@ -82,19 +82,19 @@ def create(
 @click.argument("source")
 @click.pass_obj
 def guess(application: Application, source: str) -> None:
-    """Say which format SOURCE has, and why; the most confident guess comes first."""
+    """Guess the format of SOURCE, best guess first, with reasons."""
     found = datasets.recognize_source(source)
     application.output.document([vars(each) for each in found.guesses], guess_text(found))
 
 
 @click.command(cls=Command)
 @click.argument("source")
-@click.option("--format", "format_name", metavar="NAME", help="What it is written in; left out, it is guessed.")
+@click.option("--format", "format_name", metavar="NAME", help="Format of the source; guessed by default.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
 @click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Field of the dataset's spec.")
-@click.option("--samples", type=click.IntRange(0, 200), default=10, show_default=True, help="How many are shown.")
+@click.option("--samples", type=click.IntRange(0, 200), default=10, show_default=True, help="Number to show.")
 @click.option(
-    "--time-limit", type=click.FloatRange(0.1, 120), default=10.0, metavar="SECONDS", help="How long to look."
+    "--time-limit", type=click.FloatRange(0.1, 120), default=10.0, metavar="SECONDS", help="Time limit of the scan."
 )
 @click.pass_obj
 def preview(
@@ -106,7 +106,7 @@ def preview(
     samples: int,
     time_limit: float,
 ) -> None:
-    """Show what a dataset would be made of SOURCE: counts, classes, some samples, problems. Nothing is made."""
+    """Preview the dataset of SOURCE: counts, classes, some samples, problems. Nothing is created."""
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     flags = {"source": stored_source(source), **({} if format_name is None else {"format": format_name})}
     spec = dataset_spec_from_flags(flags, assignments=assignments, base=base)

@@ -15,10 +15,10 @@ __all__ = ["doctor"]
 
 
 @click.command(cls=Command)
-@click.option("--database", metavar="URL", help="Look at this database of the studio; else at the one that is set.")
+@click.option("--database", metavar="URL", help="Database of the studio; default: as configured.")
 @click.pass_obj
 def doctor(application: Application, database: str | None) -> int:
-    """Find out what does not work on this machine, and how to mend it; exit code 1 where there is a problem."""
+    """Diagnose problems of this machine, with remedies; exit code 1 if there is one."""
     findings, output, settings = [], application.output, application.settings
     if database:
         settings = dataclasses.replace(settings, database=Secret(database))

@@ -64,7 +64,7 @@ def plugins_list(application: Application, groups: tuple[str, ...]) -> None:
 @click.argument("shell")
 @click.pass_obj
 def completion(application: Application, shell: str) -> None:
-    """Print what makes SHELL (bash, fish, zsh) complete words.
+    """Print the completion script for SHELL (bash, fish, zsh).
 
     For bash: eval "$(ziggurat completion bash)" in ~/.bashrc.
     """

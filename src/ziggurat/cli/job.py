@@ -47,14 +47,14 @@ _ACTIONS: Final = {
 
 @click.group(cls=Group)
 def job() -> None:
-    """Make, list, show, stop, resume and delete the jobs of a studio, and ask their models."""
+    """Create, list, show, stop, resume and delete the jobs of a studio, and predict with their models."""
 
 
 @click.command("rate", cls=Command)
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("rate", metavar="[RATE]", type=float, required=False)
-@click.option("--schedule", is_flag=True, help="Let its schedule set the rate again.")
-@click.option("--yes", is_flag=True, help="Also set a rate of more than ten times the present one.")
+@click.option("--schedule", is_flag=True, help="Return to the schedule.")
+@click.option("--yes", is_flag=True, help="Confirms a rate of more than ten times the current one.")
 @reaches_studio
 @click.pass_obj
 def job_rate(
@@ -96,7 +96,7 @@ def job_checkpoints(application: Application, job_id: str, **studio: Any) -> Non
 @click.command("download", cls=Command)
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--checkpoint", metavar="NAME", default="", help="Only this one, such as best; else all of them.")
+@click.option("--checkpoint", metavar="NAME", default="", help="Only this checkpoint, such as best; default: all.")
 @reaches_studio
 @click.pass_obj
 def job_download(application: Application, job_id: str, target: Path, checkpoint: str, **studio: Any) -> None:
@@ -126,7 +126,7 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 @job.command("list")
 @_filters
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number.")
 @reaches_studio
 @click.pass_obj
 def job_list(application: Application, limit: int, **chosen: Any) -> None:
@@ -139,11 +139,11 @@ def job_list(application: Application, limit: int, **chosen: Any) -> None:
 
 
 @job.command("queue")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Jobs at most.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of jobs.")
 @reaches_studio
 @click.pass_obj
 def job_queue(application: Application, limit: int, **studio: Any) -> None:
-    """List the jobs that wait, the next one first, and why each waits."""
+    """List the waiting jobs, next first, with the reason of each."""
     with studio_client(application, studio) as client:
         found = client.queue(limit)
     application.output.document(found, _queue_table(found))
@@ -151,7 +151,7 @@ def job_queue(application: Application, limit: int, **studio: Any) -> None:
 
 @job.command("move")
 @click.argument("job_id", metavar="ID", type=JobId())
-@click.option("--before", metavar="OTHER", type=JobId(), help="Job of the queue that shall come after it.")
+@click.option("--before", metavar="OTHER", type=JobId(), help="Queued job that comes after it.")
 @click.option("--last", is_flag=True, help="To the end of the queue.")
 @reaches_studio
 @click.pass_obj
@@ -172,7 +172,7 @@ def job_move(application: Application, job_id: str, before: str | None, last: bo
 @reaches_studio
 @click.pass_obj
 def job_show(application: Application, job_id: str, **studio: Any) -> None:
-    """Show all that is known of the job ID."""
+    """Show the job ID in detail."""
     with studio_client(application, studio) as client:
         found = client.job(job_id)
     application.output.document(found, _job_text(found, application.output))
@@ -180,11 +180,11 @@ def job_show(application: Application, job_id: str, **studio: Any) -> None:
 
 @job.command("stop")
 @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
-@click.option("--now", is_flag=True, help="Kill their workers; what is in no checkpoint is lost.")
+@click.option("--now", is_flag=True, help="Kill their workers; anything after the last checkpoint is lost.")
 @reaches_studio
 @click.pass_obj
 def job_stop(application: Application, job_ids: tuple[str, ...], now: bool, **studio: Any) -> int:
-    """Ask the workers of jobs to save and end, or take the jobs out of the queue.
+    """Stop jobs after saving a checkpoint, or remove them from the queue.
 
     A worker that does not end is ended by force after a time without progress; `job show` says when. Exit code 10 where
     that was not possible for one of them.
@@ -209,11 +209,11 @@ for _action, _help in _ACTIONS.items():
 
 @job.command("delete")
 @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
-@click.option("--force", is_flag=True, help="End them first where they run.")
+@click.option("--force", is_flag=True, help="Kills running jobs first.")
 @reaches_studio
 @click.pass_obj
 def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, **studio: Any) -> int:
-    """Delete jobs and their folders. Exit code 10 where that was not possible for one of them."""
+    """Delete jobs and their folders. Exit code 10 if that was not possible for one of them."""
 
     def delete(job_id: str) -> dict[str, Any]:
         client.delete(job_id, force=force)
@@ -225,11 +225,11 @@ def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, 
 
 @job.command("wait")
 @click.argument("job_id", metavar="ID", type=JobId())
-@click.option("--time-limit", metavar="S", type=click.FloatRange(min=0), help="Seconds after which it gives up.")
+@click.option("--time-limit", metavar="S", type=click.FloatRange(min=0), help="Timeout in seconds.")
 @reaches_studio
 @click.pass_obj
 def job_wait(application: Application, job_id: str, time_limit: float | None, **studio: Any) -> None:
-    """Wait until the job ID is done; exit code 10 where it fails, is stopped, or is not done in time."""
+    """Wait until the job ID is done; exit code 10 if it fails, is stopped, or is not done in time."""
     with studio_client(application, studio) as client:
         found = client.wait(job_id, timeout_s=time_limit)
     application.output.document(found, f"{job_id} is {found['state']}.")
@@ -237,7 +237,7 @@ def job_wait(application: Application, job_id: str, time_limit: float | None, **
 
 @job.command("log")
 @click.argument("job_id", metavar="ID", type=JobId())
-@click.option("--whole", is_flag=True, help="All of it, and not just its end.")
+@click.option("--whole", is_flag=True, help="The whole log instead of its end.")
 @reaches_studio
 @click.pass_obj
 def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -> None:
@@ -257,7 +257,7 @@ def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -
 def job_curve(
     application: Application, job_id: str, tags: tuple[str, ...], since_step: int, max_points: int, **studio: Any
 ) -> None:
-    """Show the points of curves of the job ID; of all of them where no TAG is given."""
+    """Show the points of metrics of the job ID; of all of them if no TAG is given."""
     with studio_client(application, studio) as client:
         found = client.curves(job_id, tags, since_step=since_step, max_points=max_points)
     rows = [

@@ -25,7 +25,9 @@ from ziggurat.workspace.job_folders import JobFolders
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-_DETACH = click.option("--detach", is_flag=True, help="Leave it to itself; `status` and `events` show how it is.")
+_DETACH = click.option(
+    "--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress."
+)
 _NAME = click.argument("name", default="latest")
 
 
@@ -38,9 +40,9 @@ def open_workspace(application: Application) -> Workspace[JobFolders]:
 
 @click.command(cls=SpecFlagsCommand)
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; else a new one.")
-@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Print the spec and do nothing.")
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; default: a new one.")
+@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
 @_DETACH
 @click.pass_obj
 def train(
@@ -52,7 +54,7 @@ def train(
     detach: bool,
     **flags: str | None,
 ) -> int:
-    """Train a network from a SPEC file, from flags, or from a file that flags change.
+    """Train a network from a SPEC file, from flags, or from a file with flags on top.
 
     Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
     `ziggurat spec schema` tells all of them.
@@ -73,17 +75,19 @@ def train(
 @_DETACH
 @click.pass_obj
 def resume(application: Application, folder: Path, detach: bool) -> int:
-    """Go on with the job in FOLDER from its newest checkpoint."""
+    """Resume the job in FOLDER from its newest checkpoint."""
     return execute(application, folder, detach=detach)
 
 
 @click.command(cls=Command)
 @_FOLDER
-@click.option("--reason", default="asked to stop by `ziggurat stop`", help="One sentence for the record.")
-@click.option("--now", is_flag=True, help="Kill its worker, and all that it started; what is in no checkpoint is lost.")
+@click.option("--reason", default="asked to stop by `ziggurat stop`", help="Reason, one sentence.")
+@click.option(
+    "--now", is_flag=True, help="Kill its worker and all its processes; anything after the last checkpoint is lost."
+)
 @click.pass_obj
 def stop(application: Application, folder: Path, reason: str, now: bool) -> None:
-    """Ask the job in FOLDER to save and end. It can be resumed.
+    """Stop the job in FOLDER after saving a checkpoint; it can be resumed.
 
     A studio ends by force a worker that does not end; without one, call it again with --now.
     """
@@ -115,7 +119,7 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
 @click.pass_obj
 def status(application: Application, folders: tuple[Path, ...]) -> None:
-    """Show how the jobs in FOLDERs are; with --json, one line each."""
+    """Show the status of the jobs in FOLDERs; with --json, one line each."""
     jobs, output = open_workspace(application).jobs, application.output
     for folder in folders:
         found = jobs.get(str(folder))
@@ -124,12 +128,12 @@ def status(application: Application, folders: tuple[Path, ...]) -> None:
 
 @click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--follow", is_flag=True, help="Wait for what is still to happen, until the job ends.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type, such as scalar; may be repeated.")
-@click.option("--tag", "tags", multiple=True, help="Only this curve; may be repeated.")
+@click.option("--follow", is_flag=True, help="Follow until the job ends.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type, such as scalar; repeatable.")
+@click.option("--tag", "tags", multiple=True, help="Only this metric; repeatable.")
 @click.pass_obj
 def events(application: Application, folder: Path, follow: bool, types: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Show what happened in the job in FOLDER; with --json, the lines of its events.jsonl."""
+    """Show the events of the job in FOLDER; with --json, the lines of its events.jsonl."""
     for name in types:
         if name not in EVENT_TYPES:
             raise UnknownNameError("type of event", name, EVENT_TYPES)
@@ -167,7 +171,7 @@ def ls(application: Application, folder: Path) -> None:
 @_NAME
 @click.pass_obj
 def show(application: Application, folder: Path, name: str) -> None:
-    """Show what a checkpoint holds: step, scalars, and its arrays."""
+    """Show the content of a checkpoint: step, scalars, and arrays."""
     found = open_workspace(application).outputs.checkpoint(str(folder), name)
     rows = [(each.name, str(each.shape), each.dtype, f"{each.size_bytes:,}") for each in found.arrays]
     scalars = ", ".join(f"{tag} {value:.5g}" for tag, value in found.scalars.items())
@@ -179,7 +183,12 @@ def show(application: Application, folder: Path, name: str) -> None:
 @_FOLDER
 @click.argument("first")
 @click.argument("second", default="latest")
-@click.option("--other", metavar="FOLDER", type=click.Path(path_type=Path), help="Job of the second; else the same.")
+@click.option(
+    "--other",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Job of the second checkpoint; default: the same job.",
+)
 @click.pass_obj
 def diff(application: Application, folder: Path, first: str, second: str, other: Path | None) -> None:
     """Compare the arrays of two checkpoints."""

@@ -72,10 +72,10 @@ def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
     # The one that is applied last is listed first in the help.
     for option in (
         click.option(
-            "--token-file", type=click.Path(path_type=Path), help="File with a token; others may not read it."
+            "--token-file", type=click.Path(path_type=Path), help="File with an API token, readable only by you."
         ),
-        click.option("--token", metavar="SECRET", help="A token; others may see it on the command line."),
-        click.option("--server", metavar="URL", help="Address of the studio; else the one that serves the workspace."),
+        click.option("--token", metavar="SECRET", help="API token; visible to other users on the command line."),
+        click.option("--server", metavar="URL", help="URL of the studio; default: the one that serves the workspace."),
     ):
         command = option(command)
     return command
@@ -144,17 +144,20 @@ def _secret(file: Path) -> str:
 
 _SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
 _CHECKPOINT = click.option(
-    "--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest."
+    "--checkpoint",
+    metavar="NAME",
+    default="",
+    help="Checkpoint, such as best or latest; default: the best, else the latest.",
 )
-_WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show what was found.")
+_WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
 
 
 def _says_what_it_is_for(command: Any) -> Any:
     """Give a command the flags that say what people say of a job."""
     for option in (
-        click.option("--priority", type=int, help="Higher is sooner; 0 is usual."),
+        click.option("--priority", type=int, help="Higher starts earlier; default 0."),
         click.option("--notes", metavar="TEXT", help="Free text."),
-        click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word; repeatable."),
+        click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable."),
         click.option("--project", metavar="NAME", help="Project that it belongs to."),
     ):
         command = option(command)
@@ -163,7 +166,7 @@ def _says_what_it_is_for(command: Any) -> Any:
 
 @click.command("dataset", cls=DatasetFlagsCommand)
 @click.argument("source")
-@click.option("--upload", is_flag=True, help="SOURCE is of this machine, and is sent.")
+@click.option("--upload", is_flag=True, help="Upload SOURCE from this machine.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; repeatable.")
 @_SET
 @_says_what_it_is_for
@@ -177,7 +180,7 @@ def job_dataset(
     assignments: tuple[str, ...],
     **rest: Any,
 ) -> None:
-    """Let the studio make a dataset from SOURCE: a path of the studio's machine, or an address."""
+    """Create a dataset in the studio from SOURCE: a path on the studio's machine, or a URL."""
     studio, said, flags = _parted(rest)
     if upload and not Path(source).exists():
         raise UsageError("What is sent is a file or a folder of this machine.", received=source)
@@ -191,9 +194,9 @@ def job_dataset(
 
 @click.command("train", cls=SpecFlagsCommand)
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the training waits for it.")
-@click.option("--model", metavar="ID", type=JobId(), help="Job of the studio whose weights it starts from.")
-@click.option("--checkpoint", metavar="NAME", help="Of that job: a name, best or latest.")
+@click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the job waits for it.")
+@click.option("--model", metavar="ID", type=JobId(), help="Job of the studio for the initial weights.")
+@click.option("--checkpoint", metavar="NAME", help="Checkpoint of that job: a name, best or latest.")
 @_SET
 @_says_what_it_is_for
 @reaches_studio
@@ -207,7 +210,7 @@ def job_train(
     assignments: tuple[str, ...],
     **rest: Any,
 ) -> None:
-    """Let the studio train a network, from a SPEC file, from flags, or from a file that flags change."""
+    """Train a network in the studio, from a SPEC file, from flags, or from a file with flags on top."""
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
     note_former_names(application, base, flags, assignments)
@@ -233,7 +236,7 @@ def job_train(
 def job_evaluate(
     application: Application, model_id: str, split: str, checkpoint: str, wait: bool, **studio: Any
 ) -> None:
-    """Put the evaluation of the job MODEL, on every sample of a split, into the queue."""
+    """Queue an evaluation of the job MODEL on a split."""
     with studio_client(application, studio) as client:
         made = client.evaluations.create(model_id, split=split, checkpoint=checkpoint)
         _show(application, client, made, wait=wait)
@@ -242,9 +245,9 @@ def job_evaluate(
 @click.command("infer", cls=Command)
 @click.argument("model_id", metavar="MODEL", type=JobId())
 @click.argument("source")
-@click.option("--image-folder", metavar="FOLDER", default="", help="Where relative paths of a list begin.")
+@click.option("--image-folder", metavar="FOLDER", default="", help="Base folder of relative paths in a list.")
 @click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each image.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Images at most; 0 for all.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number of images; 0 for all.")
 @_CHECKPOINT
 @_WAIT
 @reaches_studio
@@ -252,7 +255,7 @@ def job_evaluate(
 def job_infer(
     application: Application, model_id: str, source: str, image_folder: str, wait: bool, **chosen: Any
 ) -> None:
-    """Let the job MODEL predict for all images of SOURCE, in a job of its own.
+    """Predict all images of SOURCE with the model MODEL, as a job.
 
     SOURCE is a folder of the studio's machine, or a text file there: in each line a path and, where it is known, the
     label, a class number or a name. `ziggurat job predict` sends single images of this machine.
@@ -271,24 +274,31 @@ def job_infer(
 @click.command("predict", cls=Command)
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
-@click.option("--url", metavar="ADDRESS", default="", help="An image that the studio fetches: http:// or https://.")
+@click.option("--url", metavar="ADDRESS", default="", help="URL of an image that the studio fetches.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
-@click.option("--checkpoint", metavar="NAME", default="", help="Such as best or latest; else the best, or the latest.")
+@click.option(
+    "--checkpoint",
+    metavar="NAME",
+    default="",
+    help="Checkpoint, such as best or latest; default: the best, else the latest.",
+)
 @click.option(
     "--grad-cam",
     "target",
     metavar="FILE.png",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the one image there, in color where it speaks for its class (Grad-CAM).",
+    help="File for the Grad-CAM image of a single image.",
 )
-@click.option("--grad-cam-class", metavar="CLASS", default="", help="Number or name; else the likeliest.")
-@click.option("--grad-cam-layer", metavar="LAYER", default="", help="With maps; else that of the last convolution.")
+@click.option("--grad-cam-class", metavar="CLASS", default="", help="Class number or name; default: the most likely.")
+@click.option(
+    "--grad-cam-layer", metavar="LAYER", default="", help="Layer with feature maps; default: the last convolution."
+)
 @reaches_studio
 @click.pass_obj
 def job_predict(
     application: Application, job_id: str, images: tuple[Path, ...], url: str, target: Path | None, **options: Any
 ) -> int:
-    """Send IMAGEs of this machine to the model of the job ID; exit code 4 where one cannot be read there."""
+    """Predict IMAGEs of this machine with the model of the job ID; exit code 4 if one is unreadable."""
     asked = {name: options.pop(name) for name in ("top", "checkpoint", "grad_cam_class", "grad_cam_layer")}
     _check(images, url, target, asked)
     asked["grad_cam"] = None if target is None else True
@@ -333,7 +343,7 @@ def _show_jobs(application: Application, jobs: Sequence[Mapping[str, Any]]) -> N
 
 
 def _show(application: Application, client: Any, made: Mapping[str, Any], *, wait: bool) -> None:
-    """Show the job, or what it found."""
+    """Show the job, or its results."""
     if not wait:
         application.output.document(made, f"{made['id']} {made['name']} is {made['state']}.")
         return

@@ -21,7 +21,9 @@ _MATRIX_CLASSES: Final = 20
 _SHOWN_VALUES: Final = 10
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _CHECKPOINT = click.option(
-    "--checkpoint", metavar="NAME", help="Such as step-00000042, best or latest; else the best, or the latest."
+    "--checkpoint",
+    metavar="NAME",
+    help="Checkpoint, such as step-00000042, best or latest; default: the best, else the latest.",
 )
 _MODEL = click.argument("file", type=click.Path(path_type=Path))
 _FRAMEWORK = click.option("--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that opens it.")
@@ -29,7 +31,7 @@ _FRAMEWORK = click.option("--framework", default=DEFAULT_BACKEND, show_default=T
 
 def _time_limit(default_s: float | None) -> Any:
     kind = click.FloatRange(min=0, min_open=True)
-    text = "Seconds after which it is ended."
+    text = "Time limit in seconds."
     return click.option("--time-limit", metavar="S", type=kind, default=default_s, show_default=True, help=text)
 
 
@@ -63,7 +65,7 @@ def predict(
     checkpoint: str | None,
     time_limit: float | None,
 ) -> int:
-    """Predict for IMAGEs with the network of the job in FOLDER.
+    """Predict IMAGEs with the model of the job in FOLDER.
 
     A file that cannot be read is named, the others are predicted all the same, and the exit code is 4.
     """
@@ -77,7 +79,7 @@ def predict(
 @click.option(
     "--format", "export_format", required=True, metavar="NAME", help="checkpoint, pb, savedmodel, onnx or tflite."
 )
-@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="New folder; else JOB-FORMAT here.")
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="New folder; default: JOB-FORMAT here.")
 @click.option(
     "--preprocessing",
     type=click.Choice(("inside", "beside")),
@@ -110,7 +112,7 @@ def export(
 
 @click.group(cls=Group)
 def model() -> None:
-    """Look into models that others trained, and predict with them.
+    """Inspect models that were trained elsewhere, and predict with them.
 
     FILE is a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel.
     """
@@ -130,17 +132,17 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 @model.command("predict")
 @_MODEL
 @click.argument("files", nargs=-1, required=True, metavar="IMAGE|ARRAY.npy...")
-@click.option("--input", "input_name", metavar="NAME", help="What is fed; may be left out where there is one.")
-@click.option("--output", "output_names", metavar="NAME", multiple=True, help="What is asked for; may be repeated.")
+@click.option("--input", "input_name", metavar="NAME", help="Input; optional if there is only one.")
+@click.option("--output", "output_names", metavar="NAME", multiple=True, help="Output; repeatable.")
 @click.option("--scale", metavar="X", type=float, default=1.0, help="Factor of an image's 0 to 255.  [default: 1]")
-@click.option("--feed", "feeds", metavar="NAME=X", multiple=True, help="Number for another input; may be repeated.")
+@click.option("--feed", "feeds", metavar="NAME=X", multiple=True, help="Value of another input; repeatable.")
 @_FRAMEWORK
 @_time_limit(120.0)
 @click.pass_obj
 def predict_with(
     application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
 ) -> int:
-    """Predict with the model in FILE for images, or for arrays that numpy.save wrote.
+    """Predict images, or arrays written by numpy.save, with the model in FILE.
 
     `ziggurat model inspect` lists the names of inputs and outputs.
     """

@@ -24,13 +24,13 @@ _FRAMEWORK = click.option(
 )
 _TIME_LIMIT = click.option(
     "--time-limit", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
-    help="Seconds after which it is ended.",
+    help="Time limit in seconds.",
 )  # fmt: skip
 
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--data", default="digits", show_default=True, help="Dataset or folder that the batch comes from.")
+@click.option("--data", default="digits", show_default=True, help="Dataset or folder of the batch.")
 @click.option("--batch-size", metavar="N", type=click.IntRange(min=1), default=16, show_default=True, help="Samples.")
 @_FRAMEWORK
 @_TIME_LIMIT
@@ -53,14 +53,14 @@ def debug(
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--input-shape", metavar="HxWxC", help="Images that it gets; else what it is made for, or 28x28x1.")
-@click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; else 10.")
-@click.option("--operations", is_flag=True, help="List every operation too (JSON always does).")
+@click.option("--input-shape", metavar="HxWxC", help="Image size; default: that of the network, or 28x28x1.")
+@click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; default 10.")
+@click.option("--operations", is_flag=True, help="Also list every operation (always in JSON).")
 @click.option(
     "--tensorboard",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the graph of its training into this folder, as TensorBoard shows it.",
+    help="Write the training graph into this folder for TensorBoard.",
 )
 @_FRAMEWORK
 @_TIME_LIMIT

@@ -30,20 +30,20 @@ _password_option = click.option(
 
 @click.group(cls=Group)
 def user() -> None:
-    """Make, list and change the users of the studio."""
+    """Create, list and change the users of the studio."""
 
 
 @user.command("add")
 @click.argument("name")
 @click.option("--role", default="trainer", show_default=True, help="viewer, trainer or admin; the first is an admin.")
-@click.option("--no-password", is_flag=True, help="Let them come in by token only.")
+@click.option("--no-password", is_flag=True, help="Allow login by token only.")
 @_password_option
 @database_option
 @click.pass_obj
 def user_add(
     application: Application, name: str, role: str, no_password: bool, password_stdin: bool, database: str | None
 ) -> None:
-    """Make an account; from the first one on, everybody must log in."""
+    """Create an account; from the first one on, a login is required."""
     _check_known("role", role, ROLES)
     if no_password and password_stdin:
         raise UsageError("`--no-password` and `--password-stdin` exclude each other.", advice="Leave one of them out.")
@@ -80,11 +80,11 @@ def user_role(application: Application, name: str, role: str, database: str | No
 
 @user.command("disable")
 @click.argument("name")
-@click.option("--undo", is_flag=True, help="Let them in again.")
+@click.option("--undo", is_flag=True, help="Enable the user again.")
 @database_option
 @click.pass_obj
 def user_disable(application: Application, name: str, undo: bool, database: str | None) -> None:
-    """Shut a user out, which ends their sessions and tokens at once; their jobs stay."""
+    """Disable a user, which ends their sessions and tokens at once; their jobs stay."""
     with _people(application, database) as people:
         changed = people.set_disabled(name, not undo, by=_shell())
     text = f"{changed.name} is shut out." if changed.disabled else f"{changed.name} may come in again."
@@ -106,20 +106,20 @@ def user_password(application: Application, name: str, password_stdin: bool, dat
 
 @click.group(cls=Group)
 def token() -> None:
-    """Make, list and revoke tokens for programs."""
+    """Create, list and revoke tokens for programs."""
 
 
 @token.command("create")
 @click.argument("name")
-@click.option("--user", "user_name", required=True, metavar="USER", help="Whose it is; its role limits it.")
-@click.option("--scope", default="write", show_default=True, help="What it may do at most: read, write or admin.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it is good; else for ever.")
+@click.option("--user", "user_name", required=True, metavar="USER", help="User; the user's role limits the token.")
+@click.option("--scope", default="write", show_default=True, help="Scope: read, write or admin.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Lifetime in days; default: unlimited.")
 @database_option
 @click.pass_obj
 def token_create(
     application: Application, name: str, user_name: str, scope: str, days: float | None, database: str | None
 ) -> None:
-    """Make a token called NAME and print it; it is not stored."""
+    """Create a token called NAME and print it; it is not stored."""
     _check_known("scope", scope, SCOPES)
     good_for_s = None if days is None else days * _DAY_S
     with _people(application, database) as people:
@@ -132,7 +132,7 @@ def token_create(
 
 
 @token.command("list")
-@click.option("--user", "user_name", metavar="USER", help="Only theirs.")
+@click.option("--user", "user_name", metavar="USER", help="Only of this user.")
 @database_option
 @click.pass_obj
 def token_list(application: Application, user_name: str | None, database: str | None) -> None:
@@ -154,7 +154,7 @@ def token_list(application: Application, user_name: str | None, database: str | 
 @database_option
 @click.pass_obj
 def token_revoke(application: Application, token_id: int, database: str | None) -> None:
-    """Make the token with the number ID good for nothing, at once."""
+    """Revoke the token with the number ID, at once."""
     with _people(application, database) as people:
         people.revoke_token(token_id, by=_shell())
     application.output.document({"id": token_id, "revoked": True}, f"Token {token_id} is good for nothing any more.")

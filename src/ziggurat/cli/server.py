@@ -60,7 +60,7 @@ _workspace_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     callback=_take_workspace,
-    help="Folder of the studio; else that of the settings.",
+    help="Workspace of the studio; default: as configured.",
 )
 
 
@@ -106,24 +106,26 @@ class Place:
 
 
 @click.command(cls=Command)
-@click.option("--host", help="Address to listen at, 127.0.0.1 unless set; 0.0.0.0 for all networks.")
-@click.option("--port", type=int, help="Port to listen at, 5000 unless set; 0 for any that is free.")
-@click.option("--prefix", default="", metavar="PATH", help="Path below which it stands behind a proxy, as /ziggurat.")
-@click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Name that it answers to; repeatable.")
+@click.option("--host", help="Address to listen on; default 127.0.0.1; 0.0.0.0 for all networks.")
+@click.option("--port", type=int, help="Port to listen on; default 5000; 0 for any free one.")
+@click.option("--prefix", default="", metavar="PATH", help="Path prefix behind a proxy, such as /ziggurat.")
+@click.option("--allowed-host", "hosts", multiple=True, metavar="NAME", help="Allowed host name; repeatable.")
 @_workspace_option
 @database_option
-@click.option("--picture-urls/--no-picture-urls", default=None, help="Fetch images by their address; else as set.")
-@click.option("--picture-hosts", metavar="HOSTS", help="Local hosts they may come from: NAME or NAME:PORT, by commas.")
-@click.option("--source-hosts", metavar="HOSTS", help="Local hosts datasets may come from, likewise.")
-@click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
-@click.option("--detach", is_flag=True, help="Serve in the background; `ziggurat down` ends it.")
-@click.option("--new-token", is_flag=True, help="Print a token that opens the studio as an admin.")
-@click.option("--backup-made", is_flag=True, help="A backup of the PostgreSQL database was made: bring it up to date.")
+@click.option("--picture-urls/--no-picture-urls", default=None, help="Allow images by URL; default: as configured.")
+@click.option(
+    "--picture-hosts", metavar="HOSTS", help="Local hosts allowed for images: NAME or NAME:PORT, separated by commas."
+)
+@click.option("--source-hosts", metavar="HOSTS", help="Local hosts allowed for datasets, likewise.")
+@click.option("--open/--no-open", "browser", default=None, help="Whether to open a browser; default: if possible.")
+@click.option("--detach", is_flag=True, help="Serve in the background; stop with `ziggurat down`.")
+@click.option("--new-token", is_flag=True, help="Print a token for logging in as an admin.")
+@click.option("--backup-made", is_flag=True, help="Confirms a backup of the PostgreSQL database, and migrates it.")
 @click.pass_obj
 def up(
     application: Application, browser: bool | None, detach: bool, new_token: bool, backup_made: bool, **place: Any
 ) -> None:
-    """Serve the studio of the workspace until Ctrl-C; jobs go on without it."""
+    """Serve the studio of the workspace until Ctrl-C; jobs keep running without it."""
     with private_files(application.settings.workspace):
         _up(application, browser, detach, new_token, backup_made, _asked_place(application, **place))
 
@@ -148,7 +150,7 @@ def _up(
 @_workspace_option
 @click.pass_obj
 def down(application: Application) -> None:
-    """End the studio of the workspace; jobs go on."""
+    """Stop the studio of the workspace; jobs keep running."""
     state = end_server(application.settings.workspace)
     text = f"The studio at {state.address} has ended. Jobs that run go on; `ziggurat up` finds them again."
     application.output.document({"address": state.address, "pid": state.pid}, text)
@@ -160,7 +162,7 @@ def down(application: Application) -> None:
 @database_option
 @click.pass_context
 def status(context: click.Context, folders: tuple[Path, ...], database: str | None) -> None:
-    """Show how the studio is or, with FOLDERs, how the jobs there are; with --json, one line each."""
+    """Show the status of the studio or, with FOLDERs, of the jobs there; with --json, one line each."""
     if folders:
         context.invoke(job_status, folders=folders)
         return
@@ -291,9 +293,9 @@ def _open_browser(application: Application, address: str, asked: bool | None) ->
     show_default=True,
     help="Workspace of the demo.",
 )
-@click.option("--port", default=5000, show_default=True, help="Port to listen at; another one where it is taken.")
-@click.option("--epochs", default=30, show_default=True, help="How long it trains.")
-@click.option("--open/--no-open", "browser", default=None, help="Whether a browser is opened; else where it can be.")
+@click.option("--port", default=5000, show_default=True, help="Port to listen on; another one if it is taken.")
+@click.option("--epochs", default=30, show_default=True, help="Number of epochs.")
+@click.option("--open/--no-open", "browser", default=None, help="Whether to open a browser; default: if possible.")
 @click.pass_obj
 def demo(application: Application, out: Path, port: int, epochs: int, browser: bool | None) -> None:
     """Start a studio and train LeNet on handwritten digits in it; its page opens in the browser."""

@@ -79,7 +79,7 @@ def schema(application: Application) -> None:
 @click.option("--write", is_flag=True, help="Replace FILE instead of printing.")
 @click.pass_obj
 def upgrade(application: Application, file: Path, write: bool) -> None:
-    """Print the spec in FILE in today's version."""
+    """Print the spec in FILE in the current version."""
     path = _spec_file(file)
     found, before = _loaded(application, path), read_content(path).get("version", 1)
     if not write:
@@ -92,11 +92,11 @@ def upgrade(application: Application, file: Path, write: bool) -> None:
 
 @spec.command()
 @_FILE
-@click.option("--points", type=click.IntRange(2, 10_000), default=21, show_default=True, help="How many rows at most.")
-@click.option("--steps-per-epoch", type=click.IntRange(1), help="Where the spec does not say them.")
+@click.option("--points", type=click.IntRange(2, 10_000), default=21, show_default=True, help="Maximum number of rows.")
+@click.option("--steps-per-epoch", type=click.IntRange(1), help="Steps per epoch, if not in the spec.")
 @click.pass_obj
 def rate(application: Application, file: Path, points: int, steps_per_epoch: int | None) -> None:
-    """Show the learning rate over the training that the spec in FILE asks for.
+    """Show the learning-rate schedule of the spec in FILE.
 
     FILE is a spec file or a job folder.
     """

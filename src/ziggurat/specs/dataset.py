@@ -34,8 +34,8 @@ class Split(SpecModel):
     method: Literal["source", "share", "group", "stem", "time", "cluster", "list"] = spec_field(
         "source",
         title="Method",
-        help="`source` keeps the source's own splits and takes missing ones by share; `group`, `stem` and `cluster` "
-        "keep together what belongs together; `time` tests on the newest.",
+        help="`source` keeps the source's own splits and takes missing ones by share; `group`, `stem` and "
+        "`cluster` keep related samples together; `time` tests on the newest.",
         group=_SPLITS,
     )
     val_share: float = spec_field(
@@ -46,31 +46,34 @@ class Split(SpecModel):
         0.0, title="Test share", help="Share of the samples for the test; typical: 0.1 to 0.2.", group=_SPLITS,
         ge=0, lt=1,
     )  # fmt: skip
-    stratify: bool = spec_field(
-        True, title="Stratify", help="Whether every class has the same share in every split.", group=_SPLITS
-    )
+    stratify: bool = spec_field(True, title="Stratify", help="Whether splits are stratified by class.", group=_SPLITS)
     pattern: str = spec_field(
         "",
         title="Pattern",
-        help="For `stem`: regular expression whose first group names what belongs together, as in `(.+)_[0-9]+`.",
+        help="For `stem`: regular expression whose first group identifies related samples, as in `(.+)_[0-9]+`.",
         group=_SPLITS,
     )
     lists: dict[str, str] = spec_field(
         factory=dict,
         title="Lists",
-        help="For `list`: split and the text file with the names of its samples, one a line.",
+        help="For `list`: split and text file with the names of its samples, one per line.",
         group=_SPLITS,
     )
     max_distance: int = spec_field(
-        6, title="Largest distance", help="For `cluster`: bits in which the hashes of images that look alike differ; "
-        "typical: 4 to 8.", unit="bits", group=_SPLITS, ge=0, le=16,
+        6,
+        title="Maximum distance",
+        help="For `cluster`: maximum number of different bits between hashes of similar images; typical: 4 to 8.",
+        unit="bits",
+        group=_SPLITS,
+        ge=0,
+        le=16,
     )  # fmt: skip
     min_per_class: int = spec_field(
-        0, title="Least samples of a class", help="Smaller classes are left out and listed; 0 keeps all.",
+        0, title="Minimum per class", help="Smaller classes are excluded and listed; 0 keeps all.",
         group=_SPLITS, ge=0,
     )  # fmt: skip
     max_per_class: int | None = spec_field(
-        None, title="Most samples of a class", help="A random choice of so many; left out, all.", group=_SPLITS, ge=1
+        None, title="Maximum per class", help="Maximum, chosen at random; default: all.", group=_SPLITS, ge=1
     )
 
     @model_validator(mode="after")
@@ -95,14 +98,10 @@ class DatasetSpec(SpecModel):
     kind: Literal["dataset"] = "dataset"
     version: Literal[1] = 1
 
-    name: str = spec_field(
-        "", title="Name", help="What people call the dataset; any text.", group="Dataset", max_length=200
-    )
-    seed: int = spec_field(
-        0, title="Seed", help="Decides which sample gets into which split.", group="Dataset", ge=0, lt=2**32
-    )
+    name: str = spec_field("", title="Name", help="Name of the dataset; any text.", group="Dataset", max_length=200)
+    seed: int = spec_field(0, title="Seed", help="Determines the random split.", group="Dataset", ge=0, lt=2**32)
     heartbeat_s: float = spec_field(
-        1.0, title="Heartbeat", help="Seconds between two signs of life; typical: 1 to 5.", unit="s", group="Dataset",
+        1.0, title="Heartbeat", help="Seconds between heartbeats; typical: 1 to 5.", unit="s", group="Dataset",
         gt=0, le=10,
     )  # fmt: skip
     hung_after_s: float = spec_field(
@@ -111,23 +110,23 @@ class DatasetSpec(SpecModel):
     )  # fmt: skip
 
     source: str = spec_field(
-        title="Source", help="Folder, file, archive (zip, tar) or address (http, s3, …).", group=_SOURCE, min_length=1
+        title="Source", help="Folder, file, archive (zip, tar) or URL (http, s3, …).", group=_SOURCE, min_length=1
     )
     format: str = spec_field(
-        "", title="Format", help="What the source is written in; left out, it is guessed and shown.", group=_SOURCE
+        "", title="Format", help="Format of the source; guessed and shown by default.", group=_SOURCE
     )
     options: Options = spec_field(
-        factory=dict, title="Options", help="What only this format knows, as NAME=VALUE.", group=_SOURCE
+        factory=dict, title="Options", help="Options of the format, as NAME=VALUE.", group=_SOURCE
     )
 
     splits: Annotated[Split, bare_text("method")] = spec_field(
-        factory=Split, title="Splits", short_form="method", help="How samples are divided.", group=_SPLITS
+        factory=Split, title="Splits", short_form="method", help="How samples are split.", group=_SPLITS
     )
 
     size: Annotated[list[int], BeforeValidator(image_size)] | None = spec_field(
         None,
         title="Size",
-        help="Height and width that images get, as in 256 or 240x320; left out, they keep theirs.",
+        help="Height and width of the stored images, as in 256 or 240x320; default: unchanged.",
         unit="px",
         group=_IMAGES,
         min_length=2,
@@ -136,17 +135,17 @@ class DatasetSpec(SpecModel):
     resize_mode: Literal["squash", "crop", "fill", "half_crop"] = spec_field(
         "squash",
         title="Resize mode",
-        help="How images get there: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
+        help="How images are resized: `squash` ignores the aspect ratio, `crop` cuts, `fill` adds a frame.",
         group=_IMAGES,
     )
     channels: Literal[1, 3] | None = spec_field(
-        None, title="Channels", help="1 for gray, 3 for color; left out, each image keeps its own.", group=_IMAGES
+        None, title="Channels", help="1 for gray, 3 for color; default: as in each image.", group=_IMAGES
     )
     encoding: Literal["auto", "original", "png", "jpeg", "raw", "reference"] = spec_field(
         "auto",
         title="Encoding",
-        help="`original` keeps the bytes of the files, `reference` leaves the files where they are; `auto` is "
-        "`original` where nothing is changed, else `png`.",
+        help="`original` keeps the bytes of the files, `reference` leaves the files where they are; "
+        "`auto` is `original` if nothing is changed, else `png`.",
         group=_IMAGES,
     )
     quality: int = spec_field(
@@ -155,14 +154,14 @@ class DatasetSpec(SpecModel):
     check: Literal["auto", "decode", "header", "none"] = spec_field(
         "auto",
         title="Check",
-        help="How unchanged images are looked at: `decode` finds every damaged one, `header` most, `none` none; "
+        help="How unchanged images are verified: `decode` finds every damaged one, `header` most, `none` none; "
         "`auto` is `decode`, or `header` for references.",
         group=_IMAGES,
     )
     near_duplicates: bool = spec_field(
         True,
         title="Near-duplicates",
-        help="Whether images that look alike are found, to warn of leaks between splits.",
+        help="Whether similar images are detected, to warn of leaks between splits.",
         group=_IMAGES,
     )
 
@@ -173,5 +172,5 @@ class DatasetSpec(SpecModel):
         True, title="Mean image", help="Whether the mean of the training images is computed.", group=_STORING
     )
     workers: int | None = spec_field(
-        None, title="Workers", help="Processes that read images; left out, one a processor.", group=_STORING, ge=0
+        None, title="Workers", help="Processes that read images; default: one per CPU.", group=_STORING, ge=0
     )

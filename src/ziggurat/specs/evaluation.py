@@ -14,9 +14,9 @@ _JOB, _MODEL, _DATA = "Job", "Model", "Data"
 class _ModelUse(SpecModel):
     """What both kinds say: which model, how fast, how it shows that it lives."""
 
-    name: str = spec_field("", title="Name", help="What people call the job; any text.", group=_JOB, max_length=200)
+    name: str = spec_field("", title="Name", help="Name of the job; any text.", group=_JOB, max_length=200)
     heartbeat_s: float = spec_field(
-        1.0, title="Heartbeat", help="Seconds between two signs of life; typical: 1 to 5.", unit="s", group=_JOB,
+        1.0, title="Heartbeat", help="Seconds between heartbeats; typical: 1 to 5.", unit="s", group=_JOB,
         gt=0, le=10,
     )  # fmt: skip
     hung_after_s: float = spec_field(

@@ -34,7 +34,7 @@ def _share(default: float, title: str, help: str) -> Any:  # noqa: A002
 
 
 def _epsilon(default: float) -> Any:
-    return _parameter(default, "Epsilon", "Keeps a division from zero; typical: 1e-10 to 1e-6.", gt=0)
+    return _parameter(default, "Epsilon", "Prevents division by zero; typical: 1e-10 to 1e-6.", gt=0)
 
 
 class SgdOptimizer(SpecModel):
@@ -47,15 +47,15 @@ class MomentumOptimizer(SpecModel):
     """Gradient descent with momentum; with ``nesterov`` in the form of Sutskever et al. (ICML 2013)."""
 
     name: Literal["momentum"] = "momentum"
-    momentum: float = _share(0.9, "Momentum", "Share of the last update that is kept; typical: 0.9 to 0.99.")
-    nesterov: bool = _parameter(False, "Nesterov", "Takes the gradient at the place to which the momentum leads.")
+    momentum: float = _share(0.9, "Momentum", "Fraction of the last update that is kept; typical: 0.9 to 0.99.")
+    nesterov: bool = _parameter(False, "Nesterov", "Evaluates the gradient after the momentum step.")
 
 
 class _Adam(SpecModel):
     """What both forms of Adam have."""
 
-    beta_1: float = _share(0.9, "Beta 1", "Memory of the gradients' mean; typical: 0.8 to 0.95.")
-    beta_2: float = _share(0.999, "Beta 2", "Memory of the gradients' squares; typical: 0.95 to 0.999.")
+    beta_1: float = _share(0.9, "Beta 1", "Decay of the mean of the gradients; typical: 0.8 to 0.95.")
+    beta_2: float = _share(0.999, "Beta 2", "Decay of the mean of squared gradients; typical: 0.95 to 0.999.")
     epsilon: float = _epsilon(1e-8)
 
 
@@ -75,8 +75,8 @@ class RmspropOptimizer(SpecModel):
     """RMSProp (Tieleman and Hinton, 2012)."""
 
     name: Literal["rmsprop"] = "rmsprop"
-    decay: float = _share(0.9, "Decay", "Memory of the gradients' squares; typical: 0.9 to 0.99.")
-    momentum: float = _share(0.0, "Momentum", "Share of the last update that is kept; typical: 0 to 0.9.")
+    decay: float = _share(0.9, "Decay", "Decay of the mean of squared gradients; typical: 0.9 to 0.99.")
+    momentum: float = _share(0.0, "Momentum", "Fraction of the last update that is kept; typical: 0 to 0.9.")
     epsilon: float = _epsilon(1e-8)
 
 
@@ -84,18 +84,14 @@ class AdagradOptimizer(SpecModel):
     """Adagrad (Duchi, Hazan and Singer, JMLR 2011)."""
 
     name: Literal["adagrad"] = "adagrad"
-    initial_accumulator: float = _parameter(
-        0.1, "First squares", "What the sum of squares starts with; typical: 0 to 0.1.", ge=0
-    )
+    initial_accumulator: float = _parameter(0.1, "Initial squares", "Initial sum of squares; typical: 0 to 0.1.", ge=0)
 
 
 class AdagradDaOptimizer(SpecModel):
     """Adagrad with dual averaging (Duchi, Hazan and Singer, JMLR 2011), for sparse linear networks."""
 
     name: Literal["adagrad_da"] = "adagrad_da"
-    initial_accumulator: float = _parameter(
-        0.1, "First squares", "What the sum of squares starts with; typical: 0.1.", gt=0
-    )
+    initial_accumulator: float = _parameter(0.1, "Initial squares", "Initial sum of squares; typical: 0.1.", gt=0)
     l1: float = _parameter(0.0, "L1", "Strength of the L1 penalty; typical: 0 to 0.01.", ge=0)
     l2: float = _parameter(0.0, "L2", "Strength of the L2 penalty; typical: 0 to 0.01.", ge=0)
 
@@ -104,7 +100,7 @@ class AdadeltaOptimizer(SpecModel):
     """Adadelta (Zeiler, 2012)."""
 
     name: Literal["adadelta"] = "adadelta"
-    rho: float = _share(0.95, "Rho", "Memory of the squares; typical: 0.9 to 0.99.")
+    rho: float = _share(0.95, "Rho", "Decay of the mean of squares; typical: 0.9 to 0.99.")
     epsilon: float = _epsilon(1e-8)
 
 
@@ -113,7 +109,7 @@ class FtrlOptimizer(SpecModel):
 
     name: Literal["ftrl"] = "ftrl"
     learning_rate_power: float = _parameter(
-        -0.5, "Power", "How the rate falls with the squares; 0 keeps it, -0.5 is usual.", le=0
+        -0.5, "Power", "How the rate falls with the squares; 0 keeps it; typical: -0.5.", le=0
     )
     l1: float = _parameter(0.0, "L1", "Strength of the L1 penalty; typical: 0 to 0.01.", ge=0)
     l2: float = _parameter(0.0, "L2", "Strength of the L2 penalty; typical: 0 to 0.01.", ge=0)
@@ -145,7 +141,7 @@ class WarmUpFields(SpecModel):
     warm_up_percent: float = spec_field(
         0.0,
         title="Warm-up",
-        help="Share of the training in which the rate climbs in a line to the policy's; typical: 0 to 10.",
+        help="Percentage of the training with a linear warm-up; typical: 0 to 10.",
         unit="%",
         group=_RATE,
         ge=0,
@@ -154,7 +150,7 @@ class WarmUpFields(SpecModel):
     warm_up_start_factor: float = spec_field(
         0.0,
         title="Start of the warm-up",
-        help="Share of the policy's rate at which the warm-up starts; typical: 0 to 0.1.",
+        help="Fraction of the rate at the start of the warm-up; typical: 0 to 0.1.",
         group=_RATE,
         ge=0,
         le=1,
@@ -178,13 +174,13 @@ class StepSchedule(WarmUpFields):
     step_percent: float = spec_field(
         33.0,
         title="Step size",
-        help="The rate falls each time this much of the training is done; typical: 10 to 50.",
+        help="Percentage of the training between two drops of the rate; typical: 10 to 50.",
         unit="%",
         group=_RATE,
         gt=0,
         le=100,
     )
-    gamma: float = _gamma(0.1, "Factor of the rate at each fall; typical: 0.1 to 0.5.")
+    gamma: float = _gamma(0.1, "Factor of the rate at each drop; typical: 0.1 to 0.5.")
 
 
 class MultistepSchedule(WarmUpFields):
@@ -194,7 +190,7 @@ class MultistepSchedule(WarmUpFields):
     at_percent: Annotated[list[_Percent], BeforeValidator(lambda value: _numbers(value))] = spec_field(
         factory=lambda: [50.0, 85.0],
         title="Points",
-        help="Progress at which the rate falls; two or three points are usual.",
+        help="Progress at which the rate drops; typical: two or three points.",
         unit="%",
         group=_RATE,
         min_length=1,
@@ -222,7 +218,7 @@ class PolySchedule(WarmUpFields):
 
     policy: Literal["poly"] = "poly"
     power: float = spec_field(
-        3.0, title="Power", help="1 falls in a line, more falls earlier; typical: 0.5 to 4.", group=_RATE, gt=0
+        3.0, title="Power", help="1 is linear, larger falls earlier; typical: 0.5 to 4.", group=_RATE, gt=0
     )
 
 
@@ -260,15 +256,13 @@ class CosineSchedule(WarmUpFields):
 
     policy: Literal["cosine"] = "cosine"
     final_factor: float = spec_field(
-        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
+        0.0, title="End", help="Fraction of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
     )
-    cycles: int = spec_field(
-        1, title="Cycles", help="Half cosines one after the other; typical: 1 to 5.", group=_RATE, ge=1
-    )
+    cycles: int = spec_field(1, title="Cycles", help="Number of half cosines; typical: 1 to 5.", group=_RATE, ge=1)
     cycle_growth: float = spec_field(
         1.0,
         title="Growth of cycles",
-        help="How many times as long as the last one each cycle is; typical: 1 to 2.",
+        help="Length of each cycle relative to the one before; typical: 1 to 2.",
         group=_RATE,
         gt=0,
     )
@@ -279,7 +273,7 @@ class LinearSchedule(WarmUpFields):
 
     policy: Literal["linear"] = "linear"
     final_factor: float = spec_field(
-        0.0, title="End", help="Share of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
+        0.0, title="End", help="Fraction of the base rate at the end; typical: 0 to 0.1.", group=_RATE, ge=0, le=1
     )
 
 
@@ -309,10 +303,15 @@ class OneCycleSchedule(WarmUpFields):
         lt=100,
     )
     start_factor: float = spec_field(
-        0.04, title="Start", help="Share of the base rate at the start; typical: 0.02 to 0.1.", group=_RATE, ge=0, le=1
+        0.04,
+        title="Start",
+        help="Fraction of the base rate at the start; typical: 0.02 to 0.1.",
+        group=_RATE,
+        ge=0,
+        le=1,
     )
     final_factor: float = spec_field(
-        0.0001, title="End", help="Share of the base rate at the end; typical: 0 to 0.01.", group=_RATE, ge=0, le=1
+        0.0001, title="End", help="Fraction of the base rate at the end; typical: 0 to 0.01.", group=_RATE, ge=0, le=1
     )
 
 

@@ -50,7 +50,7 @@ class FileNetwork(SpecModel):
     text: str | None = spec_field(
         None,
         title="Text",
-        help="The file's content; kept from the start of the job on, so that a later edit changes no job.",
+        help="The file's content, stored at the start of the job, so that later edits have no effect.",
         group="Network",
     )
 
@@ -77,7 +77,7 @@ class _Data(SpecModel):
         min_length=1,
     )
     options: Options = spec_field(
-        factory=dict, title="Options", help="What only this source knows; the source checks it.", group="Data"
+        factory=dict, title="Options", help="Options of the source, checked by it.", group="Data"
     )
 
 
@@ -91,7 +91,7 @@ class Loading(SpecModel):
     workers: int | None = spec_field(
         None,
         title="Workers",
-        help="Threads or processes that decode and vary images; left out, one for each CPU, at most 16.",
+        help="Threads or processes that decode and augment images; default: one per CPU, at most 16.",
         group=_LOADING,
         ge=1,
         le=256,
@@ -99,13 +99,13 @@ class Loading(SpecModel):
     worker_kind: Literal["threads", "processes"] = spec_field(
         "threads",
         title="Kind of workers",
-        help="`threads` for most jobs; `processes` where much is varied on many CPUs. Crops are decoded by threads.",
+        help="`threads` for most jobs; `processes` for heavy augmentation on many CPUs. Crops are decoded by threads.",
         group=_LOADING,
     )
     prefetch: int = spec_field(
         2,
         title="Prefetch",
-        help="Batches that are made ready while a step runs; typical: 2 to 8.",
+        help="Batches prepared ahead of the step; typical: 2 to 8.",
         unit="batches",
         group=_LOADING,
         ge=1,
@@ -114,7 +114,8 @@ class Loading(SpecModel):
     decode: Literal["crop", "picture"] = spec_field(
         "crop",
         title="Decode",
-        help="`crop` decodes of a JPEG file only what a random crop needs; `picture` all of it, as release 0.1 did.",
+        help="`crop` decodes only the part of a JPEG file that a random crop needs; `picture` decodes all of "
+        "it, as release 0.1 did.",
         group=_LOADING,
     )
 
@@ -125,7 +126,7 @@ class Validation(SpecModel):
     every_epochs: float = spec_field(
         1.0,
         title="Validate every",
-        help="Epochs between validations; typical: 1, 0.5 for two in an epoch, 0 for none.",
+        help="Epochs between validations; typical: 1; 0.5 for two per epoch, 0 for none.",
         unit="epochs",
         group="Validation",
         ge=0,
@@ -160,7 +161,7 @@ class BestRule(SpecModel):
 
     tag: str = spec_field(
         title="Curve",
-        help="Curve that decides, such as `validation_error`; `auto`: the validation accuracy, else its loss.",
+        help="Deciding metric, such as `validation_error`; `auto`: the validation accuracy, else its loss.",
         group="Checkpoints",
         min_length=1,
     )
@@ -183,7 +184,7 @@ class Checkpoints(SpecModel):
     every_epochs: float = spec_field(
         1.0,
         title="Save every (epochs)",
-        help="Epochs between checkpoints; typical: 1, 0 for none but the last.",
+        help="Epochs between checkpoints; typical: 1; 0 for only the last.",
         unit="epochs",
         group="Checkpoints",
         ge=0,
@@ -191,7 +192,7 @@ class Checkpoints(SpecModel):
     every_steps: int | None = spec_field(
         None,
         title="Save every (steps)",
-        help="Steps between checkpoints, besides those of epochs; not set by default.",
+        help="Steps between additional checkpoints; not set by default.",
         unit="steps",
         group="Checkpoints",
         ge=1,
@@ -215,13 +216,13 @@ class Checkpoints(SpecModel):
         factory=lambda: BestRule(tag="auto"),
         title="Keep best",
         short_form="tag",
-        help="Curve whose best checkpoint is kept beside the newest; default `auto`, null for none.",
+        help="Metric whose best checkpoint is kept beside the newest; default `auto`, null for none.",
         group="Checkpoints",
     )
     keep_checkpoint_every_n_hours: float | None = spec_field(
         None,
         title="Keep one every",
-        help="Hours of training after which one checkpoint is kept for good; typical: 1 to 24, or not set.",
+        help="Hours of training between checkpoints that are kept permanently; typical: 1 to 24, or not set.",
         unit="h",
         group="Checkpoints",
         gt=0,
@@ -239,7 +240,7 @@ class EarlyStopping(SpecModel):
     """When training ends before its last epoch because it learns no more."""
 
     tag: str = spec_field(
-        title="Curve", help="Curve that must get better, such as `validation_error`.", group="Duration", min_length=1
+        title="Curve", help="Metric that must improve, such as `validation_error`.", group="Duration", min_length=1
     )
     patience: int = spec_field(
         10,
@@ -250,7 +251,7 @@ class EarlyStopping(SpecModel):
         ge=1,
     )
     min_delta: float = spec_field(
-        0.0, title="Smallest gain", help="What counts as better; typical: 0 to 0.01.", group="Duration", ge=0
+        0.0, title="Smallest gain", help="Minimum improvement; typical: 0 to 0.01.", group="Duration", ge=0
     )
     mode: Mode = spec_field(
         "auto",
@@ -303,25 +304,25 @@ class Preprocessing(SpecModel):
     size: Annotated[list[int], BeforeValidator(image_size)] | None = spec_field(
         None,
         title="Size",
-        help="Height and width of the images, as in 28 or 240x320; left out, what the data has.",
+        help="Height and width of the images, as in 28 or 240x320; default: that of the data.",
         unit="px",
         group=_BEFORE,
         min_length=2,
         max_length=2,
     )
     channels: Literal[1, 3] | None = spec_field(
-        None, title="Channels", help="1 for gray, 3 for color; left out, what the data has.", group=_BEFORE
+        None, title="Channels", help="1 for gray, 3 for color; default: that of the data.", group=_BEFORE
     )
     resize_mode: Literal["squash", "crop", "fill", "half_crop"] = spec_field(
         "squash",
         title="Resize mode",
-        help="How an image of another size gets there; `squash` ignores its aspect ratio.",
+        help="How images of another size are resized; `squash` ignores the aspect ratio.",
         group=_BEFORE,
     )
     crop: int | None = spec_field(
         None,
         title="Crop",
-        help="Side of a square that is cut out, at random in training, else in the middle; typical: 7/8 of the size.",
+        help="Side of a square crop, random in training, else centered; typical: 7/8 of the size.",
         unit="px",
         group=_BEFORE,
         ge=1,
@@ -329,13 +330,13 @@ class Preprocessing(SpecModel):
     mean: Literal["none", "pixel", "image"] = spec_field(
         "none",
         title="Mean subtraction",
-        help="What is taken off: nothing, one number a channel, or the mean image of the training split.",
+        help="Subtracts nothing, one number per channel, or the mean image of the training split.",
         group=_BEFORE,
     )
     whitening: bool = spec_field(
         False,
         title="Whitening",
-        help="Scales each image to mean 0 and deviation 1, in prediction as well.",
+        help="Scales each image to mean 0 and standard deviation 1, also in prediction.",
         group=_BEFORE,
     )
 
@@ -345,29 +346,29 @@ def _share(most: float, title: str, help: str) -> Any:  # noqa: A002
 
 
 class Augmentation(SpecModel):
-    """How images are varied in training."""
+    """Random changes of the images in training."""
 
     flip: Literal["none", "fliplr", "flipud", "fliplrud"] = spec_field(
         "none", title="Flip", help="Mirrors half of the images: left and right, up and down, or both.", group=_VARIED
     )
     quad_rotation: Literal["none", "rot90", "rot180", "rotall"] = spec_field(
-        "none", title="Quarter turns", help="Turns by 0 and 90 degrees to both sides, by 180, or by all.", group=_VARIED
+        "none", title="Quarter turns", help="Random rotations by 0 and ±90 degrees, by 180, or by all.", group=_VARIED
     )
     rotation_deg: float = spec_field(
         0.0,
         title="Rotation",
-        help="Turns by up to this angle to both sides; typical: 0 to 15.",
+        help="Random rotation by up to this angle in both directions; typical: 0 to 15.",
         unit="deg",
         group=_VARIED,
         ge=0,
         le=180,
     )
-    scale: float = _share(1, "Rescale", "Standard deviation of the size, as a share; 0.07 is usual.")
-    noise: float = _share(1, "Noise", "Standard deviation of noise, as a share of white; 0.03 is usual.")
-    contrast: float = _share(5, "Contrast", "Contrast varies by up to this share; 0.8 is strong.")
-    hue: float = _share(0.5, "Hue", "Hue varies by up to this share of the circle; 0.02 is usual.")
-    saturation: float = _share(0.5, "Saturation", "Saturation varies by up to this share; 0.04 is usual.")
-    value: float = _share(0.5, "Brightness", "Brightness varies by up to this share; 0.06 is usual.")
+    scale: float = _share(1, "Rescale", "Standard deviation of the relative size; typical: 0.07.")
+    noise: float = _share(1, "Noise", "Standard deviation of noise, as a fraction of white; typical: 0.03.")
+    contrast: float = _share(5, "Contrast", "Contrast varies by up to this fraction; 0.8 is strong.")
+    hue: float = _share(0.5, "Hue", "Hue varies by up to this fraction of the circle; typical: 0.02.")
+    saturation: float = _share(0.5, "Saturation", "Saturation varies by up to this fraction; typical: 0.04.")
+    value: float = _share(0.5, "Brightness", "Brightness varies by up to this fraction; typical: 0.06.")
 
     @property
     def swaps_sides(self) -> bool:

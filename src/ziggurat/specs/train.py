@@ -36,11 +36,11 @@ class TrainSpec(SpecModel):
     kind: Literal["train"] = "train"
     version: Literal[1] = 1
 
-    name: str = spec_field("", title="Name", help="What people call the job; any text.", group="Job", max_length=200)
+    name: str = spec_field("", title="Name", help="Name of the job; any text.", group="Job", max_length=200)
     seed: int = spec_field(
         0,
         title="Seed",
-        help="Decides every random number of the job; any whole number from 0 on.",
+        help="Determines every random number of the job; any integer from 0.",
         group="Job",
         ge=0,
         lt=2**32,
@@ -54,7 +54,7 @@ class TrainSpec(SpecModel):
     heartbeat_s: float = spec_field(
         1.0,
         title="Heartbeat",
-        help="Seconds between two signs of life; typical: 1 to 5.",
+        help="Seconds between heartbeats; typical: 1 to 5.",
         unit="s",
         group="Job",
         gt=0,
@@ -79,7 +79,7 @@ class TrainSpec(SpecModel):
     backend_options: Options = spec_field(
         factory=dict,
         title="Backend options",
-        help="What only the backend knows; the backend checks it.",
+        help="Options of the backend, checked by it.",
         group="Network",
     )
     network: Network = spec_field(
@@ -92,7 +92,7 @@ class TrainSpec(SpecModel):
     pretrained: str | None = spec_field(
         None,
         title="Pretrained model",
-        help="Job folder or TensorFlow checkpoint whose weights it starts from; left out, fresh weights.",
+        help="Job folder or TensorFlow checkpoint of the initial weights; default: random weights.",
         group="Network",
     )
     freeze: list[str] = spec_field(
@@ -108,7 +108,7 @@ class TrainSpec(SpecModel):
     shuffle: bool = spec_field(
         True,
         title="Shuffle",
-        help="Whether every epoch has an order of its own; `false` keeps the data's.",
+        help="Whether every epoch has a new order; `false` keeps the order of the data.",
         group="Data",
     )
     class_weights: list[float] = spec_field(
@@ -120,13 +120,13 @@ class TrainSpec(SpecModel):
     preprocessing: Preprocessing = spec_field(
         factory=Preprocessing,
         title="Preprocessing",
-        help="What is done to every image, in training and prediction alike.",
+        help="Preprocessing of every image, in training and prediction.",
         group="Preprocessing",
     )
     augmentation: Augmentation = spec_field(
         factory=Augmentation,
         title="Augmentation",
-        help="How images are varied in training.",
+        help="Random changes of the images in training.",
         group="Augmentation",
     )
     batch_size: int = spec_field(
@@ -148,7 +148,7 @@ class TrainSpec(SpecModel):
     epochs: int = spec_field(
         30,
         title="Epochs",
-        help="Times that the training split is gone through; typical: 10 to 100.",
+        help="Passes over the training split; typical: 10 to 100.",
         unit="epochs",
         group="Duration",
         ge=1,
@@ -156,7 +156,7 @@ class TrainSpec(SpecModel):
     steps_per_epoch: int | None = spec_field(
         None,
         title="Steps per epoch",
-        help="Steps in an epoch; left out, the whole training split.",
+        help="Steps in an epoch; default: the whole training split.",
         unit="steps",
         group="Duration",
         ge=1,
@@ -165,7 +165,7 @@ class TrainSpec(SpecModel):
         None,
         title="Early stopping",
         short_form="tag",
-        help="Ends the training when a curve gets no better; not set by default.",
+        help="Ends the training when a metric stops improving; not set by default.",
         group="Duration",
     )
 
@@ -209,7 +209,7 @@ class TrainSpec(SpecModel):
     precision: Literal["float32", "bf16", "fp16"] = spec_field(
         "float32",
         title="Precision",
-        help="Numbers that the network computes with; `float32` is always right.",
+        help="Number format of the network; `float32` always works.",
         group="Optimizer",
     )
 
@@ -229,7 +229,7 @@ class TrainSpec(SpecModel):
     )
 
     validation: Validation = spec_field(
-        factory=Validation, title="Validation", help="When the validation split is tested.", group="Validation"
+        factory=Validation, title="Validation", help="When the validation split is evaluated.", group="Validation"
     )
     checkpoints: Checkpoints = spec_field(
         factory=Checkpoints,
@@ -241,17 +241,17 @@ class TrainSpec(SpecModel):
     monitors: PluginUses = spec_field(
         factory=lambda: [PluginUse(name=name) for name in _MONITORS],
         title="Monitors",
-        help="Where the numbers go, in order; `events` is what the studio reads.",
+        help="Destinations of the metrics, in order; the studio reads `events`.",
         group="Callbacks and monitors",
     )
     callbacks: PluginUses = spec_field(
-        factory=list, title="Callbacks", help="Further callbacks, in order.", group="Callbacks and monitors"
+        factory=list, title="Callbacks", help="Additional callbacks, in order.", group="Callbacks and monitors"
     )
 
     devices: list[str] = spec_field(
         factory=list,
         title="Devices",
-        help="One tower on each, such as `cpu:0`; empty, the backend chooses.",
+        help="One tower on each, such as `cpu:0`; if empty, the backend chooses.",
         group="Devices",
     )
 

@@ -10,8 +10,7 @@ MINIMAL = {"kind": "train", "network": "mlp", "data": "digits"}
 WRONG = {
     "below a bound": (
         {"epochs": 0},
-        "`epochs` must be at least 1. Received: 0. "
-        "Epochs: Times that the training split is gone through; typical: 10 to 100.",
+        "`epochs` must be at least 1. Received: 0. Epochs: Passes over the training split; typical: 10 to 100.",
     ),
     "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10. Received: 11. Heartbeat: "),
     "a decay that forgets nothing": (
@@ -52,7 +51,7 @@ WRONG = {
     "no policy": ({"schedule": {"gamma": 0.5}}, "`schedule` must say its `policy`. Schedule: "),
     "a wrong number in a part": (
         {"schedule": {"policy": "step", "gamma": -1}},
-        "`schedule.gamma` must be more than 0. Received: -1. Gamma: Factor of the rate at each fall;",
+        "`schedule.gamma` must be more than 0. Received: -1. Gamma: Factor of the rate at each drop;",
     ),
     "a wrong number in a list": (
         {"schedule": {"policy": "multistep", "at_percent": [50, 120]}},
