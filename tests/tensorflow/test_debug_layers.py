@@ -20,7 +20,7 @@ def block(net):
 class UserModel(Tower):
     @model_property
     def inference(self):
-        kernel = tf.get_variable('kernel', [3, 3, 1, 4], initializer=tf.truncated_normal_initializer(stddev=0.1))
+        kernel = tf.get_variable('kernel', [3, 3, 1, 4], initializer=tf.truncated_normal_initializer(stddev=0.3))
         net = tf.nn.conv2d(self.x / 255.0, kernel, strides=[1, 1, 1, 1], padding='SAME', name='first')
         net = tf.nn.max_pool(net, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding='SAME')
         net = block(net)

@@ -136,9 +136,9 @@ def test_the_page_shows_it_and_asks_again_without_a_script(place: Place) -> None
     other = place.post(place.lenet, [], kept=kept, look="grad-cam", top="2", grad_cam_class="4", grad_cam_layer="conv1")
 
     assert (shown.status_code, other.status_code) == (200, 200)
-    assert f"<h3>Where it looked for {name}</h3>" in shown.text
+    assert f"<h3>Grad-CAM for {name}</h3>" in shown.text
     assert "at the layer <code>conv2</code>, which has 8 × 8 places" in shown.text
-    assert "<h3>Where it looked for 4</h3>" in other.text
+    assert "<h3>Grad-CAM for 4</h3>" in other.text
     assert "at the layer <code>conv1</code>, which has 24 × 24 places" in other.text
     chosen = re.findall(r'<option value="([^"]+)" selected>', other.text)
     assert chosen[-2:] == ["4", "conv1"]
