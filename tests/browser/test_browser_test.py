@@ -57,7 +57,7 @@ def test_a_split_is_measured_and_shown_without_a_reload(server: Any, page: Any, 
 
     expect(page.locator("#evaluation")).to_contain_text("Confusion matrix")
     expect(page.locator("table.confusion tbody tr")).to_have_count(10)
-    slider = page.get_by_label("Only answers with at least this score")
+    slider = page.get_by_label("Only predictions with at least this score")
     slider.focus()
     for _ in range(2):  # the best checkpoint is an early one, and its scores are low
         page.keyboard.press("PageUp")
