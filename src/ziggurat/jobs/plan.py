@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ziggurat.entities import Device, Job, ResourceRequest, Resources
+from ziggurat.formatting import as_bytes
 from ziggurat.jobs.reasons import (
-    bytes_text,
     clock_text,
     dependency_failed,
     dependency_gone,
@@ -247,12 +247,12 @@ class Allocator:
         if count > len(usable):
             return _never(f"needs {gpus_text(count)}; this machine has {gpus_text(len(usable))} for jobs")
         if count > len(self._suitable(job)):
-            size = bytes_text(needs.device_memory_bytes)
+            size = as_bytes(needs.device_memory_bytes)
             return _never(f"needs {gpus_text(count)} with {size} each; this machine has too few so large")
         memory_bytes = self._resources.memory_bytes
         if 0 < memory_bytes < needs.memory_bytes:
-            has = bytes_text(memory_bytes)
-            return _never(f"needs {bytes_text(needs.memory_bytes)} of memory; this machine has {has} for jobs")
+            has = as_bytes(memory_bytes)
+            return _never(f"needs {as_bytes(needs.memory_bytes)} of memory; this machine has {has} for jobs")
         if slot_of(job) != "device" and self._slots(slot_of(job)) < 1:
             what = "making datasets" if slot_of(job) == "dataset" else "jobs on the processors"
             return _never(f"this machine has no place for {what}")

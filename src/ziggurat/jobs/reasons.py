@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from ziggurat.entities import Device, Job, Resources
+from ziggurat.formatting import as_bytes
 
 __all__ = [
-    "bytes_text",
     "clock_text",
     "dependency_failed",
     "dependency_gone",
@@ -30,14 +30,6 @@ Clock = Callable[[float, float], str]
 def clock_text(moment: float, now: float) -> str:
     """Return a moment as the machine's time of day: ``16:40``, or ``Tue 16:40`` where it is more than a day away."""
     return time.strftime("%H:%M" if moment - now < _DAY_S else "%a %H:%M", time.localtime(moment))
-
-
-def bytes_text(size_bytes: float) -> str:
-    """Return a size for people: ``2.1 GB``, with units of 1000."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(size_bytes) >= factor:
-            return f"{size_bytes / factor:.1f} {unit}"
-    return f"{size_bytes:.0f} bytes"
 
 
 def job_text(job: Job) -> str:
@@ -71,7 +63,7 @@ def dependency_waits(other: Job, now: float, clock: Clock) -> str:
 
 def disk_is_full(resources: Resources) -> str:
     """Return why nothing starts on a full disk."""
-    free, reserve = bytes_text(resources.disk_free_bytes), bytes_text(resources.disk_reserve_bytes)
+    free, reserve = as_bytes(resources.disk_free_bytes), as_bytes(resources.disk_reserve_bytes)
     return f"the disk has {free} free and needs {reserve}: free some space, or lower the reserve"
 
 
@@ -97,7 +89,7 @@ def devices_busy(
         elif keeper is not None:
             parts.append(f"GPU {device.index} is kept for {job_text(keeper)}, which is before it")
         else:
-            parts.append(f"GPU {device.index} has only {bytes_text(device.free_bytes)} free")
+            parts.append(f"GPU {device.index} has only {as_bytes(device.free_bytes)} free")
     more = [f"and {len(devices) - _SHOWN} more are not free"] if len(devices) > _SHOWN else []
     return f"needs {gpus_text(count)}; {', '.join([*parts, *more])}"
 
@@ -119,7 +111,7 @@ def slots_taken(kind: str, slots: int, holders: Sequence[Job], keeper: Job | Non
 def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> str:
     """Return why there is too little memory."""
     kept = f", besides what is kept for {job_text(keeper)}" if keeper is not None else ""
-    return f"needs {bytes_text(needed_bytes)} of memory; {bytes_text(max(0, free_bytes))} are free{kept}"
+    return f"needs {as_bytes(needed_bytes)} of memory; {as_bytes(max(0, free_bytes))} are free{kept}"
 
 
 def until_text(end: float | None, now: float, clock: Clock) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from ziggurat.entities import Job
 from ziggurat.errors import NetworkCodeError, ZigguratError
+from ziggurat.formatting import as_bytes
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.workspace.new_jobs import network_name
 from ziggurat.workspace.studio.machine import Machine
@@ -290,14 +291,14 @@ def memory_finding(
         "parameters": size.parameters,
     }
     text = (
-        f"It needs about {_size(needed)} besides the framework itself: {_size(needed - size.layers_bytes)} for "
-        f"{size.parameters:,} parameters, {_size(size.layers_bytes)} for the layers of a batch."
+        f"It needs about {as_bytes(needed)} besides the framework itself: {as_bytes(needed - size.layers_bytes)} for "
+        f"{size.parameters:,} parameters, {as_bytes(size.layers_bytes)} for the layers of a batch."
     )
     if needed > total:
-        return finding("memory", "error", f"{text} {place} has {_size(total)}: make the batch smaller.", **numbers)
+        return finding("memory", "error", f"{text} {place} has {as_bytes(total)}: make the batch smaller.", **numbers)
     if needed > free:
-        return finding("memory", "warning", f"{text} {place} has only {_size(free)} free now.", **numbers)
-    return finding("memory", "ok", f"{text} {place} has {_size(free)} free.", **numbers)
+        return finding("memory", "warning", f"{text} {place} has only {as_bytes(free)} free now.", **numbers)
+    return finding("memory", "ok", f"{text} {place} has {as_bytes(free)} free.", **numbers)
 
 
 def _memory_of(spec: TrainSpec, machine: Mapping[str, Any]) -> tuple[int, int, str]:
@@ -318,19 +319,19 @@ def disk_finding(
     kept = checkpoints_kept(spec, steps)
     numbers = {"free_bytes": free, "reserve_bytes": reserve, "checkpoints": kept * jobs}
     if free < reserve:
-        text = f"The disk has {_size(free)} free, and no job is started below {_size(reserve)}: free some space."
+        text = f"The disk has {as_bytes(free)} free, and no job is started below {as_bytes(reserve)}: free some space."
         return finding("disk", "error", text, **numbers)
     if size is None:
-        text = f"What {kept * jobs} checkpoints take is not known; the disk has {_size(free)} free."
+        text = f"What {kept * jobs} checkpoints take is not known; the disk has {as_bytes(free)} free."
         return finding("disk", "unknown", text, **numbers)
     needed = size.checkpoint_bytes * kept * jobs
-    text = f"{kept * jobs} checkpoints of {_size(size.checkpoint_bytes)} take {_size(needed)}"
+    text = f"{kept * jobs} checkpoints of {as_bytes(size.checkpoint_bytes)} take {as_bytes(needed)}"
     numbers |= {"needed_bytes": needed, "checkpoint_bytes": size.checkpoint_bytes}
     if needed > free:
-        return finding("disk", "error", f"{text}, and the disk has {_size(free)} free: keep fewer.", **numbers)
+        return finding("disk", "error", f"{text}, and the disk has {as_bytes(free)} free: keep fewer.", **numbers)
     if needed > free - reserve:
-        return finding("disk", "warning", f"{text}; then less than {_size(reserve)} of the disk is free.", **numbers)
-    return finding("disk", "ok", f"{text} of the {_size(free)} that are free.", **numbers)
+        return finding("disk", "warning", f"{text}; then less than {as_bytes(reserve)} of the disk is free.", **numbers)
+    return finding("disk", "ok", f"{text} of the {as_bytes(free)} that are free.", **numbers)
 
 
 def time_finding(epoch_samples: int | None, epochs: int, jobs: int, earlier: EarlierJobs | None) -> dict[str, Any]:
@@ -343,14 +344,6 @@ def time_finding(epoch_samples: int | None, epochs: int, jobs: int, earlier: Ear
     count = "one earlier training" if earlier.count == 1 else f"{earlier.count} earlier trainings"
     text = f"It takes about {_duration(expected_s)}{each}, by the speed of {count} like it."
     return finding("time", "ok", text, expected_s=expected_s, earlier_jobs=earlier.count)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def _duration(seconds: float) -> str:
