@@ -63,7 +63,7 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
 
 def test_settings_and_about_are_open_to_everybody(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/settings")
-    page.get_by_label("Datasets that are made at a time").fill("2")
+    page.get_by_label("Datasets created at a time").fill("2")
     page.get_by_role("button", name="Save the limits").click()
     expect(page.locator("#settings-saved")).to_be_visible()
     check_page(page)

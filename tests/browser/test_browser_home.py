@@ -140,7 +140,7 @@ def test_many_are_tagged_and_deleted_after_a_question(
     page: Page, server: Any, queue: list[str], check_page: Any
 ) -> None:
     page.goto(server.address + "/?kind=train&state=queued")
-    page.get_by_label("Choose all jobs on this page").check()
+    page.get_by_label("Select all jobs on this page").check()
     expect(page.locator("#chosen")).to_have_text("3 selected")
     page.get_by_text("Tags and project").click()
     page.get_by_label("Add tags").fill("night")

@@ -72,11 +72,11 @@ def test_what_was_chosen_for_a_model_acts(page: Page, server: RunningStudio, hel
 def test_a_filter_and_ticks_act(page: Page, server: RunningStudio, held_scripts: Hold, tiny_model: str) -> None:
     scripts = held_scripts()
     scripts.open(f"{server.address}/?kind=train")
-    page.get_by_label("Choose all jobs on this page").check()
+    page.get_by_label("Select all jobs on this page").check()
     scripts.let_go()
     expect(page.locator("#chosen")).to_have_text("1 selected")
     expect(page.locator(f"#pick-{tiny_model}")).to_be_checked()
-    expect(page.get_by_label("Choose all jobs on this page")).to_be_checked()
+    expect(page.get_by_label("Select all jobs on this page")).to_be_checked()
 
     scripts = held_scripts()
     scripts.open(f"{server.address}/?kind=train")
@@ -164,7 +164,7 @@ def test_a_picture_that_was_chosen_is_answered(
 ) -> None:
     scripts = held_scripts()
     scripts.open(f"{server.address}/models/{tiny_model}/test")
-    page.get_by_label("An image of this computer").set_input_files(min((digit_folders / "3").iterdir()))
+    page.get_by_label("An image on this computer").set_input_files(min((digit_folders / "3").iterdir()))
     scripts.let_go()
     expect(page.locator("#test-one .said li")).to_have_count(5)
 

@@ -41,7 +41,7 @@ def test_a_picture_that_is_dropped_is_answered(
 
     expect(page.locator("#test-one .said li")).to_have_count(5)
     expect(page.locator("#test-one")).to_contain_text("three.png")
-    for name, width in (("The image that was sent", 28), ("The image as the network gets it", 112)):
+    for name, width in (("The original image", 28), ("The network's input image", 112)):
         expect(page.get_by_alt_text(name)).to_have_js_property("naturalWidth", width)
     page.get_by_role("button", name="Show layers and weights").click()
     expect(page.get_by_role("heading", name="Weights:")).to_be_visible()

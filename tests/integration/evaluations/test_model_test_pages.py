@@ -90,11 +90,11 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        ({}, "An image is chosen, or named by its path or address."),
+        ({}, "Choose an image, or give its path or URL."),
         ({"kept": "gone"}, "one that is not kept any more"),
         ({"path": "/etc/passwd"}, "A path lies below one of the folders"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
-        ({"device": "../gpu"}, "A device is `cpu` or a number."),
+        ({"device": "../gpu"}, "`device` must be `cpu` or a number."),
         ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint `nope`"),
     ],
 )

@@ -222,7 +222,7 @@ def test_tags_and_projects_of_many(visit: Any, studio: Studio, train: Callable[.
     [
         ({"action": "stop"}, "No job is chosen."),
         ({"action": "fly", "ids": "x"}, "fly"),
-        ({"action": "describe", "ids": "x", "add_tags": " , "}, "Nothing was typed that could be changed."),
+        ({"action": "describe", "ids": "x", "add_tags": " , "}, "Nothing was entered."),
         ({"action": "compare", "ids": "x"}, "2 to 20 jobs are compared."),
         ({"action": "delete", "ids": "x"}, "The jobs that were chosen are not there any more."),
     ],

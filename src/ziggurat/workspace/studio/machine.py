@@ -41,7 +41,7 @@ _LEAST: Final = {
 
 _HELP: Final = {
     "cpu_slots": "Jobs that run on processors at a time. Usual is half of the cores.",
-    "dataset_slots": "Datasets that are made at a time. Usual is 1: two on one disk hold each other up.",
+    "dataset_slots": "Datasets created at a time. Usual is 1: two on one disk hold each other up.",
     "memory_bytes": "Memory that all jobs together may ask for. Usual is nine tenths of the machine's.",
     "disk_reserve_bytes": "Free disk space below which no job is started. Usual is 2 % of the disk, at least 1 GiB.",
     "uploads_kept_s": "How long files that people sent wait to become a dataset. Usual is a week.",

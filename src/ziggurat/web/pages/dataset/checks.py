@@ -43,7 +43,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "size-outlier": "Images of an unusual size",
     "label-error": "Labels that are probably wrong",
     "unreadable": "Samples that cannot be read",
-    "excluded": "Left out by a person",
+    "excluded": "Excluded by a user",
     "no-label": "No label",
     "bad-line": "Lines that cannot be read",
     "no-picture": "Images that are not there",
@@ -163,7 +163,7 @@ def mend(
     found = _found(request, studio, job_id, verify=verify, wait_s=_PATIENCE_S)
     try:
         if found is None or found.value is None:
-            raise UsageError("A check comes before what it found is mended.", advice="Wait until the check is done.")
+            raise UsageError("Run a check before you fix its findings.", advice="Wait until the check is done.")
         finding = finding_of(found.value, kind)
         version = name.strip() or next_name(studio.jobs.get(job_id).name)
         reason = f"A check found: {finding.kind}."

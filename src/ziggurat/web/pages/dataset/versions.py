@@ -75,7 +75,7 @@ def differences_of(older: Path, newer: Path) -> list[tuple[str, int, Sequence[st
     lists = [(title, found.counts[name], getattr(found, name)) for name, title in words.items()]
     lists += [
         ("Classes added", len(found.classes_added), found.classes_added),
-        ("Classes left out", len(found.classes_removed), found.classes_removed),
+        ("Excluded classes", len(found.classes_removed), found.classes_removed),
     ]
     return [(title, count, names) for title, count, names in lists if count]
 

@@ -153,7 +153,7 @@ def _describe(
     studio: Studio, ids: Sequence[str], known: Mapping[str, Job], form: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     if not any(form.get(name, "").strip(" ,") for name in ("add_tags", "remove_tags", "project")):
-        raise UsageError("Nothing was typed that could be changed.", advice="Type tags, or the name of a project.")
+        raise UsageError("Nothing was entered.", advice="Type tags, or the name of a project.")
     results: list[dict[str, Any]] = []
     for job_id in ids:
         job = known.get(job_id)

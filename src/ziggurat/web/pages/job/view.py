@@ -453,7 +453,7 @@ _TITLES: Final = {"stop": "Stop", "pause": "Pause", "stop_now": "Stop now", "res
 _HINTS: Final = {
     "stop": "Saves a checkpoint and ends; it can be resumed.",
     "pause": "Saves a checkpoint and frees its devices; Resume goes on at the exact step.",
-    "stop_now": "Kills its processes; what is not in a checkpoint is lost. Its folder stays, and it can be resumed.",
+    "stop_now": "Kills its processes; anything after the last checkpoint is lost. Its folder stays; it can be resumed.",
     "resume": "Goes on from the newest checkpoint, at the exact step.",
     "retry": "Goes on from the newest checkpoint, or from the start where there is none.",
 }
@@ -488,7 +488,7 @@ def why_no_learning_rate(job: Job) -> str:
     if job.state == "running" and "learning_rate" in job.scalars:
         return ""
     if job.state in ("queued", "running"):
-        return "It can be set once the training has begun."
+        return "It can be changed once the training has started."
     if job.state == "stopping":
         return "The training is about to end."
-    return "It can be set while the training runs; a clone starts with another one."
+    return "It can be changed while the training runs; use a clone to start with another rate."

@@ -339,11 +339,11 @@ def _with_options(form: DatasetForm) -> tuple[DatasetForm, dict[str, Any]]:
 
 METHODS: Final = (
     ("source", "As the source says", "Keeps the splits of the source and takes missing ones by share."),
-    ("share", "By share", "Chooses at random by the shares below; the same seed gives the same splits."),
+    ("share", "By share", "Random, by the shares below; the same seed gives the same splits."),
     ("group", "By group", "Keeps samples of one group together, such as all images of a patient."),
-    ("stem", "By file name", "Keeps files together whose names begin alike, such as the frames of a video."),
+    ("stem", "By file name", "Keeps files with a common name prefix together, such as the frames of a video."),
     ("time", "By time", "Trains on the oldest samples and tests on the newest."),
-    ("cluster", "By likeness", "Keeps images that look alike together, so that no near duplicate leaks."),
+    ("cluster", "By likeness", "Keeps similar images together, so that near duplicates do not leak."),
     ("list", "By lists", "Text files name the samples of each split, one a line."),
 )
 """Methods of splitting: value, name, and what it does."""
@@ -358,7 +358,7 @@ CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "channels": (("", "As each image has"), ("3", "Color (3)"), ("1", "Gray (1)")),
     "encoding": (
         ("auto", "Automatic"),
-        ("original", "As they are (bytes of the files)"),
+        ("original", "Unchanged (bytes of the files)"),
         ("png", "PNG (lossless)"),
         ("jpeg", "JPEG (small)"),
         ("raw", "None (fast to read, large)"),
@@ -385,13 +385,13 @@ TITLES: Final[Mapping[str, str]] = {
 """Field → its label, where the spec's own title is too short for a page."""
 
 HINTS: Final[Mapping[str, str]] = {
-    "source": "A path of the machine that runs the studio, or the address of an archive (https, s3, …).",
-    "resize_mode": "How an image of another shape gets to that size.",
+    "source": "A path on the studio's machine, or the URL of an archive (https, s3, …).",
+    "resize_mode": "How images of another size are resized.",
     "channels": "Whether all images become gray or color.",
     "encoding": "Automatic keeps the files' bytes where nothing is changed, else it is PNG.",
-    "check": "How unchanged images are tested; decoding finds every damaged one, headers most.",
+    "check": "How unchanged images are verified; decoding finds every damaged one, headers most.",
     "store": "Kind of file that holds the records; LMDB is the fastest.",
-    "splits.max_per_class": "A random choice of so many; empty for all.",
+    "splits.max_per_class": "Maximum, chosen at random; empty for all.",
     "splits.pattern": "Regular expression whose first group names what belongs together, as in (.+)_[0-9]+; "
     "empty: the name without the number at its end.",
     "splits.max_distance": "Bits in which the hashes of images that look alike may differ; typical: 4 to 8.",
@@ -399,8 +399,8 @@ HINTS: Final[Mapping[str, str]] = {
     "splits.lists.val": "Text file with keys or file names, one a line.",
     "splits.lists.test": "Text file with keys or file names, one a line.",
     "size": "Side in pixels as in 256, or height x width as in 240x320; empty: images keep theirs.",
-    "seed": "Decides which sample gets into which split; any whole number.",
-    "workers": "Processes that read images; empty: one for each processor.",
+    "seed": "Determines the random split; any integer.",
+    "workers": "Processes that read images; empty: one per CPU.",
     "name": "What people call the dataset; empty: the last part of the source.",
     "hung_after_s": "Seconds without progress before the job is reported as hung; typical: 300 to 1800.",
     "heartbeat_s": "Seconds between two signs of life of the worker; typical: 1 to 5.",

@@ -126,7 +126,9 @@ class Previews:
         if not again and (found := self._fresh(key)):
             return found
         if not self._room.acquire(timeout=_PATIENCE_S):
-            raise DataError("A few previews are made at once.", advice="Others are at it; look again in a minute.")
+            raise DataError(
+                "A few previews are made at once.", advice="Too many checks are running; try again in a minute."
+            )
         try:
             if form_id and self.questions(form_id) != ticket:
                 raise SupersededError("The form has changed meanwhile.")

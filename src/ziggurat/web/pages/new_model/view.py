@@ -47,7 +47,7 @@ _SOLVER: Final = ("epochs", "batch_size", "learning_rate")
 _GROUPS: Final = (
     (
         "update",
-        "More on the updates",
+        "More update settings",
         ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision"),
     ),
     ("length", "Length and validation", ("steps_per_epoch", "validation-every_epochs")),
@@ -582,7 +582,7 @@ def preflight_look(studio: Studio, asked: Asked, *, whole: bool) -> dict[str, An
 def words_look(studio: Studio, asked: Asked, url: str) -> dict[str, Any]:
     """Return the job in other words: ``cli``, ``json`` and ``python``, or why there are none."""
     if asked.problems:
-        return {"error": {"rule": "The form must be complete first.", "advice": "Mend the fields that are marked."}}
+        return {"error": {"rule": "The form must be complete first.", "advice": "Fix the marked fields."}}
     try:
         return {"error": None, **studio.training.as_text(asked.request, url=url)}
     except ZigguratError as error:

@@ -195,7 +195,7 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
 def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
     device = typed.get("device", "")
     if device not in ("", "cpu") and not (device.isascii() and device.isdigit() and len(device) <= len("999")):
-        raise FieldError("device", UsageError("A device is `cpu` or a number.", received=f"`{device[:50]}`"))
+        raise FieldError("device", UsageError("`device` must be `cpu` or a number.", received=f"`{device[:50]}`"))
     top = whole_number(typed, "top", 5, 1, most)
     return Question(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
 
@@ -212,7 +212,7 @@ def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[st
     if kept is None:
         lost = bool(typed.get("kept"))
         raise UsageError(
-            "An image is chosen, or named by its path or address.",
+            "Choose an image, or give its path or URL.",
             received="one that is not kept any more" if lost else "none",
             advice="Choose it again." if lost else "",
         )

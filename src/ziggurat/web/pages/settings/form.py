@@ -14,8 +14,8 @@ from ziggurat.workspace.studio.machine import Limit
 __all__ = ["LimitField", "limit_fields", "typed_limits", "typed_roots"]
 
 _TITLES: Final = {
-    "cpu_slots": ("Jobs on processors at a time", "", 1),
-    "dataset_slots": ("Datasets that are made at a time", "", 1),
+    "cpu_slots": ("CPU jobs at a time", "", 1),
+    "dataset_slots": ("Datasets created at a time", "", 1),
     "memory_bytes": ("Memory for jobs", "GB", 10**9),
     "disk_reserve_bytes": ("Disk that stays free", "GB", 10**9),
     "uploads_kept_s": ("Uploads are kept", "days", 24 * 3600),

@@ -30,7 +30,7 @@ def settings(request: Request, studio: StudioDep, _who: AdminUser, saved: str = 
 
 @router.post("/settings/roots", include_in_schema=False)
 def choose_roots(request: Request, studio: StudioDep, who: AdminUser, roots: Annotated[str, Form()] = "") -> Response:
-    """Offer other folders."""
+    """Allow other folders."""
     wanted = typed_roots(roots)
     try:
         studio.paths.choose(wanted)
