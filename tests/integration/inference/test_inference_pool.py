@@ -166,7 +166,7 @@ def test_what_answers_nobody_is_ended_after_a_while(opens: Opens, folder: Path) 
         ask(pool, folder, "hang", timeout_s=0.5)
     assert str(caught.value).startswith(
         f"The warm process of {folder} must answer within 0.5 s. "
-        "Received: no answer; it did not answer and was ended. Look at its output in "
+        "Received: no answer; it did not answer and was killed. Look at its output in "
     )
     assert is_gone(pid)
     assert ask(pool, folder)["predictions"] == ["a"]
