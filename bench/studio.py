@@ -134,7 +134,7 @@ def _ask_all(figures: DatabaseFigures, server: Server, bare: str, workspace: Wor
     with httpx.Client(timeout=60) as client:
         for _ in range(options.rounds):
             for each in asked:
-                answers, url = found[each.name], f"{server.address}/api/v1/{each.path}"
+                answers, url = found[each.name], each.url(server.address)
                 before = server.cpu_s()
                 taken, content = ask(client, url, options.times)
                 answers.cpu_ms.append(1000 * (server.cpu_s() - before) / (options.times + 1))
@@ -144,7 +144,7 @@ def _ask_all(figures: DatabaseFigures, server: Server, bare: str, workspace: Wor
                 answers.floor_ms += ask(client, f"{bare}/bytes", options.times)[0]
             with load(server.address, workspace.ended[:200], streams=options.streams, per_second=_PER_SECOND):
                 for each in asked:
-                    taken, _ = ask(client, f"{server.address}/api/v1/{each.path}", options.times)
+                    taken, _ = ask(client, each.url(server.address), options.times)
                     found[each.name].loaded_ms += taken
     figures.answers = list(found.values())
 

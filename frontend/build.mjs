@@ -50,10 +50,15 @@ async function licences() {
 // Each island is one file: what it begins later (the library that draws curves) waits in it, not in a further request.
 // Small modules that two islands share are in both; a page seldom has both.
 async function buildIslands() {
-  const names = [...(await readFile(join(here, "src/islands.js"), "utf8")).matchAll(/import\("\.\/islands\/([a-z-]+)\.js"\)/g)];
+  const small = [...(await readFile(join(here, "src/islands.js"), "utf8")).matchAll(/from "\.\/islands\/([a-z-]+)\.js"/g)].map(([, name]) => name);
+  const names = [];
+  for (const name of await readdir(join(here, "src/islands"))) {
+    if (!name.endsWith(".js") || small.includes(basename(name, ".js"))) continue;
+    if (/^export (async )?function mount\(/m.test(await readFile(join(here, "src/islands", name), "utf8"))) names.push(name);
+  }
   const { metafile } = await build({
     ...shared,
-    entryPoints: [...new Set(names.map(([, name]) => `src/islands/${name}.js`))],
+    entryPoints: names.map((name) => `src/islands/${name}`),
     outdir: out,
     format: "esm",
     entryNames: "parts/[name]-[hash]",
@@ -66,14 +71,16 @@ async function buildIslands() {
   return found;
 }
 
-// The script of every page asks for islands by the names that they were built under.
+// The script of every page asks for islands by the names that they were built under: "built-islands" is a module with a
+// function for each, so that a file in src/islands is an island without being listed anywhere.
 function builtIslands(files) {
+  const lines = Object.entries(files).map(([name, file]) => `${JSON.stringify(name)}: () => import("./${file}")`);
   return {
     name: "built islands",
-    setup({ onResolve }) {
-      onResolve({ filter: /^\.\/islands\// }, ({ path, kind }) => {
-        if (kind === "dynamic-import") return { path: `./${files[basename(path, ".js")]}`, external: true };
-      });
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^built-islands$/ }, ({ path }) => ({ path, namespace: "built" }));
+      onResolve({ filter: /^\.\/parts\//, namespace: "built" }, ({ path }) => ({ path, external: true }));
+      onLoad({ filter: /.*/, namespace: "built" }, () => ({ contents: `export default { ${lines.join(", ")} };` }));
     },
   };
 }

@@ -52,7 +52,7 @@ def _shrink(source: Path, target: Path) -> None:
         height = round(picture.height * WIDTH_PX / picture.width)
         small = picture.convert("RGB").resize((WIDTH_PX, height), Image.Resampling.LANCZOS)
     target.parent.mkdir(parents=True, exist_ok=True)
-    small.crop((0, 0, WIDTH_PX, min(height, HEIGHT_PX))).quantize(128).save(target, optimize=True)
+    small.crop((0, 0, WIDTH_PX, min(height, HEIGHT_PX))).quantize(256, kmeans=1).save(target, optimize=True)
 
 
 if __name__ == "__main__":

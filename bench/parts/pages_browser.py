@@ -39,7 +39,7 @@ _WATCH: Final = """(() => {
   const isShown = () => Boolean(SHOWN);
   const isInteractive = () =>
     document.querySelector("main h1") &&
-    [...document.querySelectorAll("[data-island]")].every((each) => each.dataset.mounted) &&
+    [...document.querySelectorAll("[data-island]:not([data-when])")].every((each) => each.dataset.mounted) &&
     (!document.querySelector("[hx-get], [hx-post]") || document.querySelector("[data-htmx-powered]"));
   const look = () => {
     if (document.readyState === "loading") return;

@@ -18,8 +18,10 @@ _CURVES: Final = (
     "[...document.querySelectorAll('[data-island=curves]')].every((each) => Number(each.dataset.points) > 0)"
 )
 _PICTURES: Final = (
-    "[...document.images].every((each) => each.getBoundingClientRect().top > innerHeight || each.naturalWidth > 0)"
+    "[...new Set([...document.querySelectorAll('#tiles image')].map((e) => new URL(e.href.baseVal, location).href))]"
+    ".every((each) => performance.getEntriesByName(each).some((found) => found.responseEnd > 0))"
 )
+"""Tiles are parts of sheets, which are images of SVG: a sheet has come when its answer has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class Scene:
     shown: str = "true"
     act: str = ""
     value: str | None = None
-    changes: str = "#results .pager"
+    changes: str = "#results tbody"
 
 
 @dataclass(kw_only=True)
@@ -81,13 +83,12 @@ def scenes(workspace: Workspace, explored: str, samples: int) -> list[Scene]:
     explore = f"/datasets/{explored}/explore"
     return [
         Scene(name="home", path="/"),
-        Scene(name="home: find a word", path="/", act="#text", value="flowers"),
-        Scene(name="home: learning_rate > 0.01", path="/", act="#where", value="learning_rate > 0.01"),
+        Scene(name="home: find a word", path="/", act="#q", value="flowers"),
+        Scene(name="home: learning_rate > 0.01", path="/", act="#q", value="learning_rate > 0.01"),
         Scene(
             name="home: sort by a curve",
-            path="/?kind=train&column=validation/accuracy",
+            path="/?column=validation/accuracy",
             act='[id="sort-validation/accuracy"]',
-            changes="#results tbody",
         ),
         Scene(name="home: next page", path="/?kind=all", act="#page-after"),
         Scene(name="job", path=f"/models/{workspace.ended[0]}", shown=_CURVES),

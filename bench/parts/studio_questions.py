@@ -19,11 +19,15 @@ class Question:
 
     Args:
         name: how the report calls it.
-        path: with its query.
+        path: with its query; ``{number}`` in it is another number each time.
     """
 
     name: str
     path: str
+
+    def url(self, address: str) -> str:
+        """Return what is asked for: a page where the path begins with a slash, else a route of the API."""
+        return f"{address}{self.path}" if self.path.startswith("/") else f"{address}/api/v1/{self.path}"
 
 
 @dataclass
@@ -95,6 +99,8 @@ def questions(jobs: int, long: str, long_points: int, ended: Sequence[str]) -> l
         Question("the half of it", f"jobs/{long}/curves?tag=train/loss&since_step={5 * long_points}"),
         Question("its newest 100 points", f"jobs/{long}/curves?tag=train/loss&since_step={10 * long_points - 1000}"),
         Question("comparison of five jobs", f"compare?{five}"),
+        Question("page of runs", "/"),
+        Question("page of runs that is not kept", "/?rename={number}"),
     ]
 
 
@@ -106,8 +112,8 @@ def ask(client: httpx.Client, url: str, times: int) -> tuple[list[float], bytes]
     """
     content = client.get(url).raise_for_status().content
     taken = []
-    for _ in range(times):
+    for number in range(times):
         began = time.perf_counter()
-        client.get(url).raise_for_status()
+        client.get(url.replace("{number}", str(number))).raise_for_status()
         taken.append(1000 * (time.perf_counter() - began))
     return taken, content

@@ -7,7 +7,9 @@ function chosenTheme() {
 }
 
 function showTheme(button) {
-  button.textContent = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosenTheme()];
+  const text = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosenTheme()];
+  button.title = text;
+  button.setAttribute("aria-label", text);
 }
 
 function nextTheme(button) {
@@ -33,8 +35,13 @@ function say({ level, text }) {
 
 async function copy(button) {
   const from = document.getElementById(button.dataset.copy);
-  await navigator.clipboard.writeText(from.value ?? from.textContent);
-  say({ level: "info", text: "Copied." });
+  try {
+    await navigator.clipboard.writeText(from.value ?? from.textContent);
+    say({ level: "info", text: "Copied." });
+  } catch {
+    // Browsers give no clipboard to pages that come over plain http from another machine.
+    say({ level: "error", text: "The browser does not allow copying here. Select the text and press Ctrl C." });
+  }
 }
 
 function checkAll(box) {
@@ -66,9 +73,20 @@ function clicked(event) {
   else button.closest("dialog")?.close();
 }
 
+const TWICE_MS = 1000;
+const sent = new WeakMap();
+
+// A double click sends a form once. What is sent by htmx waits for its answer by itself.
+function isSecond(form) {
+  if (form.getAttribute("method") !== "post" || form.hasAttribute("hx-post")) return false;
+  const isSoon = performance.now() - (sent.get(form) ?? -Infinity) < TWICE_MS;
+  if (!isSoon) sent.set(form, performance.now());
+  return isSoon;
+}
+
 function submitted(event) {
   const asked = event.submitter?.dataset.confirm ?? event.target.dataset?.confirm;
-  if (asked && !window.confirm(asked)) {
+  if ((asked && !window.confirm(asked)) || isSecond(event.target)) {
     event.preventDefault();
     event.stopImmediatePropagation();
   }

@@ -18,7 +18,7 @@ document.addEventListener("htmx:error", (event) => {
   const told = event.detail?.error?.message ?? "";
   if (/abort/i.test(told) || event.detail?.ctx?.status === "aborted") return;
   document.dispatchEvent(
-    new CustomEvent("ziggurat:say", { detail: { level: "error", text: "The studio did not answer. It is tried again." } }),
+    new CustomEvent("ziggurat:say", { detail: { level: "error", text: "The studio did not answer. Try again." } }),
   );
 });
 

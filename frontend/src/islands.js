@@ -1,30 +1,42 @@
 // Loads islands: parts of a page that need more than HTML. `<div data-island="curves">` is handed to islands/curves.js,
 // whose `mount(element)` may return a function that ends it. Small ones come with the script of every page, so that they
 // are at work before the first paint; large ones are loaded by the pages that have them, or brought by them.
+import built from "built-islands";
 import { brought } from "./brought.js";
 import { mount as dialog } from "./islands/dialog.js";
 import { mount as explorer } from "./islands/explorer.js";
 import { mount as focus } from "./islands/focus.js";
 import { mount as home } from "./islands/home.js";
 import { mount as liveForm } from "./islands/live-form.js";
+import { mount as marks } from "./islands/marks.js";
+import { mount as machineLoad } from "./islands/machine-load.js";
 import { mount as pictureDrop } from "./islands/picture-drop.js";
 import { mount as queue } from "./islands/queue.js";
+import { mount as samplePredictions } from "./islands/sample-predictions.js";
 import { mount as threshold } from "./islands/threshold.js";
 
-const small = { dialog, explorer, focus, home, "live-form": liveForm, "picture-drop": pictureDrop, queue, threshold };
+const small = {
+  dialog,
+  explorer,
+  focus,
+  home,
+  "live-form": liveForm,
+  "machine-load": machineLoad,
+  marks,
+  "picture-drop": pictureDrop,
+  queue,
+  "sample-predictions": samplePredictions,
+  threshold,
+};
 const loaders = {
-  charts: () => import("./islands/charts.js"),
-  curves: () => import("./islands/curves.js"),
-  editor: () => import("./islands/editor.js"),
-  graph: () => import("./islands/graph.js"),
-  upload: () => import("./islands/upload.js"),
-  "learning-rate": async () => ({ mount: (await import("./islands/curves.js")).mountLearningRate }), // always beside curves
+  ...built,
+  "learning-rate": async () => ({ mount: (await built.curves()).mountLearningRate }), // always beside curves
 };
 const mounted = new Map();
 
 // The largest come only when they are about to be seen: behind a tab that nobody opens, they would cost for nothing.
 const NEAR = "400px";
-const LARGE = ["charts", "editor", "graph"];
+const LARGE = ["charts", "editor", "graph"]; // or what says data-when="seen"
 const near = new IntersectionObserver(
   (seen) => {
     for (const { target, isIntersecting } of seen) {
@@ -38,12 +50,12 @@ const near = new IntersectionObserver(
 
 function begin(element, start) {
   mounted.set(element, start(element) ?? (() => {}));
-  element.dataset.mounted = "true";
+  element.setAttribute("data-mounted", "true");
 }
 
 async function mount(element) {
   if (mounted.has(element)) return;
-  const name = element.dataset.island;
+  const name = element.getAttribute("data-island"); // a form with a field of that name hides `dataset`
   const known = small[name] ?? brought[name];
   if (known) {
     begin(element, known);
@@ -51,12 +63,18 @@ async function mount(element) {
   }
   if (!loaders[name]) throw new Error(`There is no island called ${name}.`);
   mounted.set(element, null);
-  if (LARGE.includes(name)) near.observe(element);
+  if (LARGE.includes(name) || element.dataset.when === "seen") near.observe(element);
   else await load(element);
 }
 
 async function load(element) {
-  const module = await loaders[element.dataset.island]();
+  let module = null;
+  try {
+    module = await loaders[element.getAttribute("data-island")]();
+  } catch (error) {
+    mounted.delete(element); // the next change of the page asks for it again
+    throw error;
+  }
   if (element.isConnected) begin(element, module.mount);
   else mounted.delete(element);
 }

@@ -1,4 +1,5 @@
 // The one script of every page: htmx, the event stream, islands, and small behaviors that a page works without.
+import built from "built-islands";
 import htmx from "./htmx-setup.js";
 import { startBehaviours } from "./behaviours.js";
 import { catchUp } from "./catch-up.js";
@@ -10,3 +11,7 @@ startIslands();
 htmx.initialize(); // it would wait for the first paint; doing it twice does nothing
 catchUp();
 startLive();
+
+// Palette, single keys and notifications come when the page itself is at work.
+const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200));
+if (document.querySelector("[data-palette]")) whenIdle(() => built.commands().then(({ mount }) => mount()));

@@ -7,7 +7,9 @@ import time
 from typing import Any
 
 __all__ = [
+    "as_ago",
     "as_bytes",
+    "as_clock",
     "as_count",
     "as_duration",
     "as_number",
@@ -31,9 +33,11 @@ def as_bytes(value: float | None) -> str:
 
 
 def as_duration(duration_s: float | None) -> str:
-    """Return a duration such as ``2 h 05 min``."""
+    """Return a duration such as ``2 h 05 min`` or ``0.4 s``."""
     if duration_s is None or not math.isfinite(duration_s):
         return "–"
+    if 0.05 <= duration_s < 0.95:
+        return f"{duration_s:.1f} s"
     whole = max(0, round(duration_s))
     if whole < 60:
         return f"{whole} s"
@@ -47,6 +51,36 @@ def as_duration(duration_s: float | None) -> str:
 def as_time(moment_s: float | None) -> str:
     """Return a moment in the server's time zone; a browser shows it in its own."""
     return "–" if moment_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment_s))
+
+
+def as_clock(moment_s: float | None) -> str:
+    """Return the time of day of a moment in the server's zone, with the date where it is not today: ``16:42``."""
+    if moment_s is None:
+        return "–"
+    moment = time.localtime(moment_s)
+    is_today = time.strftime("%Y-%m-%d", moment) == time.strftime("%Y-%m-%d")
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", moment)
+
+
+def as_ago(moment_s: float | None, now_s: float | None = None) -> str:
+    """Return how long ago a moment was: ``4 min ago``, ``yesterday``; older than a month, its date.
+
+    Args:
+        moment_s: seconds since 1970; None for a dash.
+        now_s: the same; None for the present.
+    """
+    if moment_s is None:
+        return "–"
+    passed_s = (time.time() if now_s is None else now_s) - moment_s
+    if passed_s < 60:
+        return "just now"
+    for limit_s, unit_s, unit in ((3600, 60, "min"), (86400, 3600, "h")):
+        if passed_s < limit_s:
+            return f"{int(passed_s // unit_s)} {unit} ago"
+    days = int(passed_s // 86400)
+    if days <= 30:
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return time.strftime("%Y-%m-%d", time.localtime(moment_s))
 
 
 def as_time_iso(moment_s: float | None) -> str:

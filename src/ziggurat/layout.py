@@ -4,6 +4,7 @@ A job folder::
 
     JOB/
       spec.json          configuration (written once, before the worker starts)
+      job.json           name, notes, tags and place in the studio, as users set them
       events.jsonl       events (append-only; one JSON object per line)
       last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
       heartbeat.json     the worker's heartbeat: process, time, step (replaced atomically)
@@ -15,6 +16,9 @@ A job folder::
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
+      machine_load.jsonl       load of the machine while it trains, one JSON object per line
+      sample_predictions.jsonl predictions for a few validation samples after each validation, likewise
+      samples/           images of these samples, where no dataset of the workspace has them
       checkpoints/       step-00000042/ with state.json and arrays.npz, and the names that point at them
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
@@ -35,6 +39,7 @@ A workspace::
       studio.db          the studio's database, unless it is on a server
       jobs/ datasets/    a folder for each job and dataset
       uploads/           files that users uploaded
+      cache/             thumbnails, made again where they are missing
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
@@ -43,12 +48,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 __all__ = [
+    "CACHE_FOLDER",
     "CHECKPOINT_NAMES",
     "DATASETS_FOLDER",
     "JOBS_FOLDER",
@@ -78,6 +84,9 @@ DATASETS_FOLDER: Final = "datasets"
 UPLOADS_FOLDER: Final = "uploads"
 """Folder of a workspace: files that people sent."""
 
+CACHE_FOLDER: Final = "cache"
+"""Folder of a workspace: what can be made again, such as thumbnails."""
+
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
 
@@ -105,6 +114,11 @@ class JobFolder:
     def spec(self) -> Path:
         """What was asked."""
         return self.path / "spec.json"
+
+    @property
+    def record(self) -> Path:
+        """What users set on it."""
+        return self.path / "job.json"
 
     @property
     def events(self) -> Path:
@@ -155,6 +169,20 @@ class JobFolder:
     def stats(self) -> Path:
         """The scalars of each epoch, one JSON object a line."""
         return self.path / "stats.json"
+
+    @property
+    def machine_load(self) -> Path:
+        """The load of the machine over time, one JSON object a line."""
+        return self.path / "machine_load.jsonl"
+
+    @property
+    def sample_predictions(self) -> Path:
+        """Predictions for a few validation samples after each validation, one JSON object a line."""
+        return self.path / "sample_predictions.jsonl"
+
+    def sample_image(self, number: int) -> Path:
+        """Return the image of one of these samples, counted from 0: there where no dataset of the workspace has it."""
+        return self.path / "samples" / f"{number}.png"
 
     @property
     def checkpoints(self) -> Path:
@@ -334,7 +362,7 @@ def present_paths(content: Any, workspace: Path, places: Places | None = None) -
     """Return JSON values in which every text that is an absolute path is where it lies now; see ``present_path``."""
     known = Places.of(workspace) if places is None else places
     if isinstance(content, str):
-        return present_path(content, workspace, known)
-    if isinstance(content, Mapping):
+        return present_path(content, workspace, known) if content.startswith(os.sep) else content
+    if isinstance(content, dict):  # what JSON gives; a check against `Mapping` takes ten times as long
         return {name: present_paths(part, workspace, known) for name, part in content.items()}
     return [present_paths(part, workspace, known) for part in content] if isinstance(content, list) else content

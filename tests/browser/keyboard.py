@@ -16,7 +16,7 @@ _FOCUS = """() => {
     const box = element.getBoundingClientRect();
     const style = getComputedStyle(element);
     const isBox = element.matches("input[type=radio], input[type=checkbox]");
-    const frame = isBox ? element.closest(".segment, .chip") : null;
+    const frame = isBox ? element.closest(".segmented > label, .option, .segment, .chip") : null;
     const shown = [element, frame, frame?.querySelector("label")].filter(Boolean).map((each) => getComputedStyle(each));
     const text = (nodes) => nodes.map((node) => node.textContent).join(" ");
     const named = (element.getAttribute("aria-labelledby") ?? "").split(" ").filter(Boolean);

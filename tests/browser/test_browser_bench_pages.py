@@ -69,7 +69,7 @@ def test_the_answer_of_an_act_is_what_changed_the_page(browser: Browser, address
 
 def test_pages_and_acts_have_figures_beside_the_floor(browser: Browser, address: str) -> None:
     page = Scene(name="jobs", path="/")
-    act = Scene(name="jobs: next page", path="/", act="#next")
+    act = Scene(name="jobs: next page", path="/", act="#next", changes="#results .pager")
     figures = {scene.name: Figures(name=scene.name) for scene in (page, act)}
     with floor() as beside:
         for scene in (page, act):

@@ -37,13 +37,13 @@ def test_runs_are_found_and_put_side_by_side(server: Any, page: Any, runs: list[
     page.get_by_role("button", name="Compare", exact=True).click()
 
     chart = page.locator('[data-curve="apart:validation_cost"]')
-    expect(chart.locator(".curve-legend li")).to_have_count(3)
-    expect(chart.locator(".curve-legend")).to_contain_text(f"twin ({runs[1][-4:]})")
+    expect(chart.locator(".curve-keys li")).to_have_count(3)
+    expect(chart.locator(".curve-keys")).to_contain_text(f"twin ({runs[1][-4:]})")
     expect(page.get_by_role("region", name="Settings that differ")).to_contain_text("learning_rate")
     expect(page.locator(".compare-parallel canvas")).to_be_visible()
     check_page(page)
     page.get_by_role("link", name="Leave out slow").click()
-    expect(page.locator(".curve-legend").first.locator("li")).to_have_count(2)
+    expect(page.locator(".curve-keys").first.locator("li")).to_have_count(2)
 
 
 def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str], check_page: Any) -> None:
@@ -52,7 +52,7 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
     page.get_by_role("button", name="Publish").click()
     expect(page.locator(".take-published")).to_contain_text("Digits at <1>")
     with page.expect_download() as got:
-        page.get_by_role("button", name="Download the archive").click()
+        page.get_by_role("button", name="Download archive").click()
     assert got.value.suggested_filename == "slow.tar.gz"
     check_page(page)
 
@@ -63,8 +63,8 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
 
 def test_settings_and_about_are_open_to_everybody(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/settings")
-    page.get_by_label("Datasets created at a time").fill("2")
-    page.get_by_role("button", name="Save the limits").click()
+    page.get_by_label("Dataset jobs at a time").fill("2")
+    page.get_by_role("button", name="Save limits").click()
     expect(page.locator("#settings-saved")).to_be_visible()
     check_page(page)
     for path in ("/settings/users", "/settings/tokens", "/settings/audit", "/account", "/about/licences"):

@@ -21,20 +21,32 @@ PAGE_BYTES = 60_000
 PICTURES = os.environ.get("DOCS_SCREENSHOTS", "")
 PAGES = {
     "home": "/",
+    "data-sets": "/datasets",
+    "models": "/models",
+    "evaluations": "/evaluations",
     "new-data-set": "/datasets/new?source={source}",
     "data-set": "/datasets/{dataset}",
     "explore": "/datasets/{dataset}/explore",
+    "sample": "/datasets/{dataset}/samples/train/0",
     "check": "/datasets/{dataset}/check",
     "versions": "/datasets/{dataset}/versions",
     "new-model": "/models/new?dataset={dataset}",
     "clone": "/models/new?clone={model}",
     "job": "/models/{model}",
+    "job-predictions": "/models/{model}?tab=predictions",
+    "job-checkpoints": "/models/{model}?tab=checkpoints",
+    "job-log": "/models/{model}?tab=log",
+    "job-configuration": "/models/{model}?tab=configuration",
+    "job-system": "/models/{model}?tab=system",
     "failed": "/models/{failed}",
     "test": "/models/{model}/test",
+    "test-many": "/models/{model}/test?tab=many",
+    "test-splits": "/models/{model}/test?tab=splits",
     "evaluation": "/evaluations/{evaluation}",
     "samples": "/evaluations/{evaluation}/samples?only=wrong",
     "compare": "/compare?job={model}&job={clone}",
     "take-away": "/models/{model}/take-away",
+    "search": "/search?q=lenet",
     "settings": "/settings",
     "users": "/settings/users",
     "tokens": "/settings/tokens",
@@ -86,12 +98,10 @@ def _train(server: RunningStudio, spec: dict[str, Any], **fields: Any) -> str:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str], check_page: Any) -> None:
-    sizes: list[int] = []
-    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
     answer = page.goto(server.address + PAGES[name].format(**made))
     assert answer is not None
     assert answer.status == 200
-    _wait_until_whole(page, name)
+    _wait_until_whole(page, name, made)
     assert len(answer.body()) < 20 * PAGE_BYTES
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -107,10 +117,13 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
                 page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
 
 
-def _wait_until_whole(page: Page, name: str) -> None:
+def _wait_until_whole(page: Page, name: str, made: dict[str, str]) -> None:
     """Wait for what comes after the page itself; the page of a job is never idle, for it listens."""
     if name == "job":
         expect(page.locator("[data-curve] canvas").first).to_be_visible()
+    elif name == "test":
+        page.get_by_label("Choose an image").set_input_files(min(Path(made["source"], "3").iterdir()))
+        expect(page.locator("#test-one .said li")).to_have_count(5)
     else:
         page.wait_for_load_state("networkidle")
 

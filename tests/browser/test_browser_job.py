@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -57,8 +58,9 @@ def test_curves_are_whole_after_the_server_was_killed(server: Any, page: Any, ru
     """No point comes twice and none is missing; the page was never loaded again."""
     page.expected += ["net::ERR_", "htmx:error: Failed to fetch"]
     page.goto(f"{server.address}/models/{running}")
+    page.locator("#curve-x-step").check()
     chart = page.locator('[data-curve="cost"]')
-    chart.get_by_text("Values as a table").click()
+    chart.get_by_role("button", name="Loss as a table").click()
     expect(chart.locator("tbody tr").nth(2)).to_be_visible()
     page.evaluate("document.body.dataset.kept = 'yes'")
 
@@ -72,7 +74,7 @@ def test_curves_are_whole_after_the_server_was_killed(server: Any, page: Any, ru
 
     wait_for(lambda: _shown_steps(page) == _stored_steps(server, running)[:200])
     assert page.locator("body").get_attribute("data-kept") == "yes"
-    expect(page.locator("#job-state .badge")).to_have_text("stopped")
+    expect(page.locator("#job-chip")).to_have_text("stopped")
 
 
 @pytest.mark.smoke
@@ -89,39 +91,88 @@ def test_the_learning_rate_acts_while_it_trains(server: Any, page: Any, running:
     expect(page.locator("[data-rate-set=confirmed]")).to_be_visible()
     wait_for(lambda: _last_rate(server, running) == pytest.approx(0.00794, rel=1e-5))  # slow keys set others before
 
-    page.get_by_role("button", name="Follow the schedule again").click()
+    page.get_by_role("button", name="Resume schedule").click()
 
     expect(page.locator("[data-rate-set=schedule]")).to_be_visible()
-    expect(page.get_by_role("button", name="Follow the schedule again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Resume schedule")).to_have_count(0)
     expect(page.locator("#rate-value")).to_have_value("0.01")
     wait_for(lambda: _last_rate(server, running) == pytest.approx(0.01, rel=1e-5))
 
 
 def test_what_a_person_opened_typed_and_focused_stays(server: Any, page: Any, running: str) -> None:
     page.goto(f"{server.address}/models/{running}")
-    page.get_by_text("Add notes, tags, project").click()
-    page.get_by_label("Notes").fill("Half a sentence")
-    page.get_by_text("Metrics summary").click()
+    page.get_by_text("Final values").click()
     page.locator("#rate-value").fill("0.5")
     page.locator("#job-pause").focus()
     before = page.locator("#job-state dd").nth(1).text_content()
 
     expect(page.locator("#job-state dd").nth(1)).not_to_have_text(before or "")
-    expect(page.get_by_label("Notes")).to_have_value("Half a sentence")
     expect(page.locator("#rate-value")).to_have_value("0.5")
     expect(page.locator("#job-metrics-table")).to_have_attribute("open", "")
     expect(page.locator("#job-pause")).to_be_focused()
+
+    page.get_by_role("link", name="Configuration").click()
+    page.locator("#job-edit summary").click()
+    page.get_by_label("Notes").fill("Half a sentence")
+    before = page.locator("#job-state dd").nth(1).text_content()
+    expect(page.locator("#job-state dd").nth(1)).not_to_have_text(before or "")
+    expect(page.get_by_label("Notes")).to_have_value("Half a sentence")
 
 
 def test_a_running_job_is_open_to_everybody(server: Any, page: Any, running: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/{running}")
     expect(page.locator('[data-curve="accuracy"] canvas')).to_be_visible()
-    page.get_by_text("Choose curves").click()
-    page.locator('[data-curve="cost"]').get_by_text("Values as a table").click()
+    page.locator('[data-curve="cost"]').get_by_role("button", name="Loss as a table").click()
     check_page(page)
-    page.get_by_role("button", name="Delete…").click()
+    for menu in ("Charts", "Compare", "Export", "More actions"):
+        page.get_by_role("button", name=menu, exact=True).click()
+        check_page(page)
+    page.get_by_role("link", name="Delete…").click()
     expect(page.get_by_role("dialog").locator("#delete-now")).to_be_visible()
     check_page(page)
+
+
+@pytest.mark.parametrize("tab", ["predictions", "checkpoints", "log", "configuration", "system"])
+def test_each_tab_is_open_to_everybody(server: Any, page: Any, tiny_model: str, check_page: Any, tab: str) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}")
+    page.locator(f"#tab-{tab}").click()
+    expect(page.locator(f"#tab-{tab}")).to_have_attribute("aria-current", "page")
+    check_page(page)
+    page.set_viewport_size({"width": 400, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_a_chart_takes_the_whole_width_until_escape(server: Any, page: Any, tiny_model: str) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}")
+    chart = page.locator('[data-curve="accuracy"]')
+    button = chart.get_by_role("button", name="Accuracy at full width")
+    before = chart.bounding_box()["width"]
+
+    button.focus()
+    page.keyboard.press("Enter")
+
+    expect(button).to_have_attribute("aria-pressed", "true")
+    wait_for(lambda: chart.locator("canvas").bounding_box()["width"] > 1.5 * before)
+    page.keyboard.press("Escape")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(button).to_be_focused()
+    wait_for(lambda: chart.bounding_box()["width"] == before)
+
+
+def test_the_tooltip_stands_at_the_cursor_of_one_chart(server: Any, page: Any, tiny_model: str) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}")
+    chart, other = page.locator('[data-curve="accuracy"]'), page.locator('[data-curve="cost"]')
+    chart.locator(".curve-plot").focus()
+    page.keyboard.press("ArrowLeft")
+
+    tip = chart.locator(".curve-tip")
+    expect(tip).to_be_visible()
+    expect(tip).to_contain_text("Epoch")
+    expect(tip).to_contain_text("Learning rate")
+    expect(tip.locator("b").first).to_have_text(re.compile(r"[\d.]+\s%"))
+    expect(other.locator(".curve-tip")).to_be_hidden()
+    page.keyboard.press("Tab")
+    expect(tip).to_be_hidden()
 
 
 def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_model: str) -> None:
@@ -129,21 +180,50 @@ def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_mo
     wait_for(lambda: server.client.job(other)["state"] == "done")
     page.goto(f"{server.address}/models/{other}")
     loss = page.locator('[data-curve="cost"]')
-    expect(loss.locator(".curve-legend li")).to_have_count(2)
+    expect(loss.locator(".curve-keys li")).to_have_count(2)
 
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_label("Compare with").fill("no such run")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("#curve-run-problem")).to_contain_text("no such run")
     page.get_by_label("Compare with").fill("tiny")
+    expect(page.locator("#curve-run-problem")).to_be_hidden()
     option = page.locator(f'#curve-runs-found option[value="tiny ({tiny_model})"]')
     expect(option).to_be_attached()
     page.get_by_label("Compare with").fill(f"tiny ({tiny_model})")
 
-    expect(loss.locator(".curve-legend")).to_contain_text("validation: tiny")
-    expect(loss.locator(".curve-legend li")).to_have_count(4)
-    page.get_by_text("Choose curves").click()
-    page.get_by_label("Error (error, validation_error)").check()
+    expect(loss.locator(".curve-keys")).to_contain_text("Validation: tiny")
+    expect(loss.locator(".curve-keys li")).to_have_count(4)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Charts", exact=True).click()
+    page.get_by_label("Error", exact=True).check()
     page.get_by_role("button", name="Pin Error").click()
+    expect(page.get_by_role("button", name="Pin Error")).to_be_focused()
     expect(page.locator("[data-curve]").first).to_have_attribute("data-curve", "error")
     page.reload()
     expect(page.locator("[data-curve]").first).to_have_attribute("data-curve", "error")
+
+
+def test_a_compared_run_that_is_deleted_stops_no_curve(server: Any, page: Any, running: str) -> None:
+    page.expected.append("404 (Not Found)")
+    other = _train(server, "gone soon")  # it waits behind the other one
+    page.goto(f"{server.address}/models/{running}")
+    expect(page.locator('[data-curve="cost"] .curve-keys li')).to_have_count(2)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    field = page.get_by_label("Compare with")
+    field.fill("nobody")
+    field.press("Enter")
+    expect(page.locator("#curve-run-problem")).to_contain_text("No run is called")
+    field.fill(other)
+    field.press("Enter")  # before the list has come
+    compared = page.get_by_role("list", name="Compared runs").get_by_role("listitem")
+    expect(compared).to_have_count(1)
+
+    server.client.delete(other, force=True)
+    chart = page.locator("[data-points]")
+    before = int(chart.get_attribute("data-points"))
+    wait_for(lambda: int(chart.get_attribute("data-points")) > before)
+    expect(compared).to_have_count(1)
 
 
 @pytest.mark.tensorflow
@@ -174,21 +254,20 @@ def test_a_diverged_run_is_said_and_marked(server: Any, page: Any, check_page: A
     banner = page.locator("#job-diverged")
     expect(banner).to_be_visible()
     expect(page.locator("#job-state")).to_contain_text("validation loss")
-    page.locator("#job-marks summary").click()
-    expect(page.locator("#job-marks table")).to_contain_text("Learning rate set by hand: 0.01 to 300")
+    expect(page.locator("#job-events")).to_contain_text("Learning rate set by hand: 0.01 to 300")
     chart = page.locator('[data-curve="cost"]')
     expect(chart.locator("canvas")).to_be_visible()
-    page.locator("#curve-x").select_option("step")
+    page.locator("#curve-x-step").check()
     _hover_at(chart, "Learning rate set by hand")
     check_page(page)
 
     page.goto(f"{server.address}/")
-    expect(page.locator(f"#row-{ruined} .badge.warning")).to_have_text("diverged")
+    expect(page.locator(f"#row-{ruined}")).to_contain_text("Diverged")
 
 
 def _hover_at(chart: Any, event: str) -> None:
     """Move the pointer over the plot until the chart names an event."""
-    over, mark = chart.locator(".u-over"), chart.locator(".curve-mark")
+    over, mark = chart.locator(".u-over"), chart.locator(".curve-tip")
     box = over.bounding_box()
     for left in range(1, int(box["width"]), 2):
         over.hover(position={"x": left, "y": box["height"] / 2})

@@ -39,36 +39,38 @@ def test_from_pictures_to_a_tested_model(page: Page, server: RunningStudio, sour
 
 def _make_data_set(page: Page, keys: Keyboard, source: Path) -> None:
     """Type the source; what the page finds out meanwhile leaves the focus where it is."""
-    field = keys.reach("Folder, file or archive", tag="input")
+    field = keys.reach("Folder, file or URL", tag="input")
     page.keyboard.type(str(source))
-    expect(page.locator("#preview")).to_contain_text("4 classes", timeout=SOON_MS)
+    expect(page.locator("#class-bars li")).to_have_count(4, timeout=SOON_MS)
     assert keys.held() == field
     keys.reach("Name", tag="input")
     keys.write("four digits")
-    keys.reach("Create the dataset")
+    keys.reach("Create dataset")
     keys.press("Enter")
     page.wait_for_url(re.compile(r"/datasets/\d"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("four digits")
-    expect(page.get_by_role("link", name="New model with it")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#dataset-train")).to_be_visible(timeout=SOON_MS)
 
 
 def _start_training(page: Page, keys: Keyboard) -> None:
-    keys.reach("New model with it", tag="a")
+    keys.reach("New model", tag="a")
     keys.press("Enter")
     page.wait_for_url("**/models/new*")
     if "dataset=" not in page.url:
         keys.reach("Dataset", tag="select")
         keys.press("ArrowDown")
-    expect(page.locator("#dataset-summary")).to_contain_text("train")
-    keys.reach("Standard", tag="input")
-    keys.reach(".+", tag="input")
-    keys.reach("Linear classifier", tag="input", key="ArrowDown", most=40)
+    expect(page.locator("#dataset-summary .stats")).to_contain_text("Training images")
+    keys.reach("Standard.*", tag="input")
+    keys.reach("Show .* more", tag="summary")
+    keys.press("Enter")
+    keys.reach("LeNet.*", tag="input", key="Shift+Tab")
+    keys.reach("Linear classifier.*", tag="input", key="ArrowDown", most=40)
     expect(page.get_by_label("Linear classifier")).to_be_checked()
     keys.reach("Epochs.*", tag="input")
     keys.write("1")
     expect(page.locator("#preflight .finding").first).to_be_visible(timeout=SOON_MS)
     assert keys.held().id == "epochs"
-    keys.reach("Start the training", key="Shift+Tab")
+    keys.reach("Train", tag="button")
     keys.press("Enter")
     page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{8}$"))
 
@@ -78,10 +80,10 @@ def _test_model(page: Page, keys: Keyboard) -> None:
     keys.reach("Clone", tag="a")
     expect(page.locator("#job-test")).to_be_visible(timeout=SOON_MS)
     assert keys.held().id == "job-clone"
-    keys.reach("Test", tag="a", key="Shift+Tab")
+    keys.reach("Predict", tag="a")
     keys.press("Enter")
     page.wait_for_url("**/test")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Test ")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Predict with ")
     keys.reach("Predict", tag="button")
 
 
@@ -101,7 +103,9 @@ def test_the_content_is_skipped_to(page: Page, server: RunningStudio) -> None:
 def test_a_dialog_holds_the_focus_and_gives_it_back(page: Page, server: RunningStudio, tiny_model: str) -> None:
     keys = Keyboard(page)
     page.goto(f"{server.address}/models/{tiny_model}")
-    opener = keys.reach("Delete…", tag="button")
+    opener = keys.reach("More actions", tag="button")
+    keys.press("Enter")
+    keys.reach("Delete…", tag="a")
     keys.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
     assert keys.held().in_dialog
@@ -112,7 +116,7 @@ def test_a_dialog_holds_the_focus_and_gives_it_back(page: Page, server: RunningS
 
 def test_what_the_server_sends_as_a_dialog_does_so_too(page: Page, server: RunningStudio, tiny_model: str) -> None:
     keys = Keyboard(page)
-    page.goto(f"{server.address}/?kind=train")
+    page.goto(f"{server.address}/")
     menu = keys.reach("Actions for tiny", tag="a")
     keys.press("Enter")
     expect(page.locator("#row-menu").get_by_role("link", name="Open")).to_be_focused()
@@ -129,21 +133,24 @@ def test_what_the_server_sends_as_a_dialog_does_so_too(page: Page, server: Runni
 
 def test_a_table_is_filtered_sorted_and_renamed_in(page: Page, server: RunningStudio, tiny_model: str) -> None:
     keys = Keyboard(page)
-    page.goto(f"{server.address}/?kind=train")
-    field = keys.reach("Find", tag="input")
+    page.goto(f"{server.address}/")
+    field = keys.reach("Search or filter", tag="input")
     page.keyboard.type("tin")
-    page.wait_for_url("**text=tin*")
-    assert keys.held() == field
-    link = keys.reach("Network.*", tag="a")
+    page.wait_for_url("**q=tin*")
+    assert keys.held().id == field.id
+    link = keys.reach("Learning rate.*", tag="a")
     keys.press("Enter")
     page.wait_for_url("**sort=*")
     assert keys.held().id == link.id
-    keys.reach("Rename tiny", tag="a")
+    keys.reach("Actions for tiny", tag="a")
+    keys.press("Enter")
+    expect(page.locator("#row-menu").get_by_role("link", name="Open")).to_be_focused()
+    keys.reach("Rename", tag="a")
     keys.press("Enter")
     expect(page.get_by_label("New name of tiny")).to_be_focused()
     keys.write("tiny one")
     keys.press("Enter")
     expect(page.get_by_role("link", name="tiny one", exact=True)).to_be_visible()
-    expect(page.locator(f"#pencil-{tiny_model}")).to_be_focused()
+    expect(page.locator(f"#menu-{tiny_model}")).to_be_focused()
     assert server.client.job(tiny_model)["name"] == "tiny one"
     server.client.change(tiny_model, name="tiny")

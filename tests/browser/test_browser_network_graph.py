@@ -17,7 +17,8 @@ NETWORK_MS = 120_000
 def test_the_graph_of_a_network_is_opened_in_tensorboard(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new")
     page.get_by_label("LeNet").first.check()
-    page.get_by_label("Time limit (s)").fill("300")  # a machine that has much to do is no error of the network
+    page.locator("#fold-process-line").click()
+    page.locator("#look_limit_s").fill("300")  # a machine that has much to do is no error of the network
     page.get_by_role("button", name="Visualize").click()
     way = page.get_by_role("link", name="Open the graph in TensorBoard")
     expect(way).to_be_visible(timeout=NETWORK_MS)
@@ -47,7 +48,8 @@ def test_it_works_without_a_script(server: Any, browser: Any) -> None:
     page = context.new_page()
     page.goto(f"{server.address}/models/new")
     page.get_by_label("LeNet").first.check()
-    page.get_by_label("Time limit (s)").fill("300")  # a machine that has much to do is no error of the network
+    page.locator("#fold-process-line").click()
+    page.locator("#look_limit_s").fill("300")  # a machine that has much to do is no error of the network
     page.get_by_role("button", name="Visualize").click(timeout=NETWORK_MS)
     way = page.get_by_role("link", name="Open the graph in TensorBoard")
     expect(way).to_be_visible(timeout=NETWORK_MS)

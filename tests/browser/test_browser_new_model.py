@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
+import pytest
 from playwright.sync_api import expect
 
 from tests.integration.studio.studio_process import wait_for
@@ -13,12 +15,24 @@ NETWORK_MS = 120_000
 """The framework is loaded for each look at a network."""
 
 
+@pytest.fixture(autouse=True)
+def _no_draft(server: Any) -> None:
+    """Let each test begin with an untouched form."""
+    httpx.delete(f"{server.address}/api/v1/saved/draft/new-model", timeout=60)
+
+
+def choose_linear(page: Any) -> None:
+    """Choose the smallest network, which stands behind the others."""
+    page.locator("#more-networks summary").click()
+    page.get_by_label("Linear classifier").check()
+
+
 def test_a_late_answer_changes_nothing_typed_since(server: Any, page: Any, digits: str) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
     held: list[Any] = []
     page.route("**/models/new/network", lambda route: held.append(route))
     with page.expect_request("**/models/new/network"):
-        page.get_by_label("Linear classifier").check()
+        choose_linear(page)
     page.locator("#learning_rate").fill("0.1, 0.03")
     page.locator("#learning_rate").press("Tab")
     expect(page.locator("#rate polyline")).to_have_count(2)
@@ -26,31 +40,33 @@ def test_a_late_answer_changes_nothing_typed_since(server: Any, page: Any, digit
         held[0].continue_()
     expect(page.locator("#learning_rate")).to_have_value("0.1, 0.03")
     expect(page.locator("#rate-words")).to_contain_text("0.1, 0.03")
-    expect(page.locator("#start")).to_have_text("Start 2 trainings")
+    expect(page.locator("#start")).to_have_text("Train 2 models")
 
 
 def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
-    expect(page.locator("#dataset-summary")).to_contain_text("train")
-    page.get_by_label("Linear classifier").check()
+    expect(page.locator("#dataset-summary .stats")).to_contain_text("Training images")
+    choose_linear(page)
     page.locator("#learning_rate").fill("0.1, 0.01")
     expect(page.locator("#rate polyline")).to_have_count(2)
+    page.locator("#fold-schedule-line").click()
     page.locator("#schedule").select_option("poly")
     expect(page.locator("#schedule-poly-power")).to_be_visible()
     expect(page.locator("#schedule-step-gamma")).to_be_hidden()
     expect(page.locator("#rate-words")).to_contain_text("poly")
-    expect(page.locator("#start")).to_have_text("Start 2 trainings")
+    expect(page.locator("#start")).to_have_text("Train 2 models")
     expect(page.locator("#learning_rate")).to_have_value("0.1, 0.01")
     page.locator("#epochs").fill("0")
     page.locator("#epochs").press("Tab")
-    expect(page.locator("#preflight")).to_contain_text("`epochs` must be at least 1")
+    expect(page.locator("#preflight")).to_contain_text("Epochs must be at least 1")
+    expect(page.locator("#epochs")).to_have_attribute("aria-invalid", "true")
     page.locator("#epochs").fill("1")
     page.locator("#epochs").press("Tab")
     expect(page.locator("#preflight .finding").first).to_be_visible()
     check_page(page)
     page.locator("#learning_rate").fill("0.1")
     page.locator("#learning_rate").press("Tab")
-    expect(page.locator("#start")).to_have_text("Start the training")
+    expect(page.locator("#start")).to_have_text("Train")
     page.locator("#start").click()
     page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{8}$"))
     job = server.client.job(page.url.rpartition("/")[2])
@@ -61,7 +77,9 @@ def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: 
 
 def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
+    page.locator("#fold-augmentation-line").click()
     page.locator("#augmentation-rotation_deg").fill("20")
+    expect(page.locator("#fold-augmentation-summary")).to_have_text("Rotation 20 deg")
     page.get_by_role("button", name="Show the network's input").click()
     first = page.locator(".preview-pictures img").first
     expect(first).to_be_visible(timeout=NETWORK_MS)
@@ -71,7 +89,7 @@ def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
 
 def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new")
-    page.get_by_role("button", name="Customize LeNet-5 (1998)").click()
+    page.get_by_role("button", name="Customize the code").click()
     code = page.locator(".cm-content")
     expect(code).to_contain_text("class UserModel(Tower):")
     page.locator(".cm-line", has_text="return slim.fully_connected").click()
@@ -80,6 +98,9 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Backspace")
     expect(page.locator("#network_text")).to_have_value(re.compile(r"self\.nclasse,"))
+    expect(page.locator("#code-findings .finding.warning")).to_contain_text("Did you mean `self.nclasses`?")
+    page.locator(".cm-lintRange-warning").hover()
+    expect(page.locator(".cm-tooltip-lint")).to_be_visible()
     page.get_by_role("button", name="Visualize").click()
     problem = page.locator("#network-problem")
     expect(problem).to_contain_text("Line 21", timeout=NETWORK_MS)
@@ -97,7 +118,7 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
     page.get_by_role("button", name="Visualize").click()
     graph = page.locator(".graph")
     expect(graph).to_have_attribute("data-drawn", re.compile(r"\d+"), timeout=NETWORK_MS)
-    expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+    expect(page.locator(".cm-lintRange-error, .cm-lintRange-warning")).to_have_count(0)
     expect(page.locator("#network-fine")).to_contain_text("431\u202f080")
     before = int(graph.get_attribute("data-drawn"))
     page.locator('[data-scope="conv1"]').focus()
@@ -119,8 +140,101 @@ def test_completion_knows_the_contract(server: Any, page: Any) -> None:
 
 
 def test_the_page_fits_a_small_screen(server: Any, page: Any, digits: str) -> None:
-    for width in (400, 1024):
+    for width in (400, 1024, 1440):
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(f"{server.address}/models/new?dataset={digits}")
+        expect(page.locator("#start")).to_be_in_viewport()
         expect(page.locator("#rate polyline")).to_have_count(1)
         wait_for(lambda width=width: page.evaluate("document.documentElement.scrollWidth") <= width)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1400, "closed, at 1440 px"
+
+
+def test_reload_and_back_bring_everything_back(server: Any, page: Any, digits: str) -> None:
+    address = f"{server.address}/models/new?dataset={digits}"
+    page.goto(address)
+    first = page.locator("#epochs").input_value()
+    page.locator("#epochs").fill("77")
+    page.locator("#fold-notes-line").click()
+    page.locator("#notes").fill("typed")
+    expect(page.locator("#fold-notes-summary")).to_have_text("typed")
+    expect(page.locator("#draft-state")).to_contain_text("Draft saved")
+    for come_back in (page.reload, lambda: (page.goto(server.address), page.go_back())):
+        come_back()
+        expect(page.locator("#epochs")).to_have_value("77")
+        expect(page.locator("#notes")).to_have_value("typed")
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(page.locator("#epochs")).to_have_value("77")  # the question was answered with no
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(page.locator("#epochs")).to_have_value(first)
+    expect(page.locator("#draft-state")).to_be_empty()
+
+
+def test_the_last_letters_are_saved_when_a_page_is_left(server: Any, page: Any) -> None:
+    page.goto(f"{server.address}/models/new")
+    expect(page.locator("[data-island=draft]")).to_have_attribute("data-mounted", re.compile("."))
+    page.locator("#fold-notes-line").click()
+    page.locator("#notes").press_sequentially("last letters")
+    page.goto(f"{server.address}/about")
+    saved = f"{server.address}/api/v1/saved/draft"
+    wait_for(lambda: "last letters" in httpx.get(saved, timeout=60).text, within_s=60)
+
+
+def test_a_form_that_is_sent_twice_starts_one_training(server: Any, page: Any, digits: str) -> None:
+    page.goto(f"{server.address}/models/new?dataset={digits}")
+    expect(page.locator("[data-island=draft]")).to_have_attribute("data-mounted", re.compile("."))
+    choose_linear(page)
+    page.locator("#epochs").fill("1")
+    sent: list[Any] = []
+    page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    # At once, as in a double click; then the check of the last letter, which would save the draft again.
+    seen = page.evaluate(
+        """() => {
+            const button = document.querySelector("#start");
+            button.form.requestSubmit(button);
+            button.form.requestSubmit(button);
+            const check = new CustomEvent("htmx:before:request", {bubbles: true, cancelable: true});
+            return [button.getAttribute("aria-busy"), document.body.dispatchEvent(check)];
+        }"""
+    )
+    assert seen == ["true", False]
+    page.wait_for_url(re.compile(r"/models/\d{8}-\d{6}-[0-9a-f]{8}$"))
+    assert len([each for each in sent if each.url.endswith("/models/new")]) == 1
+    page.goto(f"{server.address}/models/new")
+    expect(page.locator("#draft-state")).to_be_empty()
+
+
+def test_the_recipe_and_a_preset_fill_the_form(server: Any, page: Any, digits: str, check_page: Any) -> None:
+    page.goto(f"{server.address}/models/new?dataset={digits}")
+    expect(page.locator("#recipe-applied")).to_be_visible()
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.locator("#recipe-applied")).to_have_count(0)
+    page.get_by_role("button", name="Apply", exact=True).click()
+    expect(page.locator("#recipe-applied")).to_be_visible()
+
+    page.locator("#epochs").fill("9")
+    page.get_by_role("button", name="Save as preset").click()
+    page.locator("#preset_name").fill("Nine")
+    page.locator("#preset-save").click()
+    expect(page.locator("#preset-said")).to_contain_text("Nine")
+    check_page(page)
+    page.keyboard.press("Escape")
+    page.locator("#epochs").fill("3")
+    page.get_by_role("button", name="Load a preset").click()
+    page.get_by_role("button", name="Nine", exact=True).click()
+    expect(page.locator("#epochs")).to_have_value("9")
+    page.get_by_role("button", name="Load a preset").click()
+    page.get_by_role("button", name="Delete the preset Nine").click()
+    expect(page.locator("#preset-list")).not_to_contain_text("Nine")
+
+
+def test_a_problem_leads_to_its_field_in_a_closed_section(server: Any, page: Any) -> None:
+    page.goto(f"{server.address}/models/new")
+    page.locator("#fold-augmentation-line").click()
+    page.locator("#augmentation-hue").fill("3")
+    expect(page.locator("#start")).to_be_disabled()
+    expect(page.locator("#fold-augmentation-errors")).to_have_text("1 problem")
+    page.locator("#fold-augmentation-line").click()
+    expect(page.locator("#augmentation-hue")).to_be_hidden()
+    page.locator('#preflight a[href="#augmentation-hue"]').click()
+    expect(page.locator("#augmentation-hue")).to_be_visible()

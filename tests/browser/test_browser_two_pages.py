@@ -53,17 +53,18 @@ def _is_same(page: Page) -> None:
 
 
 def test_a_new_name_is_seen_on_other_pages(page: Page, second: Page, server: Any, tiny_model: str) -> None:
-    page.goto(f"{server.address}/?kind=train")
+    page.goto(f"{server.address}/")
     second.goto(f"{server.address}/models/{tiny_model}")
     _is_live(page)
     _is_live(second)
-    page.get_by_role("link", name="Rename tiny").click()
+    page.locator(f"#menu-{tiny_model}").click()
+    page.locator(f"#rename-{tiny_model}").click()
     page.get_by_label("New name of tiny").fill("of the first page")
     page.get_by_label("New name of tiny").press("Enter")
     expect(second.get_by_role("heading", level=1)).to_have_text("of the first page")
     _is_same(second)
 
-    second.get_by_text("Rename", exact=True).click()
+    second.locator("#job-rename-open").click()
     second.get_by_label("Name", exact=True).fill("tiny")
     second.get_by_label("Name", exact=True).press("Enter")
     expect(page.get_by_role("link", name="tiny", exact=True)).to_be_visible()
@@ -75,8 +76,8 @@ def test_what_is_deleted_elsewhere_goes(page: Page, second: Page, server: Any, t
     spec = {"kind": "train", "version": 1, "name": "gone soon", "backend": "null", "network": "mlp", "data": "digits"}
     (job,) = server.client.train({**spec, "epochs": 1})
     server.client.wait(job["id"], timeout_s=120)
-    page.goto(f"{server.address}/?kind=train")
-    second.goto(f"{server.address}/?kind=train")
+    page.goto(f"{server.address}/")
+    second.goto(f"{server.address}/")
     _is_live(page)
     expect(page.locator(f"#row-{job['id']}")).to_be_visible()
     second.locator(f"#menu-{job['id']}").click()
@@ -90,11 +91,11 @@ def test_what_is_deleted_elsewhere_goes(page: Page, second: Page, server: Any, t
 def test_a_hundred_open_pages_do_not_stop_one_more(page: Page, server: RunningStudio, tiny_model: str) -> None:
     with ExitStack() as stack:
         streams = [stack.enter_context(_stream(server.address)) for _ in range(STREAMS)]
-        page.goto(f"{server.address}/?kind=train")
+        page.goto(f"{server.address}/")
         _is_live(page)
         answer = httpx.patch(f"{server.address}/api/v1/jobs/{tiny_model}", json={"notes": "seen by all"}, timeout=60)
         assert answer.status_code == 200, answer.text
-        expect(page.locator(f"#row-{tiny_model}")).to_contain_text("seen by all")
+        expect(page.locator(f"#row-{tiny_model} .open")).to_have_attribute("title", "tiny: seen by all")
         for stream in streams:
             assert _next_change(stream) == "changed"
         page.get_by_role("link", name="tiny", exact=True).click()

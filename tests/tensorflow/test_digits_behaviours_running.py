@@ -91,7 +91,7 @@ def test_78_a_33_percent_step_over_30_epochs_falls_at_33_66_99(tmp_path: Path) -
     falls = [(each.step, each.value) for each in job.said(HyperparameterChanged) if each.value < each.previous / 2]
     assert [step for step, _ in falls] == [99, 198, 297]  # of 300
     assert [rate for _, rate in falls] == pytest.approx([0.001, 0.0001, 0.00001])
-    assert job.curve("learning_rate")[8] == (90, 0.01)
+    assert (90, 0.01) in job.curve("learning_rate")
     assert job.curve("learning_rate")[-1] == (300, pytest.approx(0.00001))
 
 
@@ -167,8 +167,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Onlooker:
 
 @pytest.mark.parametrize("tag", ["cost", "accuracy", "learning_rate", "validation_cost", "validation_accuracy"])
 def test_80_tensorboard_loads_the_scalars_while_it_trains(watched: Onlooker, tag: str) -> None:
-    start = [0] if tag.startswith("validation") else []
-    assert [board[tag] for board in watched.boards] == [[*start, 20], [*start, 20, 40]]
+    expected = [[0, 20], [0, 20, 40]] if tag.startswith("validation") else [[*range(1, 21)], [*range(1, 41)]]
+    assert [board[tag] for board in watched.boards] == expected
 
 
 def test_80_tensorboard_loads_the_graph_of_the_job(watched: Onlooker) -> None:
@@ -189,7 +189,7 @@ def test_80_tensorboard_has_the_numbers_of_the_events(watched: Onlooker) -> None
 
 @pytest.mark.parametrize("tag", ["cost", "accuracy", "learning_rate"])
 def test_81_the_series_are_there_while_it_trains(watched: Onlooker, tag: str) -> None:
-    assert [curves[tag] for curves in watched.curves] == [[20], [20, 40]]
+    assert [curves[tag] for curves in watched.curves] == [[*range(1, 21)], [*range(1, 41)]]
 
 
 def test_81_a_number_arrives_within_5_s_in_mid_epoch(watched: Onlooker) -> None:

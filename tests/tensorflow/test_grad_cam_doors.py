@@ -128,18 +128,18 @@ def test_what_cannot_be_told_is_said_once_and_clearly(place: Place, tmp_path: Pa
 
 def test_the_page_shows_it_and_asks_again_without_a_script(place: Place) -> None:
     first = place.post(place.lenet, place.pictures[:1])
-    assert "Show where it looked (Grad-CAM)" in first.text
+    assert "Show Grad-CAM" in first.text
     (kept,) = re.findall(r'name="kept" value="([^"]+)"', first.text)
-    (name,) = re.findall(r'<span class="name">(.*?)</span>', first.text)[:1]
+    (name,) = re.findall(r'<span class="name cut" title="(.*?)"', first.text)[:1]
 
     shown = place.post(place.lenet, [], kept=kept, look="grad-cam")
     other = place.post(place.lenet, [], kept=kept, look="grad-cam", top="2", grad_cam_class="4", grad_cam_layer="conv1")
 
     assert (shown.status_code, other.status_code) == (200, 200)
     assert f"<h3>Grad-CAM for {name}</h3>" in shown.text
-    assert "at the layer <code>conv2</code>, which has 8 × 8 places" in shown.text
+    assert "at the layer <code>conv2</code>, 8 × 8 places" in shown.text
     assert "<h3>Grad-CAM for 4</h3>" in other.text
-    assert "at the layer <code>conv1</code>, which has 24 × 24 places" in other.text
+    assert "at the layer <code>conv1</code>, 24 × 24 places" in other.text
     chosen = re.findall(r'<option value="([^"]+)" selected>', other.text)
     assert chosen[-2:] == ["4", "conv1"]
     assert re.findall(r'<select id="grad_cam_class".*?</select>', other.text, re.S)[0].count("<option") == 10

@@ -60,9 +60,9 @@ def test_a_step_that_needs_too_much(tmp_path: Path) -> None:
     assert error["received"].startswith(
         f"mine.py, line {line}: OOM when allocating tensor with shape[32,1000000,1000000]"
     )
-    assert error["advice"] == (
-        "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts."
-    )
+    assert error["advice"].startswith("Batch 32 asks for 128 TB at once; ")
+    assert error["details"]["memory"]["suggested_batch_size"] == 0
+    assert error["details"]["memory"]["asked_bytes"] == 4 * 32 * 10**12
     status = job_status(tmp_path / "job", time.time())
     assert status.state == "failed"
     assert "it is out of memory" in status.reason

@@ -36,7 +36,7 @@ def test_parameters_memory_and_disk_of_lenet(studio):
 def test_code_that_cannot_be_built_is_a_finding(studio):
     found = studio.training.preflight(JobRequest(spec={**_SPEC, "network": _BROKEN}))
 
-    (memory,) = [each for each in found["findings"] if each["name"] == "memory"]
-    assert memory["level"] == "error"
-    assert "nonsense" in memory["sentence"]
+    (broken,) = [each for each in found["findings"] if each["name"] == "network"]
+    assert (broken["level"], broken["field"]) == ("error", "network")
+    assert "nonsense" in broken["sentence"]
     assert found["parameters"] is None

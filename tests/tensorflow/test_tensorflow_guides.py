@@ -68,7 +68,7 @@ def test_the_guides_lenet_reaches_98_percent_in_ten_epochs(tmp_path: Path) -> No
         source, tmp_path, "--epochs", "10", "--batch-size", "16", "--schedule", "cosine", "--learning-rate", "0.02"
     )
     assert max(curves["validation_accuracy"]) >= 0.98
-    assert len(curves["accuracy"]) == 80, "eight points in an epoch of 89 steps"
+    assert len(curves["accuracy"]) > 200, "from the first step on"
 
 
 def test_the_guides_autoencoder_learns_to_copy(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.errors import CheckpointError, DataError, SpecError, UnknownNameError
-from ziggurat.worker.commands.evaluation import Confusion, evaluate
+from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.prediction import predict
 
 
@@ -187,14 +187,3 @@ def test_a_job_that_has_trained_nothing(tmp_path: Path) -> None:
     (job / "spec.json").write_text("{")
     with pytest.raises(SpecError):
         evaluate({"folder": str(job)})
-
-
-def test_a_class_that_is_never_predicted_has_no_precision() -> None:
-    confusion = Confusion(["cat", "dog", "cow"])
-    confusion.add(np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]), np.array([0, 0]))
-    figures = confusion.figures()
-    assert figures["confusion"] == [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
-    assert figures["accuracy"] == 0.5
-    assert "top_5" not in figures, "among three classes it says nothing"
-    shares = [(each["class"], each["precision"], each["recall"]) for each in figures["classes"]]
-    assert shares == [("cat", 1.0, 0.5), ("dog", 0.0, None), ("cow", None, None)]

@@ -13,36 +13,39 @@ import { tags } from "@lezer/highlight";
 import { NAMES } from "./editor/names.js";
 
 const theme = EditorView.theme({
-  "&": { border: "1px solid var(--line-strong)", borderRadius: "6px", background: "var(--surface)", color: "var(--ink)", fontSize: "0.88rem" },
+  "&": { border: "1px solid var(--line-strong)", borderRadius: "var(--radius)", background: "var(--surface)", color: "var(--ink)", fontSize: "var(--text-xs)" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "1px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", maxHeight: "34rem", minHeight: "16rem", overflow: "auto" },
   ".cm-content": { caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
-  ".cm-gutters": { background: "var(--surface-raised)", color: "var(--ink-soft)", borderRight: "1px solid var(--line)" },
-  ".cm-activeLine, .cm-activeLineGutter": { background: "color-mix(in srgb, var(--accent-soft) 45%, transparent)" },
+  ".cm-gutters": { background: "var(--sunken)", color: "var(--ink-2)", borderRight: "1px solid var(--line)" },
+  ".cm-activeLine, .cm-activeLineGutter": { background: "color-mix(in srgb, var(--selected) 60%, transparent)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "color-mix(in srgb, var(--focus) 28%, transparent)" },
-  ".cm-panels, .cm-tooltip": { background: "var(--surface-raised)", color: "var(--ink)", borderColor: "var(--line-strong)" },
+  ".cm-panels, .cm-tooltip": { background: "var(--sunken)", color: "var(--ink)", borderColor: "var(--line-strong)" },
   ".cm-panels input, .cm-panels button, .cm-panels label": { font: "inherit", color: "var(--ink)", background: "var(--surface)", borderColor: "var(--line-strong)" },
   ".cm-button": { backgroundImage: "none" },
   ".cm-textfield": { border: "1px solid var(--line-strong)" },
-  ".cm-tooltip-autocomplete ul li[aria-selected]": { background: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { background: "var(--focus)", color: "var(--surface)" },
   ".cm-completionDetail": { color: "inherit", opacity: "0.85", fontStyle: "normal" },
   ".cm-diagnostic": { fontFamily: "var(--sans)" },
   ".cm-searchMatch": { background: "var(--warn-soft)", outline: "1px solid var(--warn)" },
   // The marks of their own are images in the text of a style, which the policy of the pages forbids.
   ".cm-lintRange-error, .cm-lintRange-active": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
-  ".cm-lint-marker-error": { content: "normal" },
+  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--warn)", textUnderlineOffset: "3px" },
+  ".cm-lint-marker-error, .cm-lint-marker-warning": { content: "normal" },
+  ".cm-lint-marker-warning::before": { content: '"!"', color: "var(--warn)", fontWeight: "700", lineHeight: "1.4" },
   ".cm-lint-marker-error::before": { content: '"✕"', color: "var(--bad)", fontWeight: "700", lineHeight: "1.4" },
   ".cm-lint-marker": { width: "1em", height: "1.4em" },
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
+  ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
 });
 
 const colours = HighlightStyle.define([
   { tag: [tags.keyword, tags.controlKeyword, tags.operatorKeyword], color: "var(--series-4)" },
-  { tag: [tags.string, tags.docString], color: "var(--good)" },
+  { tag: [tags.string, tags.docString], color: "var(--ok)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--info)" },
-  { tag: tags.comment, color: "var(--ink-soft)", fontStyle: "italic" },
-  { tag: [tags.function(tags.definition(tags.variableName)), tags.definition(tags.className)], color: "var(--accent)", fontWeight: "600" },
+  { tag: tags.comment, color: "var(--ink-2)", fontStyle: "italic" },
+  { tag: [tags.function(tags.definition(tags.variableName)), tags.definition(tags.className)], color: "var(--action)", fontWeight: "600" },
   { tag: tags.meta, color: "var(--warn)" },
 ]);
 
@@ -73,7 +76,7 @@ class Editor {
     document.addEventListener("click", (event) => this.clicked(event), { signal });
     this.results = new MutationObserver(() => this.mark());
     const results = document.getElementById("network");
-    if (results) this.results.observe(results, { childList: true, subtree: true });
+    if (results) this.results.observe(results, { childList: true, subtree: true, attributeFilter: ["data-findings", "data-line"] });
     this.marked = null;
     this.mark();
   }
@@ -116,26 +119,42 @@ class Editor {
   changed() {
     this.area.value = this.view.state.doc.toString();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.area.dispatchEvent(new Event("change", { bubbles: true })), 800);
+    this.timer = setTimeout(() => this.area.dispatchEvent(new Event("input", { bubbles: true })), 150);
   }
 
-  // Shows at its line what was found wrong, and takes the mark away once all is well.
+  // Shows at their lines the mistakes of the instant check and what a build found wrong; takes the marks away once all is well.
   mark() {
     const problem = document.getElementById("network-problem");
-    const key = problem ? `${problem.dataset.line}:${problem.dataset.message}` : document.querySelector("#network-look [data-fine]") ? "fine" : this.marked;
-    if (key === this.marked) return;
-    this.marked = key;
+    const findings = document.getElementById("code-findings")?.dataset.findings ?? "[]";
+    const built = problem ? `${problem.dataset.line}:${problem.dataset.message}` : "";
+    if (`${built}${findings}` === this.marked) return;
+    this.marked = `${built}${findings}`;
     const line = Number(problem?.dataset.line);
-    const { doc } = this.view.state;
-    const found = [];
-    if (line >= 1 && line <= doc.lines) {
-      const at = doc.line(line);
-      const from = at.from + (at.text.length - at.text.trimStart().length);
-      found.push({ from: Math.min(from, at.to), to: at.to, severity: "error", message: problem.dataset.message });
+    const known = JSON.parse(findings);
+    // What a build found goes before what was seen at once in the same line.
+    const found = known.filter((each) => each.line !== line).map((each) => this.diagnostic(each.line, each.level, each.sentence, each.column, each.end_column));
+    if (line) {
+      const same = known.find((each) => each.line === line);
+      found.push(this.diagnostic(line, "error", problem.dataset.message, same?.column, same?.end_column));
     }
-    this.view.dispatch(setDiagnostics(this.view.state, found));
-    if (found.length) this.view.dispatch({ effects: EditorView.scrollIntoView(found[0].from, { y: "center" }) });
-    this.element.dataset.problemLine = found.length ? String(line) : "";
+    const shown = found.filter(Boolean).sort((one, other) => one.from - other.from);
+    this.view.dispatch(setDiagnostics(this.view.state, shown));
+    if (built && built !== this.built && line <= this.view.state.doc.lines) {
+      this.view.dispatch({ effects: EditorView.scrollIntoView(this.view.state.doc.line(line).from, { y: "center" }) });
+    }
+    this.built = built;
+    this.element.dataset.problemLine = shown.length ? String(this.view.state.doc.lineAt(shown[0].from).number) : "";
+  }
+
+  // A mark from a column to another, both from 1; without columns, of the whole line. Null where the line is gone.
+  diagnostic(line, severity, message, column = 0, endColumn = 0) {
+    const { doc } = this.view.state;
+    if (!(line >= 1 && line <= doc.lines)) return null;
+    const at = doc.line(line);
+    const indent = at.text.length - at.text.trimStart().length;
+    const from = Math.min(at.to, at.from + (column ? column - 1 : indent));
+    const to = endColumn > column ? Math.min(at.to, at.from + endColumn - 1) : at.to;
+    return { from, to: Math.max(from, to), severity, message };
   }
 
   clicked(event) {

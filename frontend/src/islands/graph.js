@@ -4,6 +4,7 @@ import { Network } from "./graph/model.js";
 const MOST_BOXES = 300;
 const SVG = "http://www.w3.org/2000/svg";
 const LETTER = 6.6;
+const MARGIN = 16; // above the graph: the title of an open module stands there
 
 function made(name, attributes = {}, text = "") {
   const element = document.createElementNS(SVG, name);
@@ -38,7 +39,7 @@ class Picture {
     const buttons = [
       ["Zoom in", () => this.zoom(1 / 1.3)],
       ["Zoom out", () => this.zoom(1.3)],
-      ["Whole graph", () => this.fit()],
+      ["Whole graph", () => this.showAll()],
       ["Open modules", () => this.change(this.network.openable(MOST_BOXES))],
       ["Close all", () => this.change(new Set())],
     ];
@@ -101,7 +102,7 @@ class Picture {
     );
     this.fit();
     const modules = [...this.boxes.values()].filter((box) => box.kind === "module").length;
-    this.say(`${this.boxes.size} boxes, ${modules} of them modules to open.`);
+    this.say(`${this.boxes.size} boxes${modules ? `; ${modules} can be opened` : ""}.`);
     if (this.focus) this.svg.querySelector(`[data-scope="${CSS.escape(this.focus)}"]`)?.focus();
     this.focus = "";
     this.element.dataset.drawn = String(this.boxes.size);
@@ -124,7 +125,7 @@ class Picture {
         "aria-expanded": String(isOpen),
         "data-scope": box.name,
       })) group.setAttribute(name, value);
-      const y = isOpen ? top + 13 : place.y - 3;
+      const y = isOpen ? top - 5 : place.y - 3; // inside, the first box would cover it
       group.append(made("text", { x: isOpen ? left + 8 : place.x, y, "text-anchor": isOpen ? "start" : "middle" }, `${isOpen ? "−" : "+"} ${box.title}`));
       if (!isOpen) group.append(made("text", { x: place.x, y: place.y + 12, "text-anchor": "middle", class: "detail" }, ` ${box.detail}`));
     }
@@ -157,7 +158,7 @@ class Picture {
     if (event.key in steps) this.move(...steps[event.key]);
     else if (event.key === "+" || event.key === "=") this.zoom(1 / 1.3);
     else if (event.key === "-") this.zoom(1.3);
-    else if (event.key === "0") this.fit();
+    else if (event.key === "0") this.showAll();
     else if ((event.key === "Enter" || event.key === " ") && event.target.dataset.scope) this.click(event.target);
     else return;
     event.preventDefault();
@@ -192,7 +193,14 @@ class Picture {
     const aspect = this.svg.clientHeight / Math.max(1, this.svg.clientWidth);
     const { width, height } = this.whole;
     const wide = Math.max(width, Math.min(height / aspect, 900));
-    this.show({ x: (width - wide) / 2, y: 0, width: wide, height: wide * aspect });
+    this.show({ x: (width - wide) / 2, y: -MARGIN, width: wide, height: wide * aspect });
+  }
+
+  showAll() {
+    const aspect = this.svg.clientHeight / Math.max(1, this.svg.clientWidth);
+    const { width, height } = this.whole;
+    const wide = Math.max(width, (height + 2 * MARGIN) / aspect);
+    this.show({ x: (width - wide) / 2, y: (height - wide * aspect) / 2, width: wide, height: wide * aspect });
   }
 
   zoom(factor) {

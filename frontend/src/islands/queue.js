@@ -49,6 +49,7 @@ export function mount(body) {
   body.addEventListener("pointerup", up);
   body.addEventListener("pointercancel", cancel);
   return () => {
+    end();
     body.removeEventListener("pointerdown", down);
     body.removeEventListener("pointermove", move);
     body.removeEventListener("pointerup", up);

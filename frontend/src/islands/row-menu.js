@@ -34,6 +34,8 @@ export function prepareMenu(menu) {
     wanted = null;
   });
   menu.addEventListener("click", ({ target }) => {
-    if (target.closest("a, button")) menu.hidePopover();
+    if (!target.closest("a, button")) return;
+    menu.hidePopover();
+    closed = { opener: null, at: 0 }; // by a choice, not by a press on its link: the next press opens it
   });
 }

@@ -1,7 +1,8 @@
 // Sends files and folders to the studio while their progress is shown, then names them in a field of the form.
 //
 // Small files share a request, large ones have their own, a few at a time: a file that fails is named, and the others
-// go on.
+// go on. Where the connection is lost, the file that was under way is sent again when it is back. Files may be dropped
+// anywhere on the page.
 import { droppedFiles, pickedFiles } from "./upload/files.js";
 import { sendFile, sendFiles } from "./upload/send.js";
 
@@ -10,6 +11,8 @@ const BATCH_FILES = 200;
 const BATCH_BYTES = 8e6;
 const SHOWN = 10;
 const GIVEN_UP_AFTER = 8;
+const BUSY = "Wait until everything is sent, or cancel.";
+const RETRY_AFTER_MS = [500, 1000, 2000, 4000, 8000, 15000, 30000];
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -35,10 +38,10 @@ export function mount(place) {
   const picker = place.querySelector('input[type="file"]');
   const folders = element("input", { type: "file", id: "folder", webkitdirectory: true, hidden: true });
   const status = element("p", { role: "status" });
-  const bar = element("progress", { className: "meter wide accent", max: 1, value: 0, hidden: true });
+  const bar = element("progress", { className: "wide", max: 1, value: 0, hidden: true });
   bar.setAttribute("aria-label", "Sent");
   const cancel = element("button", { type: "button", className: "small", textContent: "Cancel", hidden: true });
-  const again = element("button", { type: "button", className: "small", textContent: "Send those again", hidden: true });
+  const again = element("button", { type: "button", className: "small", textContent: "Send again", hidden: true });
   const failures = element("ul");
   let run = null;
 
@@ -46,20 +49,22 @@ export function mount(place) {
 
   picker.removeAttribute("name"); // they are sent from here, not with the form
   picker.hidden = true;
-  place.querySelector("label").replaceWith("Drop a folder, files or an archive (zip, tar) here");
-  const choose = element("button", { type: "button", textContent: "Choose a folder …" });
-  const chooseFiles = element("button", { type: "button", textContent: "Choose files or an archive …" });
-  const buttons = element("p", { className: "row" }, choose, chooseFiles);
-  const sending = element("div", { className: "sending" }, buttons, status, bar, element("p", { className: "row" }, cancel, again), failures);
+  place.querySelector("label").replaceWith("Drop a folder, files or an archive (zip, tar), or");
+  const choose = element("button", { type: "button", className: "small", textContent: "Choose folder" });
+  const chooseFiles = element("button", { type: "button", className: "small", textContent: "Choose files" });
+  const sending = element("div", { className: "sending" }, status, bar, element("p", { className: "row" }, cancel, again), failures);
+  place.querySelector("p").append(choose, chooseFiles);
   place.append(folders, sending);
+  const tab = document.getElementById(place.dataset.tab);
+  const hint = document.getElementById(place.dataset.hint);
 
   function show(text, isRunning) {
     const at = document.activeElement;
     status.textContent = text;
     bar.hidden = cancel.hidden = !isRunning;
     choose.disabled = chooseFiles.disabled = isRunning;
-    // Who was at a button that goes now is at the one that takes its place.
-    if (sending.contains(at) && (at.disabled || at.hidden)) (isRunning ? cancel : chooseFiles).focus();
+    // The focus goes from a button that is hidden now to the one that takes its place.
+    if (place.contains(at) && (at.disabled || at.hidden)) (isRunning ? cancel : chooseFiles).focus();
   }
 
   function showFailures(failed) {
@@ -82,15 +87,38 @@ export function mount(place) {
     }
   }
 
+  // A lost connection is no fault of a file: it is sent again, later each time, until the studio answers.
+  async function resent(state, act) {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await act();
+      } catch (error) {
+        if (!error.isLost || tries >= RETRY_AFTER_MS.length || state.stop.signal.aborted) throw error;
+        show("The connection is lost; sending goes on when it is back.", true);
+        await new Promise((resolve) => {
+          const timer = setTimeout(resolve, RETRY_AFTER_MS[tries]);
+          const soon = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+          state.stop.signal.addEventListener("abort", soon, { once: true });
+          window.addEventListener("online", soon, { once: true });
+        });
+      }
+    }
+  }
+
   async function sendOne(state, file) {
     try {
-      state.upload = await sendFile(place.dataset.uploads, file, state.upload?.id ?? "", {
-        signal: state.stop.signal,
-        onProgress: (bytes) => {
-          state.loaded.set(file, bytes);
-          progress(state);
-        },
-      });
+      state.upload = await resent(state, () =>
+        sendFile(place.dataset.uploads, file, state.upload?.id ?? "", {
+          signal: state.stop.signal,
+          onProgress: (bytes) => {
+            state.loaded.set(file, bytes);
+            progress(state);
+          },
+        }),
+      );
       state.done += 1;
       state.inRow = 0;
     } catch (error) {
@@ -117,13 +145,15 @@ export function mount(place) {
   // Where a batch is refused, each file is tried alone: then it is known which one it is, and why.
   async function sendSmall(state, some) {
     try {
-      state.upload = await sendFiles(place.dataset.uploads, some, state.upload.id, {
-        signal: state.stop.signal,
-        onProgress: (bytes) => {
-          state.loaded.set(some, bytes);
-          progress(state);
-        },
-      });
+      state.upload = await resent(state, () =>
+        sendFiles(place.dataset.uploads, some, state.upload.id, {
+          signal: state.stop.signal,
+          onProgress: (bytes) => {
+            state.loaded.set(some, bytes);
+            progress(state);
+          },
+        }),
+      );
     } catch (error) {
       state.loaded.delete(some);
       if (state.stop.signal.aborted) return;
@@ -158,9 +188,10 @@ export function mount(place) {
     if (!state.done) {
       show("Nothing was sent.", false);
     } else {
-      const left = state.hidden ? ` ${files(state.hidden)} of the system ${state.hidden === 1 ? "was" : "were"} left out.` : "";
+      const left = state.hidden ? ` ${state.hidden === 1 ? "1 system file" : `${state.hidden} system files`} skipped.` : "";
       show(`${files(state.done)} sent, ${size(state.upload.size_bytes)}.${lost ? ` ${files(lost)} could not be sent.` : ""}${left}`, false);
       field.value = state.upload.source;
+      tab.checked = true;
       const name = document.getElementById("name");
       if (name && !name.value && state.name) name.value = state.name;
       field.dispatchEvent(new Event("input", { bubbles: true }));
@@ -170,7 +201,7 @@ export function mount(place) {
 
   async function send({ files: found, hidden, name }, upload = null) {
     if (run || !found.length) {
-      if (!run) show(hidden ? "There are only files of the system in it." : "There are no files in it.", false);
+      if (!run) show(hidden ? "Only system files were found." : "No files were found.", false);
       return;
     }
     const total = found.reduce((sum, file) => sum + file.blob.size, 0);
@@ -185,32 +216,52 @@ export function mount(place) {
     run = null;
     if (state.stop.signal.aborted) {
       await forget(state);
-      show("Canceled; what was sent is deleted.", false);
+      show("Canceled; the sent files are deleted.", false);
+      if (state.upload && field.value === state.upload.source) {
+        field.value = ""; // it named what was sent before *Send again*, which is deleted, too
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }
       return;
     }
-    for (const file of state.waiting) state.failed.push({ file, reason: "not tried" });
+    for (const file of state.waiting) state.failed.push({ file, reason: "not sent" });
     last = state;
     finish(state);
   }
 
   let last = null;
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
   const dropped = async (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
-    place.classList.remove("over");
-    show("Looking what is in it …", false);
-    send(await droppedFiles(event.dataTransfer));
+    hint.hidden = true;
+    tab.checked = true;
+    if (run) {
+      show(BUSY, true);
+      return;
+    }
+    show("Reading the folder …", false);
+    let found;
+    try {
+      found = await droppedFiles(event.dataTransfer);
+    } catch (error) {
+      show(`The folder could not be read: ${error.message} Choose it with the button.`, false);
+      return;
+    }
+    send(found);
   };
   const over = (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
-    place.classList.add("over");
+    hint.hidden = false;
   };
   const leave = (event) => {
-    if (!place.contains(event.relatedTarget)) place.classList.remove("over");
+    if (!event.relatedTarget) hint.hidden = true; // it left the window
   };
   const guard = (event) => {
     if (!run) return;
     event.preventDefault();
-    show("Wait until everything is sent, or cancel.", true);
+    tab.checked = true;
+    show(BUSY, true);
     place.scrollIntoView({ block: "nearest" });
   };
 
@@ -231,11 +282,13 @@ export function mount(place) {
     const upload = last.upload;
     send({ files: last.failed.map(({ file }) => file), hidden: last.hidden, name: last.name }, upload);
   });
-  place.addEventListener("drop", dropped);
-  place.addEventListener("dragover", over);
-  place.addEventListener("dragleave", leave);
+  const listeners = { drop: dropped, dragover: over, dragleave: leave };
+  for (const [kind, act] of Object.entries(listeners)) document.addEventListener(kind, act);
   field.form.addEventListener("submit", guard);
   if (isAtPicker) chooseFiles.focus();
   if (picker.files.length) take(picker); // chosen before this script was here
-  return () => run?.stop.abort();
+  return () => {
+    run?.stop.abort();
+    for (const [kind, act] of Object.entries(listeners)) document.removeEventListener(kind, act);
+  };
 }

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from ziggurat.entities import Checkpoint, Job, JobChange
+from ziggurat.entities import Checkpoint, Job, JobChange, SavedItem
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
 from ziggurat.workspace.new_jobs import JobRequest
@@ -33,6 +33,7 @@ __all__ = [
     "RequestShape",
     "RootsShape",
     "SamplePageShape",
+    "SavedItemShape",
     "SuggestionsShape",
     "Text",
     "TextShape",
@@ -136,6 +137,11 @@ class SamplePageShape:
     total: int
     offset: int
     samples: list[Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedItemShape(SavedItem):
+    """A saved view, preset or draft."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ INFO: Final = BackendInfo(
     summary="Small networks that need no framework.",
     rank=90,  # behind the frameworks, before what other packages bring
     networks=(
-        StandardNetwork("mlp", "Small network with one hidden layer"),
+        StandardNetwork("mlp", "Multilayer perceptron"),
         StandardNetwork("linear", "Linear classifier"),
     ),
 )

@@ -24,6 +24,14 @@ class Command(click.Command):
         for flag, text in (("--json", "Show JSON on standard output."), ("--debug", "Show the traceback of errors.")):
             self.params.append(click.Option([flag], is_flag=True, expose_value=False, help=text))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; an error knows of which command it is, also where click's does not."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
 
 class Group(click.Group):
     """A group whose unknown commands name the nearest ones; alone, it shows its help."""

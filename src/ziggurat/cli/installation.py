@@ -1,4 +1,4 @@
-"""Verbs for this installation: ``settings``, ``plugins``, ``completion``, ``version``."""
+"""Verbs for this installation: ``plugins``, ``completion``, ``version``."""
 
 from __future__ import annotations
 
@@ -13,35 +13,10 @@ from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
 from ziggurat.errors import UnknownNameError
 from ziggurat.plugins import GROUPS, available
-from ziggurat.settings import describe_settings
 
-__all__ = ["completion", "plugins", "settings", "version"]
+__all__ = ["completion", "plugins", "version"]
 
 _SHELLS = ("bash", "fish", "zsh")
-
-
-@click.group(cls=Group)
-def settings() -> None:
-    """Show the settings and where they come from."""
-
-
-@settings.command("show")
-@click.pass_obj
-def settings_show(application: Application) -> None:
-    """List each setting with its value, where that came from, and the variable that changes it."""
-    found = application.settings
-    parts = [
-        (each.name, getattr(found, each.name), found.origins.get(each.name, "default"), each.variable)
-        for each in describe_settings()
-    ]
-    content = {
-        name: {"value": value if isinstance(value, bool | int) else str(value), "origin": origin, "variable": variable}
-        for name, value, origin, variable in parts
-    }
-    rows = [
-        (name, str(value).lower() if isinstance(value, bool) else str(value), *rest) for name, value, *rest in parts
-    ]
-    application.output.document(content, table(rows, ("setting", "value", "from", "variable")))
 
 
 @click.group(cls=Group)

@@ -12,6 +12,7 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.job_records import job_load, job_samples, job_timeline
 from ziggurat.cli.job_requests import (
     JobId,
     job_dataset,
@@ -109,7 +110,10 @@ def job_download(application: Application, job_id: str, target: Path, checkpoint
     application.output.document(content, f"{job_id} is in {target}, {content['size_bytes']} bytes.")
 
 
-for _command in (job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate):
+for _command in (
+    *(job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate),
+    *(job_load, job_samples, job_timeline),
+):
     job.add_command(_command)
 
 

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psutil
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
+from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe, with_times
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
-from ziggurat.specs import read_content, spec_from_flags, spec_json
+from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
 from ziggurat.workspace import JobStatus, Workspace, open_folders
 from ziggurat.workspace.checkpoints import CheckpointSummary
 from ziggurat.workspace.job_folders import JobFolders
+from ziggurat.workspace.training_checks import obstacle_of
+from ziggurat.zoo.backends import with_backend
 
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
 
@@ -42,6 +46,8 @@ def open_workspace(application: Application) -> Workspace[JobFolders]:
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
 @click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; default: a new one.")
 @click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+@click.option("--recipe", is_flag=True, help="Use the recommended recipe for the data in all that is not given.")
+@click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
 @click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
 @_DETACH
 @click.pass_obj
@@ -50,24 +56,41 @@ def train(
     spec: Path | None,
     out: Path | None,
     assignments: tuple[str, ...],
-    dry_run: bool,
     detach: bool,
-    **flags: str | None,
+    **chosen: Any,
 ) -> int:
     """Train a network from a SPEC file, from flags, or from a file with flags on top.
 
     Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
     `ziggurat spec schema` tells all of them.
     """
+    recipe, test_batch, dry_run = (chosen.pop(name) for name in ("recipe", "test_batch", "dry_run"))
     base = None if spec is None else read_content(spec)
-    given = {name: text for name, text in flags.items() if text is not None}
-    asked = spec_from_flags(given, assignments=assignments, base=base)
+    given: dict[str, str] = {name: text for name, text in chosen.items() if text is not None}
     note_former_names(application, base, given, assignments)
+    if recipe:
+        base = with_recipe(application, base, given, assignments, local_recipe)
+    asked = spec_from_flags(given, assignments=assignments, base=base)
     if dry_run:
         click.echo(spec_json(asked), nl=False)
         return 0
+    if test_batch:
+        return _test_batch(application, asked)
     folder = open_workspace(application).jobs.create(asked, out)
     return execute(application, folder, detach=detach)
+
+
+def _test_batch(application: Application, spec: TrainSpec) -> int:
+    """Train some steps of a job that is not made, and show what was measured."""
+    obstacle = obstacle_of(spec)
+    if obstacle is not None:
+        raise obstacle
+    complete = with_backend(spec)
+    free = psutil.virtual_memory().available
+    tasks = open_workspace(application).tasks
+    found = with_times(tasks.test_batch(complete.model_dump(mode="json"), free_bytes=free), complete)
+    application.output.document(found, test_batch_text(found))
+    return 0
 
 
 @click.command(cls=Command)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
+from ziggurat.cli.training import studio_recipe, test_batch_text, with_recipe
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -197,6 +199,8 @@ def job_dataset(
 @click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the job waits for it.")
 @click.option("--model", metavar="ID", type=JobId(), help="Job of the studio for the initial weights.")
 @click.option("--checkpoint", metavar="NAME", help="Checkpoint of that job: a name, best or latest.")
+@click.option("--recipe", is_flag=True, help="Use the recommended recipe of the dataset in all that is not given.")
+@click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
 @_SET
 @_says_what_it_is_for
 @reaches_studio
@@ -211,17 +215,42 @@ def job_train(
     **rest: Any,
 ) -> None:
     """Train a network in the studio, from a SPEC file, from flags, or from a file with flags on top."""
+    recipe, test_batch = rest.pop("recipe"), rest.pop("test_batch")
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
     note_former_names(application, base, flags, assignments)
     if dataset is not None:
         flags["data"] = "of the studio"  # which puts its place there
-    values = _values(spec_from_flags(flags, assignments=assignments, base=base))
-    if dataset is not None:
-        values["data"].pop("source", None)
+
+    def content() -> dict[str, Any]:
+        values = _values(spec_from_flags(flags, assignments=assignments, base=base))
+        if dataset is not None:
+            values["data"].pop("source", None)
+        return values
+
+    given = {"dataset": dataset, "model": model, "checkpoint": checkpoint}
+    values = {} if recipe else content()
     with studio_client(application, studio) as client:
-        jobs = client.train(values, dataset=dataset, model=model, checkpoint=checkpoint, **said)
+        if recipe:
+            base = with_recipe(application, base, flags, assignments, studio_recipe(client, dataset))
+            values = content()
+        if test_batch:
+            _try_batch(application, client, values, given)
+            return
+        jobs = client.train(values, **given, **said)
     _show_jobs(application, jobs)
+
+
+def _try_batch(application: Application, client: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Show what some steps of a training in the studio take; Ctrl-C ends them there as well."""
+    ticket = secrets.token_urlsafe(16)
+    try:
+        found = client.previews.test_batch(values, ticket=ticket, **given)
+    except KeyboardInterrupt:
+        with suppress(ZigguratError):
+            client.previews.cancel_test_batch(ticket)
+        raise
+    application.output.document(found, test_batch_text(found))
 
 
 @click.command("evaluate", cls=Command)

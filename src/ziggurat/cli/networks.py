@@ -1,22 +1,24 @@
-"""Commands that examine a network before training: ``debug`` and ``graph``."""
+"""Commands that examine a network before training: ``debug``, ``graph`` and ``network check``."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ziggurat.cli.application import Application
-from ziggurat.cli.commands import Command
+from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
+from ziggurat.workspace.network_checks import check_network
 
-__all__ = ["debug", "graph"]
+__all__ = ["debug", "graph", "network"]
 
 _NETWORK = click.argument("network", metavar="NETWORK")
 _FRAMEWORK = click.option(
@@ -84,6 +86,28 @@ def graph(
         raise ConfigurationError(
             "TensorBoard must be able to show the graph.", received=found["tensorboard"]["problem"]
         )
+
+
+@click.group(cls=Group)
+def network() -> None:
+    """Check the code of a network without running it."""
+
+
+@network.command(cls=Command)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_FRAMEWORK
+@click.pass_obj
+def check(application: Application, file: Path, framework: str) -> int | None:
+    """Check the code in FILE at once: syntax, the contract, and names that do not exist. Nothing is executed."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("A network file must be readable text in UTF-8.", received=f"{file}: {error}") from error
+    found = check_network(text, backend=framework)
+    lines = [f"{file}:{each.line}:{each.column}: {each.level}: {each.sentence}" for each in found]
+    document = {"file": str(file), "findings": [asdict(each) for each in found]}
+    application.output.document(document, "\n".join(lines) or f"{file}: no mistakes found.")
+    return NetworkCodeError.exit_code if any(each.level == "error" for each in found) else None
 
 
 def _show_with_trace(application: Application, error: NetworkCodeError) -> int:

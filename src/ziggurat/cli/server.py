@@ -104,6 +104,20 @@ class Place:
         flags = {name: f"--{name.replace('_', '-')}" for name in given}
         return dataclasses.replace(settings, **given, origins={**settings.origins, **flags})
 
+    def in_force(self, settings: Settings, port: int) -> Settings:
+        """Return the settings that the server of this process runs with, as its pages show them.
+
+        Args:
+            settings: as file, environment and common flags say.
+            port: on which it listens; ``--port 0`` takes any free one.
+        """
+        found = self.with_addresses(settings)
+        values: dict[str, Any] = {"host": self.host, "port": self.port}
+        if self.database is not None:
+            values["database"] = Secret(self.database)
+        flags = {name: f"--{name}" for name, value in values.items() if value != getattr(settings, name)}
+        return dataclasses.replace(found, **{**values, "port": port}, origins={**found.origins, **flags})
+
 
 @click.command(cls=Command)
 @click.option("--host", help="Address to listen on; default 127.0.0.1; 0.0.0.0 for all networks.")
@@ -221,7 +235,7 @@ def serve_studio(
     prefix = studio_module("ziggurat.server.middleware").checked_prefix(place.prefix)
     address = address_of(listener, place.host, prefix)
     opening, workspace = studio_module(_BOOTSTRAP), application.settings.workspace
-    settings = place.with_addresses(application.settings)
+    settings = place.in_force(application.settings, listener.getsockname()[1])
 
     with opening.open_studio(settings, url=place.database, prefix=prefix) as studio:
         server = studio_module("ziggurat.app").create_studio(

@@ -44,6 +44,7 @@ class Client:
         models: networks and trained models.
         evaluations: models on whole splits and on many images.
         previews: what is shown before a job is made.
+        saved: views, presets and drafts of the user.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, *, timeout_s: float = 600.0) -> None:
@@ -52,6 +53,7 @@ class Client:
         self.models = ModelClient(self._connection)
         self.evaluations = EvaluationClient(self._connection)
         self.previews = PreviewClient(self._connection)
+        self.saved = SavedItemClient(self._connection)
 
     def close(self) -> None:
         """Close the connection; closing twice does nothing."""
@@ -134,6 +136,22 @@ class Client:
             params["digits"] = digits
         found = self._connection.ask("GET", f"/jobs/{job_id}/curves", params=params)
         return {each["tag"]: {**each, "values": [float(value) for value in each["values"]]} for each in found}
+
+    def machine_load(self, job_id: str) -> dict[str, Any]:
+        """Return the load of the machine while a training ran: ``machine``, ``times``, ``steps`` and ``curves``."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/machine-load")
+
+    def sample_predictions(self, job_id: str) -> dict[str, Any]:
+        """Return the predictions for a few validation samples after each validation: ``samples`` and ``records``."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/sample-predictions")
+
+    def timeline(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the events of a training, the oldest first; those with a number are the flags on the charts."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/timeline")
+
+    def early_stopping(self, job_id: str) -> dict[str, Any] | None:
+        """Return how early stopping of a training stands; None where it is off."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/early-stopping")
 
     def compare(self, *job_ids: str) -> dict[str, Any]:
         """Return where the specs of jobs differ, and what their curves came to."""
@@ -281,6 +299,11 @@ def _not_done(job: Mapping[str, Any], received: str) -> JobError:
     return JobError("A job that is waited for gets done.", received=f"{job['id']}, {received}", details={"job": job})
 
 
+_TEST_BATCH_S: Final = 300.0
+_ANSWER_S: Final = 30.0
+"""Time limit of a test batch where none is given, and how much longer its answer may take."""
+
+
 class PreviewClient:
     """Looks at trainings and datasets that do not exist yet.
 
@@ -314,6 +337,37 @@ class PreviewClient:
         body = {"spec": _whole(spec), "describe": describe, **given(request)}
         return self._connection.ask("POST", "/trainings/preflight", json=body)
 
+    def test_batch(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+        """Train some steps in a process that is thrown away; return what was measured.
+
+        That is ``total_s``, ``epoch_s``, ``memory_bytes``, ``largest_batch``, ``rate`` and more.
+
+        Args:
+            spec: of the training.
+            request: as for ``Client.train``; also ``find_rate`` (default true), ``ticket`` (by which
+                ``cancel_test_batch`` ends it) and ``time_limit_s``.
+        """
+        body = {"spec": _whole(spec), **given(request)}
+        limit_s = float(request.get("time_limit_s") or _TEST_BATCH_S)
+        return self._connection.ask("POST", "/trainings/test-batch", json=body, timeout=limit_s + _ANSWER_S)
+
+    def cancel_test_batch(self, ticket: str) -> None:
+        """End a test batch that runs; its request is answered with an error."""
+        self._connection.ask("DELETE", f"/trainings/test-batch/{ticket}")
+
+    def recipe(self, dataset: str = "digits", *, network: str | None = None) -> dict[str, Any] | None:
+        """Return the recommended recipe of a dataset: ``network``, ``fields``, ``summary``, ``reason``; None: none.
+
+        Args:
+            dataset: its id, or ``digits``.
+            network: that is chosen already, as ``framework/name``, ``framework/`` or ``name``; empty for a file.
+        """
+        return self._connection.ask("GET", f"/datasets/{dataset}/recipe", params=given({"network": network}))
+
+    def networks(self, dataset: str = "digits", *, batch_size: int = 64) -> list[dict[str, Any]]:
+        """Return the standard networks with what each takes on a dataset, the recommended one first."""
+        return self._connection.ask("GET", f"/datasets/{dataset}/networks", params={"batch_size": batch_size})
+
     def text(self, spec: Mapping[str, Any], **request: Any) -> dict[str, str]:
         """Return a training in other words: ``cli``, ``json``, ``python``; arguments as for ``Client.train``."""
         return self._connection.ask("POST", "/trainings/text", json={"spec": _whole(spec), **given(request)})
@@ -325,3 +379,26 @@ class PreviewClient:
 
 def _whole(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": "train", "version": 1, **spec}
+
+
+class SavedItemClient:
+    """Saved items of the user: ``view``, ``preset`` and ``draft`` are their kinds.
+
+    Args:
+        connection: to the studio.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Return the items of a kind by name: ``name``, ``content``, ``changed``, …"""
+        return self._connection.ask("GET", f"/saved/{kind}")
+
+    def put(self, kind: str, name: str, content: Any) -> dict[str, Any]:
+        """Save any JSON value under a name; an item of that kind and name is replaced."""
+        return self._connection.ask("PUT", f"/saved/{kind}/{name}", json={"content": content})
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an item."""
+        self._connection.ask("DELETE", f"/saved/{kind}/{name}")

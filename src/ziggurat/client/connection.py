@@ -166,7 +166,7 @@ class Connection:
             yield
         except (httpx.TransportError, httpx.StreamError) as error:
             raise UsageError(
-                f"A studio answers at {self.url}.",
+                f"A studio must answer at {self.url}.",
                 received=f"{type(error).__name__}: {error}",
                 advice="Start it with `ziggurat up`, or check address and network.",
                 details={"unreachable": True},

@@ -69,13 +69,17 @@ class DatasetClient:
         return self._connection.ask("GET", f"/datasets/{job_id}")
 
     def samples(self, job_id: str, **chosen: Any) -> dict[str, Any]:
-        """Return some of the samples that a filter leaves: ``split``, ``class_name``, ``text``, ``problem``, …"""
+        """Return some of the samples that a filter leaves: ``split``, ``class_name``, ``text``, ``order``, …"""
         return self._connection.ask("GET", f"/datasets/{job_id}/samples", params=given(chosen))
 
     def picture(self, job_id: str, split: str, row: int, *, max_side_px: int = 1024) -> bytes:
         """Return an image of a sample as PNG."""
         params = {"max_side_px": max_side_px}
         return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params=params)
+
+    def original(self, job_id: str, split: str, row: int) -> bytes:
+        """Return the file that a sample was made of; the image that is stored where the file is gone or has changed."""
+        return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params={"original": True})
 
     def problems(self, job_id: str, **chosen: Any) -> list[dict[str, Any]]:
         """Return some of the problems that were found: ``kind``, ``offset``, ``limit``."""
@@ -97,6 +101,11 @@ class DatasetClient:
         """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
         body = {"samples": list(samples), "label": label, "name": name}
         return self._connection.ask("POST", f"/datasets/{job_id}/relabel", json=body)
+
+    def correct(self, job_id: str, labels: Mapping[str, Any], excluded: Sequence[str] = (), **body: Any) -> Any:
+        """Make one version of many corrections: ``SPLIT/ROW`` or key → label, and samples that are left out."""
+        content = {"labels": dict(labels), "excluded": list(excluded), **body}
+        return self._connection.ask("POST", f"/datasets/{job_id}/corrections", json=content)
 
     def exclude(self, job_id: str, samples: Sequence[str] = (), **body: Any) -> dict[str, Any]:
         """Make a version without some samples, or without those that have a ``problem``."""

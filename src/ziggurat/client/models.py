@@ -35,6 +35,12 @@ class ModelClient:
         """Return the source of a standard network, to be changed."""
         return self._connection.ask("GET", f"/networks/{name}", params={"framework": framework})["text"]
 
+    def check(self, text: str, *, backend: str | None = None) -> list[dict[str, Any]]:
+        """Return the mistakes in the code of a network that can be seen without running it, by line."""
+        return self._connection.ask("POST", "/networks/check", json={"text": text, **given({"backend": backend})})[
+            "findings"
+        ]
+
     def describe(self, network: str = "", **options: Any) -> dict[str, Any]:
         """Describe a standard network, or a ``text``: layers, shapes, parameters, cost.
 

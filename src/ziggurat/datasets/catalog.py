@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StorageError, UnknownNameError
 from ziggurat.records.codec import pack, unpack
 
-__all__ = ["Catalogue", "CatalogueWriter", "Entry", "SampleFilter"]
+__all__ = ["ORDERS", "Catalogue", "CatalogueWriter", "Entry", "SampleFilter", "SampleOrder"]
 
 COLUMNS = (
     "number, split, row, key, parts, content, label, class, sample_group, time, source_bytes, stored_bytes, width, "
@@ -77,6 +77,16 @@ CREATE INDEX objects_by_class ON object_classes (class, number, objects);
 CREATE INDEX problems_by_kind ON problems (kind, key);
 CREATE INDEX problems_by_key ON problems (key);
 """
+
+SampleOrder = Literal["row", "name", "largest", "smallest"]
+
+ORDERS: Final[Mapping[str, str]] = {
+    "row": "number",
+    "name": "key, number",
+    "largest": "source_bytes DESC, number",
+    "smallest": "source_bytes IS NULL, source_bytes, number",
+}
+"""Order of samples → what SQL sorts by."""
 
 _OF_KIND = "key IN (SELECT key FROM problems WHERE kind = ?)"
 
@@ -196,17 +206,25 @@ class Catalogue:
         condition, values = self._where(chosen)
         return self._one(f"SELECT count(*) FROM samples WHERE {condition}", values)
 
-    def page(self, chosen: SampleFilter | None = None, *, offset: int = 0, limit: int = 50) -> list[Entry]:
-        """Return some of the samples that a filter leaves, in their order: split by split, row by row.
+    def page(
+        self, chosen: SampleFilter | None = None, *, offset: int = 0, limit: int = 50, order: SampleOrder = "row"
+    ) -> list[Entry]:
+        """Return some of the samples that a filter leaves.
 
         Args:
             chosen: which samples; None for all.
             offset: how many to leave out first.
             limit: how many to return at most.
+            order: ``row`` (split by split, row by row), ``name``, ``largest`` or ``smallest`` (bytes in the source).
+
+        Raises:
+            UnknownNameError: where there is no such order.
         """
+        if order not in ORDERS:
+            raise UnknownNameError("order of samples", order, ORDERS)
         condition, values = self._where(chosen)
         # Only numbers are walked over; the wide rows are read for the page alone.
-        numbers = f"SELECT number FROM samples WHERE {condition} ORDER BY number LIMIT ? OFFSET ?"
+        numbers = f"SELECT number FROM samples WHERE {condition} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
         found = [number for (number,) in self._all(numbers, [*values, limit, offset])]
         return self.entries(found)
 
@@ -303,6 +321,20 @@ class Catalogue:
     def problem_counts(self) -> dict[str, int]:
         """Return kind of problem → how many."""
         return dict(self._all("SELECT kind, count(*) FROM problems GROUP BY kind ORDER BY kind"))
+
+    def samples_with_problems(self) -> dict[str, int]:
+        """Return kind of problem → how many samples of the catalog have it; what was left out does not count."""
+        query = "SELECT kind, count(DISTINCT key) FROM problems WHERE NOT left_out GROUP BY kind ORDER BY kind"
+        return dict(self._all(query))
+
+    def seen_in_training(self) -> dict[str, int]:
+        """Return split → how many of its samples have the same content as a sample of the training split."""
+        twin = "SELECT 1 FROM samples AS twin WHERE twin.content_hash = samples.content_hash AND twin.split = 'train'"
+        query = (
+            "SELECT split, count(*) FROM samples WHERE split IN ('val', 'test') AND content_hash IS NOT NULL "
+            f"AND EXISTS ({twin}) GROUP BY split"
+        )
+        return dict(self._all(query))
 
     def problems(self, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
         """Return some of the problems, in the order in which they were found."""

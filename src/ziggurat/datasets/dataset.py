@@ -16,8 +16,9 @@ import numpy as np
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.record_data import RecordData, decode_mask
-from ziggurat.datasets.catalog import Catalogue
-from ziggurat.errors import DataError
+from ziggurat.datasets.catalog import Catalogue, Entry
+from ziggurat.errors import DataError, MissingEntryError
+from ziggurat.formatting import plural
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.records.split_reader import SplitReader
@@ -45,6 +46,19 @@ class StoredSample:
     row: int
     parts: tuple[bytes | str | np.ndarray, ...]
     label: Any
+
+    def part(self, number: int) -> Any:
+        """Return one of its parts.
+
+        Raises:
+            MissingEntryError: where it has no such part.
+        """
+        if not 0 <= number < len(self.parts):
+            raise MissingEntryError(
+                "A part of a sample must be one of its parts, from 0.",
+                received=f"part {number} of {self.key}, which has {plural(len(self.parts), 'part')}",
+            )
+        return self.parts[number]
 
 
 class Dataset:
@@ -122,15 +136,28 @@ class Dataset:
             for row in range(self.size(name)):
                 yield self.sample(name, row)
 
+    def entry(self, split: str, row: int) -> Entry:
+        """Return what the catalog knows of a sample.
+
+        Raises:
+            MissingEntryError: where there is no such sample.
+        """
+        counts = {name: note.count for name, note in self.manifest.splits.items()}
+        if not 0 <= row < counts.get(split, 0):
+            raise MissingEntryError("There is no such sample in this dataset.", received=f"{split}/{row}")
+        before = sum(counts[name] for name in self.splits[: self.splits.index(split)])
+        return self.catalogue.entries([before + row])[0]  # numbers go split by split, row by row
+
     def picture(self, split: str, row: int, part: int = 0) -> np.ndarray:
         """Return an image of a sample, decoded: (H, W, C) uint8, RGB; a mask as (H, W).
 
         Raises:
+            MissingEntryError: where the sample has no such part.
             DataError: where the part is no image.
             DatapointError: where it cannot be read.
         """
         sample = self.sample(split, row)
-        content = sample.parts[part]
+        content = sample.part(part)
         if isinstance(content, np.ndarray):
             return content
         if isinstance(content, str) or self.manifest.image is None:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -204,6 +204,17 @@ class Importer(ABC):
         return {name: _checked(option, given.get(name, option.default)) for name, option in known.items()}
 
 
+_TYPES: Final = {
+    "bool": "true or false",
+    "dict": "an object of names and values",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "str": "a text",
+}
+"""Type of an option → what its values are called in an error."""
+
+
 def _checked(option: ImporterOption, value: Any) -> Any:
     if value == option.default:
         return value
@@ -211,7 +222,7 @@ def _checked(option: ImporterOption, value: Any) -> Any:
         value = float(value)
     if not isinstance(value, option.type) or (option.type is int and isinstance(value, bool)):
         raise ConfigurationError(
-            f"`{option.name}` must be {option.type.__name__}.",
+            f"`{option.name}` must be {_TYPES[option.type.__name__]}.",
             received=repr(value),
             advice=f"{option.help} Left out: {option.default!r}.",
         )

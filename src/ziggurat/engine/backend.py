@@ -46,7 +46,7 @@ class ProgramRequest:
         targets: name → what it learns to give; empty where it learns from its inputs alone. A batch is a list of the
             arrays of ``inputs``, then those of ``targets``, both in their order; it may hold more than a backend uses.
         class_weights: factor of each class in the classification loss; empty for equal ones.
-        batch_size: samples in a step over all towers.
+        batch_size: samples in a step, over all devices.
         optimizer: name of the optimizer.
         optimizer_options: its parameters.
         learning_rate: the first learning rate.

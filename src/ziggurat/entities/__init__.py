@@ -1,6 +1,16 @@
 """Domain objects besides specs and events, as plain values: heartbeats, jobs, users, devices."""
 
-from ziggurat.entities.accounts import ROLES, SCOPES, AuditEntry, Identity, Project, Token, User
+from ziggurat.entities.accounts import (
+    ROLES,
+    SAVED_KINDS,
+    SCOPES,
+    AuditEntry,
+    Identity,
+    Project,
+    SavedItem,
+    Token,
+    User,
+)
 from ziggurat.entities.heartbeat import (
     EXIT_DONE,
     EXIT_STOPPED,
@@ -25,11 +35,14 @@ from ziggurat.entities.jobs import (
     JobChange,
     JobFilter,
     JobPage,
+    JobTotals,
+    Listing,
     Mark,
     NewJob,
     ResourceRequest,
     Resources,
     ScalarSummary,
+    SweepSummary,
 )
 
 __all__ = [
@@ -41,6 +54,7 @@ __all__ = [
     "JOB_KINDS",
     "JOB_STATES",
     "ROLES",
+    "SAVED_KINDS",
     "SCOPES",
     "Attempt",
     "AuditEntry",
@@ -54,13 +68,17 @@ __all__ = [
     "JobChange",
     "JobFilter",
     "JobPage",
+    "JobTotals",
+    "Listing",
     "Mark",
     "NewJob",
     "Project",
     "Pulse",
     "ResourceRequest",
     "Resources",
+    "SavedItem",
     "ScalarSummary",
+    "SweepSummary",
     "Token",
     "User",
     "judge_pulse",

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["ROLES", "SCOPES", "AuditEntry", "Identity", "Project", "Token", "User"]
+__all__ = ["ROLES", "SAVED_KINDS", "SCOPES", "AuditEntry", "Identity", "Project", "SavedItem", "Token", "User"]
 
 ROLES: Final = ("viewer", "trainer", "admin")
 """Roles, each of which may do what those before it may: look; make and change; manage users and settings."""
 
 SCOPES: Final = ("read", "write", "admin")
 """What a token may do at most: each includes those before it. The role of its user limits it further."""
+
+SAVED_KINDS: Final = ("view", "preset", "draft")
+"""Kinds of saved items: a filter with columns of a list; the values of a form under a name; a form that is not sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,3 +124,22 @@ class AuditEntry:
     action: str
     target: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedItem:
+    """A view, preset or draft of a user.
+
+    Args:
+        owner: name of the user.
+        kind: a name in ``SAVED_KINDS``.
+        name: no other item of the same owner and kind has it.
+        content: any JSON value.
+        changed: seconds since 1970.
+    """
+
+    owner: str
+    kind: str
+    name: str
+    content: Any
+    changed: float

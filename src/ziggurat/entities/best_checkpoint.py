@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.errors import CheckpointError, MissingCheckpointError
+from ziggurat.formatting import as_number, as_percent
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
 
 __all__ = [
+    "PRIMARY_METRIC",
     "BestCheckpoint",
     "KeptCheckpoint",
     "Mode",
@@ -23,11 +25,16 @@ __all__ = [
     "given_names",
     "is_better",
     "kept_checkpoints",
+    "metric_text",
     "metric_title",
     "primary_metric",
+    "primary_tags",
 ]
 
 Mode = Literal["min", "max"]
+
+PRIMARY_METRIC: Final = "auto"
+"""In place of a metric's name: the one by which a training is judged; see ``primary_metric``."""
 
 _VALIDATION: Final = re.compile(r"(?:validation|val)[_/](.+)")
 _PRIMARY: Final[tuple[tuple[str, Mode], ...]] = (
@@ -36,6 +43,8 @@ _PRIMARY: Final[tuple[tuple[str, Mode], ...]] = (
     ("cost", "min"),
     ("loss", "min"),
 )
+_SPLITS: Final = ("validation", "val", "test", "train")
+_SHARES: Final = ("accuracy", "precision", "recall", "f1", "iou", "map", "auc", "dice", "top1", "top5")
 _GIVEN: Final = re.compile(r"(min|max)-(.+)")
 _BEST: Final = "best"
 _LATEST: Final = "latest"
@@ -84,14 +93,14 @@ class BestCheckpoint:
 
     @property
     def why(self) -> str:
-        """By what it was chosen: ``validation accuracy 0.2603``."""
+        """By what it was chosen: ``validation accuracy 26.0 %``."""
         if self.basis == "newest":
             return "no validation metric"
-        return metric_title(self.tag) + ("" if self.value is None else f" {self.value:.4g}")
+        return metric_title(self.tag) + ("" if self.value is None else f" {metric_text(self.tag, self.value)}")
 
     @property
     def text(self) -> str:
-        """Return it in one line: ``Best: step 66, epoch 6 (validation accuracy 0.2603)``."""
+        """Return it in one line: ``Best: step 66, epoch 6 (validation accuracy 26.0 %)``."""
         word = {"best": "Best", "best_kept": "Best of the kept checkpoints", "newest": "Newest"}[self.basis]
         return f"{word}: {self.checkpoint.place} ({self.why})"
 
@@ -103,6 +112,11 @@ def primary_metric(tags: Iterable[str]) -> tuple[str, Mode] | None:
     """
     bases = {found.group(1): tag for tag in sorted(tags, reverse=True) if (found := _VALIDATION.fullmatch(tag))}
     return next(((bases[base], mode) for base, mode in _PRIMARY if base in bases), None)
+
+
+def primary_tags() -> tuple[str, ...]:
+    """Return all names of curves by which a training may be judged; see ``primary_metric``."""
+    return tuple(f"{part}{sign}{base}" for part in ("validation", "val") for sign in "_/" for base, _ in _PRIMARY)
 
 
 def is_better(mode: Mode, value: float, other: float) -> bool:
@@ -117,6 +131,14 @@ def metric_title(tag: str) -> str:
     words = {"cost": "loss"}.get(base, base.replace("_", " "))
     part = "validation " if found else "training " if base in dict(_PRIMARY) else ""
     return f"{part}{words}"
+
+
+def metric_text(tag: str, value: float | None) -> str:
+    """Return a value of a metric for people: ``91.4 %`` of an accuracy, ``0.318`` of a loss; a dash for None."""
+    words = [word for word in re.split(r"[^a-z0-9]+", tag.lower()) if word not in _SPLITS]
+    # The error of a classifier is a share; a mean absolute error is none.
+    is_share = words == ["error"] or any(word in _SHARES for word in words)
+    return as_percent(value) if is_share and value is not None and 0 <= value <= 1 else as_number(value)
 
 
 def given_names(job: JobFolder) -> dict[str, str]:

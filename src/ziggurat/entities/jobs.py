@@ -29,11 +29,14 @@ __all__ = [
     "JobChange",
     "JobFilter",
     "JobPage",
+    "JobTotals",
+    "Listing",
     "Mark",
     "NewJob",
     "ResourceRequest",
     "Resources",
     "ScalarSummary",
+    "SweepSummary",
     "disk_reserve_bytes",
     "divergence_after",
 ]
@@ -312,6 +315,66 @@ class JobChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listing:
+    """How a list shows jobs.
+
+    Args:
+        pinned: active jobs, and so many of the queue, stand first; 0 for the plain order.
+        one_per_sweep: a sweep is one entry, its first job.
+        sweeps_only: only jobs of sweeps.
+        best_per_dataset: only the best training of each dataset.
+    """
+
+    pinned: int = 0
+    one_per_sweep: bool = False
+    sweeps_only: bool = False
+    best_per_dataset: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSummary:
+    """What the jobs of a sweep came to.
+
+    Args:
+        group: its id.
+        states: state → jobs, without states that no job is in.
+        best_id: id of its best job by the metric that most of them are judged by; empty while there is none.
+        rates: different learning rates.
+        newest_end: when the last of its jobs ended, in seconds since 1970; None while one has not.
+        first_start: when the first of them started; None before.
+    """
+
+    group: str
+    states: Mapping[str, int]
+    best_id: str = ""
+    rates: int = 0
+    newest_end: float | None = None
+    first_start: float | None = None
+
+    @property
+    def total(self) -> int:
+        """Jobs of the sweep."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobTotals:
+    """How many jobs there are.
+
+    Args:
+        states: state → jobs; all states are there.
+        kinds: kind → jobs; kinds without any are left out.
+        sweeps: of trainings.
+        failed: trainings that failed within the time that was asked for.
+    """
+
+    states: Mapping[str, int]
+    kinds: Mapping[str, int]
+    sweeps: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFilter:
     """Which jobs.
 
@@ -320,6 +383,7 @@ class JobFilter:
         states: in these states; empty for all.
         project: of this project; None for all.
         text: with this in name, id, notes, network or tags.
+        words: with each of these there, too.
         tag: with this tag.
         group: of this sweep.
         owner: of this user.
@@ -330,12 +394,14 @@ class JobFilter:
         descending: whether large values come first; jobs without a value always come last.
         offset: how many to leave out first.
         limit: how many to return at most.
+        listing: which of them stand first, and which stand for others.
     """
 
     kinds: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     project: str | None = None
     text: str = ""
+    words: tuple[str, ...] = ()
     tag: str = ""
     group: str = ""
     owner: str = ""
@@ -345,6 +411,7 @@ class JobFilter:
     descending: bool = True
     offset: int = 0
     limit: int = 50
+    listing: Listing = Listing()
 
 
 @dataclass(frozen=True, kw_only=True)

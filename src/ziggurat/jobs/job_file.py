@@ -10,11 +10,9 @@ from typing import Any, Final
 
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Job, JobChange, NewJob
+from ziggurat.layout import JobFolder
 
-__all__ = ["JOB_FILE", "JobRecord", "read_job_file", "record_of", "write_job_file"]
-
-JOB_FILE: Final = "job.json"
-"""Its name in a job folder."""
+__all__ = ["JobRecord", "read_job_file", "record_of", "write_job_file"]
 
 _VERSION: Final = 1
 
@@ -50,13 +48,13 @@ def write_job_file(folder: Path, record: JobRecord) -> None:
     """
     content = {"version": _VERSION, **{part.name: getattr(record, part.name) for part in fields(JobRecord)}}
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    atomic_write_text(folder / JOB_FILE, text, "What is known of the job")
+    atomic_write_text(JobFolder(folder).record, text, "What is known of the job")
 
 
 def read_job_file(folder: Path) -> JobRecord | None:
     """Return what the file says, as far as it can be used; None where there is none that can be read."""
     try:
-        content = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
+        content = json.loads(JobFolder(folder).record.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     return JobRecord(**_sound(content)) if isinstance(content, dict) else None

@@ -96,16 +96,16 @@ def devices_busy(
 
 def slots_taken(kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock) -> str:
     """Return why there is no place on the processors, or for another dataset."""
-    if kind == "dataset":
-        rule = "1 dataset is made at a time" if slots == 1 else f"{slots} datasets are made at a time"
+    what = "dataset" if kind == "dataset" else "CPU"
+    if slots == 1:
+        rule = "waits for another dataset" if kind == "dataset" else "waits for the CPU"
     else:
-        rule = "1 job at a time runs" if slots == 1 else f"{slots} jobs at a time run"
-        rule += " on the processors"
+        rule = f"waits for one of {slots} {what} slots"
     if len(holders) < slots and keeper is not None:
-        return f"{rule}, and the next place is kept for {job_text(keeper)}"
+        return f"{rule}, kept for {job_text(keeper)}"
     parts = [f"{job_text(holder)}{until_text(_end(holder, now), now, clock)}" for holder in holders[:_SHOWN]]
     more = [f"{len(holders) - _SHOWN} more"] if len(holders) > _SHOWN else []
-    return f"{rule}; now {' and '.join([*parts, *more])}" if parts else f"{rule}, and none may now"
+    return f"{rule}: {' and '.join([*parts, *more])}" if parts else f"{rule}; none may start now"
 
 
 def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> str:

@@ -58,6 +58,7 @@ class Authenticator:
         if identity.by == "nobody":
             raise _log_in()
         if not identity.may(role, scope):
+            connection.scope.setdefault("state", {})["identity"] = identity  # the page that says so is one of theirs
             raise _forbidden(identity, role, scope)
         return identity
 

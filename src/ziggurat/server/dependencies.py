@@ -18,6 +18,7 @@ __all__ = [
     "TrainerUser",
     "UploadUser",
     "ViewerUser",
+    "ViewerWriteUser",
     "accounts_of",
 ]
 
@@ -39,6 +40,9 @@ StudioDep = Annotated[Studio, Depends(_studio)]
 
 ViewerUser = Annotated[Identity, require("viewer", "read")]
 """A user who may look."""
+
+ViewerWriteUser = Annotated[Identity, require("viewer", "write")]
+"""A user who may look, and change what is their own."""
 
 TrainerUser = Annotated[Identity, require("trainer", "write")]
 """A user who may make and change."""

@@ -88,5 +88,5 @@ def _value(text: str, field: FieldDescription | None) -> Any:
 def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # a thousand brackets are no value either
         return text

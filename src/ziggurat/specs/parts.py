@@ -240,7 +240,10 @@ class EarlyStopping(SpecModel):
     """When training ends before its last epoch because it learns no more."""
 
     tag: str = spec_field(
-        title="Curve", help="Metric that must improve, such as `validation_error`.", group="Duration", min_length=1
+        title="Curve",
+        help="Metric that must improve, such as `validation_error`; `auto`: the validation accuracy, else its loss.",
+        group="Duration",
+        min_length=1,
     )
     patience: int = spec_field(
         10,

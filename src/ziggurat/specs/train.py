@@ -132,7 +132,7 @@ class TrainSpec(SpecModel):
     batch_size: int = spec_field(
         64,
         title="Batch size",
-        help="Samples in a step over all towers; typical: 16 to 256.",
+        help="Samples in a step, over all devices; typical: 16 to 256.",
         unit="samples",
         group="Data",
         ge=1,
@@ -243,6 +243,28 @@ class TrainSpec(SpecModel):
         title="Monitors",
         help="Destinations of the metrics, in order; the studio reads `events`.",
         group="Callbacks and monitors",
+    )
+    log_every_steps: int | None = spec_field(
+        None,
+        title="Log every (steps)",
+        help="Steps between points of the training curves; default: every step at first, then ever fewer.",
+        unit="steps",
+        group="Callbacks and monitors",
+        ge=1,
+    )
+    machine_load_s: float = spec_field(
+        2.0,
+        title="Machine load every",
+        help="Seconds between samples of CPU, memory, GPU and disk load; typical: 1 to 10, 0 for none.",
+        unit="s",
+        group="Callbacks and monitors",
+        ge=0,
+    )
+    sample_predictions: bool = spec_field(
+        True,
+        title="Sample predictions",
+        help="Whether predictions for up to 9 validation samples are kept after each validation.",
+        group="Validation",
     )
     callbacks: PluginUses = spec_field(
         factory=list, title="Callbacks", help="Additional callbacks, in order.", group="Callbacks and monitors"

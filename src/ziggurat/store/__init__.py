@@ -21,14 +21,16 @@ from ziggurat.store.accounts import AccountStore, digest_of
 from ziggurat.store.curves import CurveRepository
 from ziggurat.store.database import Database, Folders, database_url
 from ziggurat.store.events import EventRepository
+from ziggurat.store.job_names import JobNameRepository, NameRange
 from ziggurat.store.jobs import DatasetRepository, JobRepository
 from ziggurat.store.projects import ProjectRepository
 from ziggurat.store.records import AuditFilter, AuditPage, AuditRepository, SettingRepository
-from ziggurat.store.reindex import JobOnDisk, ReindexReport, rebuild
+from ziggurat.store.reindex import JobOnDisk, ReindexReport, index_job, rebuild
 from ziggurat.store.relocation import Relocation, settle
+from ziggurat.store.saved_items import SavedItemRepository
 from ziggurat.store.schema import prepare_schema
 
-__all__ = ["AuditFilter", "AuditPage", "JobOnDisk", "ReindexReport", "Relocation", "Store", "digest_of"]
+__all__ = ["AuditFilter", "AuditPage", "JobOnDisk", "NameRange", "ReindexReport", "Relocation", "Store", "digest_of"]
 
 
 class Store:
@@ -40,6 +42,7 @@ class Store:
 
     Attributes:
         jobs: jobs and the queue.
+        names: names that filters of jobs may use.
         events: the way of what workers say into the store.
         curves: curves, attempts, checkpoints and messages of jobs.
         datasets: what finished datasets hold.
@@ -47,11 +50,13 @@ class Store:
         projects: names under which jobs are kept together.
         audit: the audit log.
         settings: the studio's own few values.
+        saved_items: views, presets and drafts of users.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
         self.jobs = JobRepository(database, clock)
+        self.names = JobNameRepository(database)
         self.events = EventRepository(database)
         self.curves = CurveRepository(database)
         self.datasets = DatasetRepository(database, clock)
@@ -59,6 +64,7 @@ class Store:
         self.projects = ProjectRepository(database)
         self.audit = AuditRepository(database)
         self.settings = SettingRepository(database)
+        self.saved_items = SavedItemRepository(database, clock)
 
     @classmethod
     def open(
@@ -102,6 +108,14 @@ class Store:
         """Path of the file, or the URL without its password."""
         return self._database.place
 
+    def change_number(self) -> int | None:
+        """Return a number that differs after every change of the store; None where the database does not tell.
+
+        Raises:
+            StorageError: where the database does not answer.
+        """
+        return self._database.change_number()
+
     def settle(self, workspace: Path, *, take_over: bool = False) -> Relocation | None:
         """Bring the store and its workspace in line; return where the workspace was, if that was elsewhere.
 
@@ -125,6 +139,15 @@ class Store:
             read_job: returns what a folder says; an error of Ziggurat's is reported, and the next folder comes.
         """
         return rebuild(self._database, self.events, workspace_folder, read_job)
+
+    def take_in(self, on_disk: JobOnDisk) -> None:
+        """Take in a job that another process made in the workspace.
+
+        Raises:
+            UsageError: where a text is too long for the store.
+            UnknownNameError: where its files name a field that there is not.
+        """
+        index_job(self._database, self.events, on_disk)
 
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""

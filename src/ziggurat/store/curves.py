@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping
 
-from ziggurat.entities import Attempt, Checkpoint, Curve
+from ziggurat.entities import Attempt, Checkpoint, Curve, ScalarSummary
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.events import Message
 from ziggurat.store.database import Database
@@ -20,13 +20,21 @@ from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages,
 
 __all__ = [
     "CurveRepository",
+    "Outline",
     "thin",
 ]
 
 
 _LOADED_AT_MOST: Final = 20_000
 _MOST: Final = 1 << 62
+_LARGEST: Final = 1e300
+_OUTLINE_PARTS: Final = 40
+_OUTLINES_KEPT: Final = 4096
 _HEAD: Final = (curves.c.key, curves.c.tag, curves.c["count"].label("total"))
+
+
+Outline = tuple[tuple[int, float], ...]
+"""Step and value of some points, in the order of their steps."""
 
 
 class CurveRepository:
@@ -38,6 +46,7 @@ class CurveRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._outlines: dict[tuple[str, str, int, int, float], Outline] = {}
 
     def tags(self, job_id: str) -> list[str]:
         """Return the names of the curves of a job, in the order of their letters.
@@ -113,15 +122,60 @@ class CurveRepository:
         """
         own = points.alias()
         extreme = sa.func.max(own.c.value) if largest else sa.func.min(own.c.value)
-        best = sa.select(extreme).where(own.c.curve_key == curves.c.key, own.c.step > 0).scalar_subquery()
+        chosen = (jobs.c.id.in_(list(job_ids)), curves.c.tag == tag)
+        # Grouped once: as a subquery of each point, SQLite reads a long curve again for every point of it.
+        best = (
+            sa.select(own.c.curve_key, extreme.label("value"))
+            .select_from(jobs.join(curves).join(own, own.c.curve_key == curves.c.key))
+            .where(*chosen, own.c.step > 0)
+            .group_by(own.c.curve_key)
+            .subquery()
+        )
+        is_best = sa.and_(best.c.curve_key == points.c.curve_key, best.c.value == points.c.value)
         query = (
             sa.select(jobs.c.id, points.c.step, points.c.epoch, points.c.value)
-            .select_from(jobs.join(curves).join(points))
-            .where(jobs.c.id.in_(list(job_ids)), curves.c.tag == tag, points.c.step > 0, points.c.value == best)
+            .select_from(jobs.join(curves).join(points).join(best, is_best))
+            .where(points.c.step > 0)
             .order_by(points.c.step.desc())
         )
         with self._database.read() as connection:
             return {row.id: (row.step, row.epoch, row.value) for row in connection.execute(query)}
+
+    def outlines(self, wanted: Mapping[str, ScalarSummary]) -> dict[str, Outline]:
+        """Return job → the outline of one of its curves, by at most one question for all of them.
+
+        The steps of each curve are divided into equal parts; of each, the first step and the mean of the finite
+        values. An outline is kept in memory as long as its curve does not change.
+
+        Args:
+            wanted: job → summary of its curve; jobs without a point are left out.
+        """
+        keys = {job_id: (job_id, each.tag, each.count, each.last_step, each.last) for job_id, each in wanted.items()}
+        missing = [key for key in keys.values() if key not in self._outlines]
+        if missing:
+            read = self._read_outlines([key[:2] for key in missing])
+            for key in missing:
+                self._outlines[key] = tuple(read.get(key[0], ()))
+            for key in list(self._outlines)[: max(0, len(self._outlines) - _OUTLINES_KEPT)]:
+                self._outlines.pop(key, None)
+        return {job_id: found for job_id, key in keys.items() if (found := self._outlines.get(key))}
+
+    def _read_outlines(self, wanted: Sequence[tuple[str, str]]) -> dict[str, list[tuple[int, float]]]:
+        part = points.c.step // (curves.c.last_step // sa.literal(_OUTLINE_PARTS, sa.BigInteger) + 1)
+        first = sa.func.min(points.c.step)
+        query = (
+            sa.select(jobs.c.id, first, sa.func.avg(points.c.value))
+            .select_from(jobs.join(curves).join(points))
+            .where(sa.tuple_(jobs.c.id, curves.c.tag).in_(wanted))
+            .where(points.c.value.between(-_LARGEST, _LARGEST))
+            .group_by(jobs.c.id, part)
+            .order_by(jobs.c.id, first)
+        )
+        found: dict[str, list[tuple[int, float]]] = {}
+        with self._database.read() as connection:
+            for job_id, step, value in connection.execute(query):
+                found.setdefault(job_id, []).append((step, value))
+        return found
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job, the first one first.

@@ -50,6 +50,7 @@ class Database:
         self._lock = threading.Lock()
         self._writer = _engine(url, pool_size=1, read_only=False)
         self._readers = _engine(url, pool_size=_READERS, read_only=True)
+        self._watch = _engine(url, pool_size=1, read_only=True)
 
     @property
     def place(self) -> str:
@@ -88,9 +89,24 @@ class Database:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"))
             yield connection
 
+    def change_number(self) -> int | None:
+        """Return a number that differs after every change of the database; None where the database does not tell.
+
+        Raises:
+            StorageError: where the database does not answer.
+            LostDatabaseError: where its file was removed or replaced.
+        """
+        if not self.is_sqlite:
+            return None
+        self._refuse_lost()
+        # The number counts the changes by all connections but its own: it is always asked of the same one.
+        with self._failures(), self._watch.connect() as connection:
+            return connection.exec_driver_sql("PRAGMA data_version").scalar_one()
+
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""
         with self._lock, self._failures():
+            self._watch.dispose()
             self._readers.dispose()
             self._writer.dispose()
 
@@ -282,11 +298,15 @@ class Folders:
     Args:
         workspace: absolute path of the folder of everything; None where it is not known: then all stays as it is.
         places: where the workspace was before.
+
+    Attributes:
+        loaded: key of a job → its row, and the job that was made of it, with these folders.
     """
 
     def __init__(self, workspace: Path | None = None, places: Places | None = None) -> None:
         self._workspace = None if workspace is None else Path(os.path.abspath(workspace))
         self._places = places or Places()
+        self.loaded: dict[int, tuple[tuple[Any, ...], Any]] = {}
 
     def stored(self, folder: str) -> str:
         """Return a folder as the database holds it."""

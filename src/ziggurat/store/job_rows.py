@@ -16,6 +16,7 @@ from ziggurat.errors import JobError, MissingJobError, UnknownNameError
 from ziggurat.specs import present_names
 from ziggurat.store.database import Folders
 from ziggurat.store.tables import (
+    Json,
     clean_text,
     curves,
     dependencies,
@@ -48,7 +49,12 @@ CHANGEABLE: Final = frozenset(
 """Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
 
 _FIELDS: Final = (*(part.name for part in fields(Job) if part.name not in ("scalars", "divergence")), "facts")
-_READ: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
+_COLUMNS: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
+_JSON_FIELDS: Final = frozenset(column.name for column in _COLUMNS if isinstance(column.type, Json))
+# JSON as its text: most jobs of a list were loaded before, and are not read again.
+_READ: Final = tuple(
+    sa.type_coerce(column, sa.Text).label(column.name) if column.name in _JSON_FIELDS else column for column in _COLUMNS
+)
 _SUMMARY: Final = tuple(
     curves.c[name] for name in ("job_key", "tag", "last", "minimum", "maximum", "count", "last_step")
 )
@@ -58,6 +64,7 @@ DIVERGENCE: Final = "divergence"
 _NAN: Final = float("nan")
 _NEEDS: Final = {part.name for part in fields(ResourceRequest)}
 _CHUNK: Final = 500
+_JOBS_KEPT: Final = 1000
 _FACTS: Final = "facts."
 _ASKED: Final = (
     "kind", "name", "folder", "project", "owner", "group", "parent", "priority", "framework", "network", "created",
@@ -159,13 +166,24 @@ def load_jobs(connection: Connection, folders: Folders, keys: Sequence[int]) -> 
         summaries = _summaries(connection, chunk)
         query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
         for key, *values in connection.execute(query):
-            row = dict(zip(_FIELDS, values))
-            row |= {"folder": folders.present(row["folder"]), "spec": present_names(folders.spec(row["spec"]))}
-            found[key] = _job(row, summaries.get(key, {}))
+            # What is read from a row costs ten times the row: a job is kept as long as its row does not change.
+            stored = (*values, *summaries.get(key, ()))
+            kept = folders.loaded.get(key)
+            if kept is None or kept[0] != stored:
+                kept = folders.loaded[key] = (stored, _job(folders, values, summaries.get(key, ())))
+            found[key] = kept[1]
+    for key in list(folders.loaded)[: max(0, len(folders.loaded) - _JOBS_KEPT)]:
+        folders.loaded.pop(key, None)
     return [found[key] for key in keys if key in found]
 
 
-def _job(row: dict[str, Any], scalars: dict[str, ScalarSummary]) -> Job:
+def _job(folders: Folders, values: Sequence[Any], summaries: Sequence[Sequence[Any]]) -> Job:
+    row: dict[str, Any] = {
+        name: json.loads(value) if name in _JSON_FIELDS and value is not None else value
+        for name, value in zip(_FIELDS, values, strict=True)
+    }
+    row |= {"folder": folders.present(row["folder"]), "spec": present_names(folders.spec(row["spec"]))}
+    scalars = {each.tag: each for each in map(_summary, summaries)}
     needs = {name: value for name, value in row.pop("needs").items() if name in _NEEDS}
     needs["device_indices"] = tuple(needs.get("device_indices", ()))
     lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
@@ -174,20 +192,24 @@ def _job(row: dict[str, Any], scalars: dict[str, ScalarSummary]) -> Job:
     return Job(scalars=scalars, needs=ResourceRequest(**needs), divergence=divergence, **lists, **row)
 
 
-def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, dict[str, ScalarSummary]]:
-    found: dict[int, dict[str, ScalarSummary]] = {}
+def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = {}
     query = sa.select(*_SUMMARY).where(curves.c.job_key.in_(keys)).order_by(curves.c.job_key, curves.c.tag)
-    for row in connection.execute(query):
-        key, tag, last, minimum, maximum, count, last_step = tuple(row)
-        found.setdefault(key, {})[tag] = ScalarSummary(
-            tag=tag,
-            last=_number(last),
-            minimum=_number(minimum),
-            maximum=_number(maximum),
-            count=count,
-            last_step=last_step,
-        )
+    for key, *summary in connection.execute(query):
+        found.setdefault(key, []).append(tuple(summary))
     return found
+
+
+def _summary(values: Sequence[Any]) -> ScalarSummary:
+    tag, last, minimum, maximum, count, last_step = values
+    return ScalarSummary(
+        tag=tag,
+        last=_number(last),
+        minimum=_number(minimum),
+        maximum=_number(maximum),
+        count=count,
+        last_step=last_step,
+    )
 
 
 def _number(value: float | None) -> float:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select
 
-from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter, JobPage, NewJob
+from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter, JobPage, JobTotals, NewJob, SweepSummary
 from ziggurat.errors import UnknownNameError
 from ziggurat.specs import known_paths
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, position_in
+from ziggurat.store.job_lists import listed_jobs, pinned_keys, sweep_summaries
 from ziggurat.store.job_rows import insert_job, key_of, load_jobs, no_such_job, set_tags, set_text, update_fields
 from ziggurat.store.projects import ensure_project
 from ziggurat.store.tables import clean_text, curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
@@ -68,6 +70,19 @@ class JobRepository:
         found = self._where(jobs.c.id == job_id)
         return found[0] if found else None
 
+    def place(self, job_id: str) -> tuple[str, str, str]:
+        """Return kind, state and folder of a job, without all else that is known of it.
+
+        Raises:
+            JobError: where there is none.
+        """
+        query = sa.select(jobs.c.kind, jobs.c.state, jobs.c.folder).where(jobs.c.id == job_id)
+        with self._database.read() as connection:
+            found = connection.execute(query).one_or_none()
+        if found is None:
+            raise no_such_job(job_id)
+        return found.kind, found.state, self._database.folders.present(found.folder)
+
     def some(self, job_ids: Iterable[str]) -> list[Job]:
         """Return jobs as they wait: by priority, then by position; those that are not there are left out."""
         return self._where(jobs.c.id.in_(list(job_ids)))
@@ -86,14 +101,24 @@ class JobRepository:
         offset, limit = (min(max(0, number), _MOST) for number in (wanted.offset, wanted.limit))
         with self._database.read() as connection:
             chosen = chosen_jobs(connection, wanted, now)
-            ordered = in_order(connection, chosen, wanted, now)
-            if wanted.conditions or wanted.text:  # to choose costs more than to sort: it is done once
-                all_keys = connection.execute(ordered).scalars().all()
+            listed = listed_jobs(connection, chosen, wanted.listing)
+            first = pinned_keys(connection, chosen, listed, wanted.listing)
+            ordered = in_order(connection, listed, wanted, now)
+            if wanted.conditions or wanted.text or wanted.words:  # to choose costs more than to sort: it is done once
+                found = connection.execute(ordered).scalars().all()
+                all_keys = [*first, *(key for key in found if key not in first)]
                 total, keys = len(all_keys), all_keys[offset : offset + limit]
             else:
-                total = connection.execute(sa.select(sa.func.count()).select_from(chosen.subquery())).scalar_one()
-                keys = connection.execute(ordered.offset(offset).limit(limit)).scalars().all()
+                total = connection.execute(sa.select(sa.func.count()).select_from(listed.subquery())).scalar_one()
+                keys = first[offset : offset + limit]
+                rest = ordered.where(jobs.c.key.not_in(first)).offset(max(0, offset - len(first)))
+                keys += connection.execute(rest.limit(limit - len(keys))).scalars().all()
             return JobPage(total=total, jobs=tuple(load_jobs(connection, self._database.folders, keys)))
+
+    def sweeps(self, groups: Iterable[str]) -> dict[str, SweepSummary]:
+        """Return id of a sweep → what its jobs came to, by few questions for all of them."""
+        with self._database.read() as connection:
+            return sweep_summaries(connection, list(groups))
 
     def in_states(self, states: Iterable[str], limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs in any of these states, so many at most, as they wait: by priority, then by position."""
@@ -120,11 +145,23 @@ class JobRepository:
         with self._database.read() as connection:
             return dict.fromkeys(JOB_STATES, 0) | {row[0]: row[1] for row in connection.execute(query)}
 
-    def kind_counts(self) -> dict[str, int]:
-        """Return how many jobs there are of each kind; kinds without any are left out."""
-        query = sa.select(jobs.c.kind, sa.func.count()).group_by(jobs.c.kind)
+    def totals(self, failed_after: float) -> JobTotals:
+        """Return how many jobs there are of each kind and in each state, and how many sweeps.
+
+        Args:
+            failed_after: seconds since 1970: failed trainings that ended later are counted on their own.
+        """
+        recent = sa.func.sum(sa.case((jobs.c.ended > failed_after, 1), else_=0))
+        query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count(), recent).group_by(jobs.c.state, jobs.c.kind)
+        sweeps = sa.select(sa.func.count(jobs.c.group.distinct())).where(jobs.c.group != "", jobs.c.kind == "train")
+        states: dict[str, int] = dict.fromkeys(JOB_STATES, 0)
+        kinds, failed = Counter[str](), 0
         with self._database.read() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+            for kind, state, count, newly_ended in connection.execute(query):
+                kinds[kind] += count
+                states[state] += count
+                failed += newly_ended if (kind, state) == ("train", "failed") else 0
+            return JobTotals(states=states, kinds=kinds, sweeps=connection.execute(sweeps).scalar_one(), failed=failed)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
         """Return how many jobs need each of these; those that are not needed are left out."""
@@ -318,9 +355,9 @@ def chosen_jobs(connection: Connection, wanted: JobFilter, now: float) -> Select
             query = query.where(column == word)
     if wanted.tag:
         query = query.where(jobs.c.key.in_(sa.select(job_tags.c.job_key).where(job_tags.c.tag == wanted.tag)))
-    if wanted.text:
-        words = clean_text(wanted.text).casefold()
-        query = query.join(job_texts).where(position_in(job_texts.c.text, words) > 0)
+    words = [clean_text(word).casefold() for word in (wanted.text, *wanted.words) if word]
+    if words:
+        query = query.join(job_texts).where(*(position_in(job_texts.c.text, word) > 0 for word in words))
     for name, comparison, value in wanted.conditions:
         query = query.where(_condition(connection, clean_text(name), comparison, value, now))
     return query

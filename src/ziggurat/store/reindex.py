@@ -22,7 +22,7 @@ from ziggurat.store.job_rows import insert_job, key_of, replace_job, update_fiel
 from ziggurat.store.projects import ensure_project
 from ziggurat.store.tables import jobs
 
-__all__ = ["JobOnDisk", "ReindexReport", "rebuild"]
+__all__ = ["JobOnDisk", "ReindexReport", "index_job", "rebuild"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def rebuild(
     count = 0
     for on_disk in sorted(found, key=lambda one: (one.job.created, one.job.id)):
         try:
-            is_new, read = _index(database, events, on_disk)
+            is_new, read = index_job(database, events, on_disk)
         except (UsageError, UnknownNameError) as error:  # such as a tag of a thousand characters
             damaged[on_disk.job.folder] = str(error)
             continue
@@ -85,7 +85,13 @@ def rebuild(
     return ReindexReport(added=tuple(added), renewed=tuple(renewed), missing=missing, damaged=damaged, events=count)
 
 
-def _index(database: Database, events: EventRepository, on_disk: JobOnDisk) -> tuple[bool, int]:
+def index_job(database: Database, events: EventRepository, on_disk: JobOnDisk) -> tuple[bool, int]:
+    """Bring the store in line with one folder; return whether the job is new, and how many events were read.
+
+    Raises:
+        UsageError: where a text is too long for the store.
+        UnknownNameError: where its files name a field that there is not.
+    """
     with database.write() as connection:
         ensure_project(connection, on_disk.job.project, on_disk.job.created)
         key = connection.execute(sa.select(jobs.c.key).where(jobs.c.id == on_disk.job.id)).scalar()

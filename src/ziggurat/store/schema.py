@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-REVISIONS: Final = ("0001", "0002", "0003")
+REVISIONS: Final = ("0001", "0002", "0003", "0004")
 """All revisions, oldest first; the files are in ``migrations/versions``."""
 
 _VERSION_TABLE = "alembic_version"

@@ -28,6 +28,7 @@ __all__ = [
     "number_or_none",
     "points",
     "projects",
+    "saved_items",
     "sessions",
     "settings",
     "short_text",
@@ -173,6 +174,7 @@ jobs: Final = Table(
     Index("jobs_by_position", "position"),
     Index("jobs_by_project", "project"),
     Index("jobs_by_group", "group"),
+    Index("jobs_by_kind", "state", "kind", "group", "ended"),  # holds all that counting needs
 )
 
 job_contents: Final = Table(
@@ -358,4 +360,16 @@ settings: Final = Table(
     metadata,
     Column("name", CleanText, primary_key=True),
     Column("value", Json, nullable=False),
+)
+
+saved_items: Final = Table(
+    "saved_items",
+    metadata,
+    Column("id", KEY, primary_key=True, autoincrement=True),
+    _text("owner"),
+    _text("kind"),
+    _text("name"),
+    Column("content", Json),
+    Column("changed", NUMBER, nullable=False),
+    Index("saved_items_by_name", "owner", "kind", "name", unique=True),
 )

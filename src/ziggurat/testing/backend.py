@@ -146,6 +146,34 @@ class BackendConformance(ABC):
             assert len(program.evaluate(batch, (self.rows_name,))[self.rows_name]) == len(batch[0])
         program.close()
 
+    def test_probabilities_are_one_row_a_sample(self) -> None:
+        """A classifier's ``probabilities`` are one row a sample, which sums to 1: sample predictions show them."""
+        program = self.program()
+        offered = program.evaluation_names() if isinstance(program, HasEvaluationNames) else program.names()
+        program.close()
+        if "probabilities" not in offered or "probabilities" not in program.names():
+            return
+        program, batches = self._ready("probabilities")
+        for batch in (batches[0], [part[:3] for part in batches[0]]):
+            rows = np.asarray(program.evaluate(batch, ("probabilities",))["probabilities"])
+            assert rows.ndim == 2
+            assert len(rows) == len(batch[0])
+            np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-3)
+        program.close()
+
+    def test_looking_at_few_samples_leaves_the_run_as_it_is(self) -> None:
+        """Evaluating a small batch between steps, as sample predictions do, changes no later step."""
+        states = []
+        for looks in (False, True):
+            program, batches = self._ready()
+            for batch in batches[:4]:
+                program.step(batch, ())
+                if looks:
+                    program.evaluate([part[:3] for part in batches[1]], (self.cost_name,))
+            states.append(program.state())
+            program.close()
+        self._assert_equal(*states)
+
     def test_state_is_a_copy(self) -> None:
         """Later steps do not change a state that was taken."""
         program, batches = self._ready()

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ziggurat.entities import ENDED_STATES, Job
-from ziggurat.entities.best_checkpoint import BestCheckpoint, Mode, is_better, metric_title, primary_metric
+from ziggurat.entities.best_checkpoint import (
+    BestCheckpoint,
+    Mode,
+    is_better,
+    metric_text,
+    metric_title,
+    primary_metric,
+)
 from ziggurat.specs import present_path
 from ziggurat.workspace.checkpoints import best_of_model
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["Best", "Column", "best_of", "best_values", "column_choices", "columns_of", "value_of"]
+__all__ = ["Best", "Column", "best_of", "best_values", "column_choices", "columns_of", "metric_mode", "value_of"]
 
 
 _OWN: Final = ("owner", "priority", "framework", "network", "group", "parent", "epoch", "global_step", "steps_per_s")
 _NEVER_CHOSEN: Final = ("kind", "version", "name")
-_LARGE_IS_GOOD: Final = ("accuracy", "f1", "iou", "map", "auc", "r2", "psnr", "ssim", "dice", "precision", "recall")
-_SMALL_IS_GOOD: Final = ("error", "cost", "loss", "mae", "mse", "rmse")
+_LARGE_IS_GOOD: Final = re.compile(r"accuracy|f1|iou|map(?!e)|auc|r2|psnr|ssim|dice|precision|recall", re.IGNORECASE)
+_SMALL_IS_GOOD: Final = re.compile(r"error|cost|loss|distance|mae|mse|mape", re.IGNORECASE)
 _MOST_OFFERED: Final = 24
 _MOST_NAMED: Final = 300
 _DEPTH: Final = 6
@@ -53,6 +61,7 @@ class Best:
         title: name of the curve for people; empty for the tag.
         epoch: of the value; None where it is not known.
         note: what else must be known, such as that the checkpoint of a better value was not kept.
+        step: of the value; None where it is not known.
     """
 
     tag: str
@@ -61,26 +70,53 @@ class Best:
     title: str = ""
     epoch: int | None = None
     note: str = ""
+    step: int | None = None
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric in a column that says that it is of the validation: ``Accuracy``."""
+        name = (self.title or self.tag).removeprefix("validation ").replace("_", " ")
+        return name[:1].upper() + name[1:]
+
+    @property
+    def text(self) -> str:
+        """The value as users read it: a share as percent."""
+        return metric_text(self.tag, self.value)
 
 
-_STATE: Final = Column("state", "State", "state")
-_LAST: Final = (
-    Column("tags", "Tags"),
-    Column("elapsed", "Duration", "elapsed"),
-    Column("created", "Created", "created"),
+def metric_mode(tag: str) -> Mode | None:
+    """Return whether small or large values of a metric are good; None where better and worse have no meaning."""
+    if _LARGE_IS_GOOD.search(tag):
+        return "max"
+    return "min" if _SMALL_IS_GOOD.search(tag) else None
+
+
+_LAST: Final = (Column("elapsed", "Duration", "elapsed"), Column("created", "Created", "created"))
+_RUN: Final = (
+    Column("source", "Dataset"),
+    Column("spark", "Validation"),
+    Column("best", "Best"),
+    Column("metric", "Metric"),
 )
 _USUAL: Final[dict[str, tuple[Column, ...]]] = {
-    "train": (_STATE, Column("network", "Network", "network"), Column("source", "Dataset"), Column("best", "Best")),
+    "train": (*_RUN, Column("rate", "Learning rate", "learning_rate"), Column("epoch", "Epoch", "epoch")),
+    "model": (Column("network", "Network", "network"), *_RUN, Column("published", "Published as")),
     "dataset": (
-        _STATE,
         Column("data_kind", "Data", "facts.kind"),
         Column("samples", "Samples", "facts.samples"),
         Column("classes", "Classes", "facts.classes"),
         Column("users", "Used by"),
     ),
-    "test": (_STATE, Column("job_kind", "Kind", "kind"), Column("source", "Model"), Column("best", "Result")),
-    "all": (_STATE, Column("job_kind", "Kind", "kind"), Column("source", "Made from"), Column("best", "Best")),
+    "test": (
+        Column("source", "Model"),
+        Column("split", "Split", "facts.split"),
+        Column("checkpoint", "Checkpoint", "facts.step"),
+        Column("result", "Result", "facts.accuracy"),
+        Column("metric", "Metric"),
+        Column("count", "Samples", "facts.count"),
+    ),
 }
+_USUAL["all"] = _USUAL["train"]
 
 
 def columns_of(kind: str, chosen: Sequence[str]) -> list[Column]:
@@ -146,11 +182,10 @@ def _judges(job: Job) -> list[tuple[str, bool]]:
     """Return the curves by which a job is judged, the first of them first, and whether large values are good."""
     found: list[tuple[int, bool, str]] = []
     for tag in job.scalars:
-        words = tag.lower()
-        is_large = any(word in words for word in _LARGE_IS_GOOD)
-        if is_large or any(word in words for word in _SMALL_IS_GOOD):
-            is_validation = words.startswith(("val", "test"))
-            found.append((0 if is_validation else 1, not is_large, tag))
+        mode = metric_mode(tag)
+        if mode is not None:
+            is_validation = tag.lower().startswith(("val", "test"))
+            found.append((0 if is_validation else 1, mode == "min", tag))
     return [(tag, not is_small) for _, is_small, tag in sorted(found)]
 
 
@@ -165,7 +200,7 @@ def _at(values: Any, name: str) -> Any:
 
 def _leaves(values: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
-        if isinstance(value, Mapping) and depth:
+        if isinstance(value, dict) and depth:  # a check against `Mapping` takes ten times as long
             yield from _leaves(value, f"{prefix}{name}.", depth - 1)
         elif value is not None and value != [] and not (isinstance(value, str) and len(value) > 200):
             yield f"{prefix}{name}", value
@@ -225,7 +260,8 @@ def _judged(job: Job) -> _Judged | None:
     """Return by what a training is judged: what decided on its best checkpoint, or else would decide."""
     kept = best_of_model(job)
     if kept is not None and kept.value is not None and kept.tag in job.scalars:
-        best = Best(kept.tag, kept.value, _WORDS[kept.mode], metric_title(kept.tag), kept.checkpoint.epoch)
+        kind, place = (kept.tag, kept.value, _WORDS[kept.mode], metric_title(kept.tag)), kept.checkpoint
+        best = Best(*kind, epoch=place.epoch, step=place.step)
         return _Judged(job, best, kept.mode, kept)
     metric = primary_metric(job.scalars)
     if metric is None:
@@ -248,9 +284,9 @@ def _with_peak(judged: _Judged, step: int, epoch: int, value: float) -> Best:
     """Return the value with what is said of the best point of its curve."""
     job, best = judged.job, judged.best
     if judged.kept is None:
-        return replace(best, value=value, epoch=epoch)
+        return replace(best, value=value, epoch=epoch, step=step)
     # A training that runs is about to save the checkpoint of its newest value.
     is_coming = job.state not in ENDED_STATES and step == job.scalars[best.tag].last_step
     if is_coming or not is_better(judged.mode, value, best.value):
         return best
-    return replace(best, note=f"{value:.4g} at epoch {epoch}, checkpoint not kept")
+    return replace(best, note=f"{metric_text(best.tag, value)} at epoch {epoch}, checkpoint not kept")

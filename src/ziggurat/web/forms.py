@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final, TypeVar
@@ -11,10 +13,21 @@ from starlette.datastructures import FormData, UploadFile
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["FieldError", "at_field", "sent_files", "take_files", "typed_texts", "whole_number"]
+__all__ = [
+    "FieldError",
+    "at_field",
+    "json_or_text",
+    "priority_of",
+    "sent_files",
+    "small_number",
+    "take_files",
+    "typed_texts",
+    "whole_number",
+]
 
 
 _LONGEST: Final = 4096
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _Found = TypeVar("_Found")
 
 
@@ -67,6 +80,31 @@ def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, mo
         error = UsageError(f"This is a whole number from {least} to {most}.", received=f"`{text[:50]}`")
         raise FieldError(name, error)
     return int(text)
+
+
+def small_number(text: str) -> int | None:
+    """Return a whole number of at most nine digits, without a sign; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def priority_of(text: str) -> int:
+    """Return the priority of a job that was typed; 0 where nothing was.
+
+    Raises:
+        UsageError: where it is no whole number, or larger than the queue can hold.
+    """
+    text = text.strip() or "0"
+    if not _WHOLE.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
+        raise UsageError("A priority must be a whole number, such as 0 or -5.", received=text[:50])
+    return int(text)
+
+
+def json_or_text(text: str) -> Any:
+    """Return the value that a text means as JSON; what is no JSON stays text, for the spec to say so."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a thousand brackets are no value either
+        return text
 
 
 _BLOCK_BYTES: Final = 1 << 20

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,10 +20,21 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.errors import ZigguratError
 from ziggurat.server.errors import status_of
+from ziggurat.web.icons import icon
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
 
-__all__ = ["LastEventIdMiddleware", "StatusBar", "error_page", "is_part", "page", "part", "see_other", "status_bar_of"]
+__all__ = [
+    "LastEventIdMiddleware",
+    "StatusBar",
+    "error_page",
+    "is_part",
+    "page",
+    "part",
+    "part_html",
+    "see_other",
+    "status_bar_of",
+]
 
 
 _THEMES: Final = ("light", "dark")
@@ -52,6 +64,11 @@ def part(request: Request, template: str, status: int = 200, /, **values: Any) -
     if isinstance(error := values["error"], ZigguratError):
         status, values["error"] = status_of(error) if status == 200 else status, error.as_dict()
     return HTMLResponse(_text(request, template, values), status, {"Vary": "HX-Request"})
+
+
+def part_html(request: Request, template: str, /, **values: Any) -> Markup:
+    """Return a part of a page, to stand in another template."""
+    return Markup(_text(request, template, {"error": None, **values}))
 
 
 def is_part(request: Request, target: str = "") -> bool:
@@ -89,12 +106,35 @@ def _text(request: Request, template: str, values: dict[str, Any]) -> str:
             theme=theme if (theme := request.cookies.get("ziggurat_theme")) in _THEMES else "",
             url=lambda path, **query: address(request, path, query),
             here=lambda **changes: changed_query(request, **changes),
+            section_of=lambda path: _section(path.removeprefix(address(request, "/").rstrip("/"))),
             page_of=lambda job: page_of(request, job.id, job.kind),
             static=lambda name: static_address(request, name),
             scripts_of=lambda *islands: island_addresses(request, *islands),
             **values,
         )
     )
+
+
+_SECTIONS: Final = (
+    ("/datasets", "Datasets"),
+    ("/models/new", "Models"),
+    ("/evaluations", "Evaluations"),
+    ("/compare", "Compare"),
+    ("/settings", "Settings"),
+    ("/about", ""),
+    ("/account", ""),
+    ("/search", ""),
+)
+
+
+def _section(path: str) -> str:
+    """Return the entry of the navigation that a page belongs to."""
+    for begin, title in _SECTIONS:
+        if path == begin or path.startswith(f"{begin}/"):
+            return title
+    if path == "/models":
+        return "Models"
+    return "Runs" if path in ("", "/") or path.startswith(("/jobs/", "/models/")) else ""
 
 
 @cache
@@ -112,12 +152,16 @@ def _environment() -> Environment:
         duration=formatting.as_duration,
         time=formatting.as_time,
         time_iso=formatting.as_time_iso,
+        ago=formatting.as_ago,
+        clock=formatting.as_clock,
         number=formatting.as_number,
         count_text=formatting.as_count,
         percent=formatting.as_percent,
         data=_data,
     )
-    made.globals.update(plural=formatting.plural, backend_title=backend_title, has_capability=has_capability)
+    made.globals.update(
+        icon_svg=icon, plural=formatting.plural, backend_title=backend_title, has_capability=has_capability
+    )
     return made
 
 
@@ -187,13 +231,18 @@ class StatusBar:
     owners: dict[int, Job]
 
 
-def status_bar_of(request: Request) -> StatusBar:
-    """Return what the strip shows now."""
+def status_bar_of(request: Request, states: Mapping[str, int] | None = None) -> StatusBar:
+    """Return what the strip shows now.
+
+    Args:
+        request: that it answers.
+        states: state → jobs, if already counted.
+    """
     studio = request.app.state.studio
     running = studio.jobs.running()
     return StatusBar(
         machine=studio.machine.strip(),
         running=running,
-        states=studio.jobs.counts(),
+        states=studio.jobs.counts() if states is None else states,
         owners={index: job for job in running for index in job.devices},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -21,9 +22,14 @@ def address(connection: HTTPConnection, path: str, query: Mapping[str, Any] | No
         path: from the studio's own root, with a slash before it.
         query: values; those that are None or empty are left out, lists become several.
     """
-    root = quote(connection.scope.get("root_path", ""))
+    root = _quoted(connection.scope.get("root_path", ""))
     given = {name: value for name, value in (query or {}).items() if value is not None and value != "" and value != []}
-    return f"{root}{quote(path, safe='/:')}" + (f"?{urlencode(given, doseq=True)}" if given else "")
+    return f"{root}{_quoted(path)}" + (f"?{urlencode(given, doseq=True)}" if given else "")
+
+
+@lru_cache(maxsize=4096)  # a page has hundreds of addresses, most of them again on the next one
+def _quoted(path: str) -> str:
+    return quote(path, safe="/:")
 
 
 def changed_query(connection: HTTPConnection, **changes: Any) -> str:

@@ -25,6 +25,7 @@ from ziggurat.engine.callback import Callback, bind_folder
 from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
 from ziggurat.engine.callbacks.numerics import BlackBox
 from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
+from ziggurat.engine.callbacks.sample_predictions import ClassificationSamples, SamplePredictionWriter
 from ziggurat.engine.callbacks.saving import KeepBest, ModelSaver
 from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
@@ -44,7 +45,8 @@ from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
-from ziggurat.worker.source import open_source
+from ziggurat.worker.sample_choice import choose_samples
+from ziggurat.worker.source import is_dataset, open_source
 from ziggurat.zoo.backends import with_backend
 
 __all__ = [
@@ -111,7 +113,7 @@ def build_job(
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
-    callbacks = [clock, *_callbacks(spec, program, data, store, steps), *shows]
+    callbacks = [clock, *_callbacks(spec, program, data, store, steps, folder), *shows]
     bind_folder([*callbacks, *monitors], folder)
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     return BuiltJob(trainer, store, data)
@@ -206,7 +208,9 @@ def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarra
     return read_pretrained(Path(spec.pretrained), backend, backend_info(with_backend(spec).backend))
 
 
-def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: CheckpointStore, steps: int) -> list[Callback]:
+def _callbacks(
+    spec: TrainSpec, program: Program, data: JobData, store: CheckpointStore, steps: int, folder: JobFolder
+) -> list[Callback]:
     """Return the callbacks; each line says why it stands where it does."""
     logged = _logged(program)
     return [
@@ -214,9 +218,17 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         HumanHyperParamSetter("learning_rate", every_k_steps=max(1, steps // 10)),  # a person overrules a schedule
         BlackBox(["cost"]),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
-        LogScalars(logged, per_epoch=_points(steps), mean=True, hyperparameters=("learning_rate",)),
+        LogScalars(
+            logged,
+            spec.log_every_steps,
+            per_epoch=_points(steps) if spec.log_every_steps is None else 1,
+            mean=True,
+            hyperparameters=("learning_rate",),
+            per_doubling=_POINTS_PER_DOUBLING if spec.log_every_steps is None else None,
+        ),
         SummariseBatch(),  # costs nothing where the network has no summaries or no monitor takes them
         *_validation(spec, program, data, logged),  # what follows sees its numbers
+        *_samples(spec, program, data, folder),  # behind the validation, which has put the same weights to use
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
         *_savers(spec, store),
@@ -224,6 +236,11 @@ def _callbacks(spec: TrainSpec, program: Program, data: JobData, store: Checkpoi
         StepTimes(),
         EstimatedTimeLeft(),  # behind those that measure
     ]
+
+
+_POINTS_PER_DOUBLING: Final = 32
+"""Points of the training curves each time the number of steps doubles, before there are several of each epoch: a new
+training is seen to move at once, and a long one has some hundred points more at most."""
 
 
 def _points(steps: int) -> int:
@@ -243,13 +260,33 @@ def _learning_rate(spec: TrainSpec) -> list[Callback]:
     return [LearningRateSchedule(make_schedule(spec.schedule.policy, **options), spec.learning_rate)]
 
 
+def _offered(program: Program) -> Sequence[str]:
+    """Return the values that an evaluation can give."""
+    return program.evaluation_names() if isinstance(program, HasEvaluationNames) else program.names()
+
+
 def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequence[str]) -> list[Callback]:
     every = spec.validation.every_epochs
     if every == 0 or "val" not in data.evaluation:
         return []
-    offered = program.evaluation_names() if isinstance(program, HasEvaluationNames) else program.names()
+    offered = _offered(program)
     names = [name for name in dict.fromkeys([*logged, "error"]) if name in offered]
     return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, every_k_epochs=every)]
+
+
+def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder) -> list[Callback]:
+    every, task = spec.validation.every_epochs, ClassificationSamples(data.class_names)
+    if not spec.sample_predictions or not every or data.source is None:
+        return []
+    offered, known = _offered(program), program.names()
+    if not all(name in offered and name in known for name in task.names()):
+        return []  # no classifier
+    chosen = choose_samples(data.source, data.preprocessing)
+    if chosen is None:
+        return []
+    if not is_dataset(Path(spec.data.source)):
+        chosen.save_images(folder)
+    return [SamplePredictionWriter(task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True)]
 
 
 def _early_stopping(spec: TrainSpec) -> list[Callback]:

@@ -21,7 +21,7 @@ from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
-from ziggurat.errors import JobError, StorageError, ZigguratError, memory_error
+from ziggurat.errors import JobError, StorageError, TrainingError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
@@ -34,6 +34,8 @@ from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
+from ziggurat.worker.load_thread import LoadSampler, LoadThread
+from ziggurat.worker.memory_advice import with_memory_advice
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
 from ziggurat.zoo.backends import AUTO, with_backend
@@ -166,6 +168,7 @@ class _Attempt:
 
     def __init__(self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile) -> None:
         self.trainer: Trainer | None = None
+        self._sampler: LoadSampler | None = None
         self._heartbeat_thread: HeartbeatThread | None = None
         self._folder = folder
         self._request = request
@@ -182,7 +185,8 @@ class _Attempt:
             heartbeat.start()
             if not isinstance(spec, TrainSpec):
                 return self._go_through_samples(spec, clock, settings)
-            self._build_and_train(spec, clock, settings)
+            with closing(self._load_thread(spec)):
+                self._build_and_train(spec, clock, settings)
         return self._end()
 
     def _settled(self, spec: Spec) -> Spec:
@@ -219,6 +223,14 @@ class _Attempt:
             hung_after_s=spec.hung_after_s,
         )
 
+    def _load_thread(self, spec: TrainSpec) -> LoadThread:
+        """Return the thread that records the load of the machine; started, unless the spec wants none."""
+        self._sampler = LoadSampler(self._folder.path, spec.batch_size * spec.gradient_accumulation_steps)
+        thread = LoadThread(self._folder.machine_load, self._sampler, lambda: self.trainer, spec.machine_load_s)
+        if spec.machine_load_s:
+            thread.start()
+        return thread
+
     def _build_and_train(self, spec: TrainSpec, clock: StepClock, settings: Settings) -> None:
         if self._request.reason is not None:
             return  # nothing was done, so there is nothing to save
@@ -234,8 +246,16 @@ class _Attempt:
                 return
             self.trainer = trainer = built.trainer
             self._go_on(built, spec, notices)
+            if self._sampler is not None:
+                self._sampler.begin(trainer.global_step)
             self._request.listen(trainer.request_stop, trainer.break_off_waiting)
-            trainer.train(spec.epochs)
+            try:
+                trainer.train(spec.epochs)
+            except TrainingError as error:
+                advised = with_memory_advice(error, spec)
+                if advised is error:
+                    raise
+                raise advised from error
 
     def _end_at_once(self, error: ZigguratError, stack: str) -> None:
         """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""

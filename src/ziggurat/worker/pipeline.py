@@ -471,6 +471,7 @@ class JobData:
         preprocessing: what was done.
         class_names: by class number.
         sizes: split → number of samples.
+        source: its splits, sample by sample; None where there are none, as of a trained model.
     """
 
     train: DataFlow
@@ -478,6 +479,7 @@ class JobData:
     preprocessing: Preprocessing
     class_names: Sequence[str]
     sizes: Mapping[str, int]
+    source: ImageSource | None = None
 
 
 def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> JobData:
@@ -506,4 +508,5 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
         preprocessing=pipeline.preprocessing,
         class_names=source.class_names,
         sizes={split: len(flow) for split, flow in source.splits.items()},
+        source=source,
     )

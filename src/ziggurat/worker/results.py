@@ -28,8 +28,10 @@ from ziggurat.atomic import storage_errors, sync_path
 from ziggurat.errors import DataError
 from ziggurat.layout import ResultFiles
 
-__all__ = ["SampleResults", "write_results"]
+__all__ = ["NAMED_FILES", "SampleResults", "write_results"]
 
+NAMED_FILES: Final = 1000
+"""How many of the unreadable files of a job are named; all are counted."""
 _VERSION: Final = 1
 _MOST_CLASSES: Final = 1000
 _MOST_SCORES: Final = 20_000_000

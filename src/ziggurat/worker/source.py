@@ -153,7 +153,11 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> ImageSource:
         for split in manifest.splits
     }
     if "train" not in splits:
-        raise DataError("Training needs a training split.", received=f"splits {', '.join(splits)} in `{folder}`")
+        raise DataError(
+            "Training needs a training split.",
+            received=f"splits {', '.join(splits)} in `{folder}`",
+            advice="Name a folder `train`, or let shares divide the samples.",
+        )
     return ImageSource(
         splits=splits,
         class_names=manifest.schema.class_names,
@@ -239,7 +243,11 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
     reader = importer(scan.format).reader(folder, scan.options)
     splits = {split: ImportedSplit(reader, found, policy) for split, found in members.items() if found}
     if "train" not in splits:
-        raise DataError("Training needs a training split.", received=f"splits {', '.join(splits)} in `{folder}`")
+        raise DataError(
+            "Training needs a training split.",
+            received=f"splits {', '.join(splits)} in `{folder}`",
+            advice="Name a folder `train`, or let shares divide the samples.",
+        )
     in_memory = scan.format == _ARRAYS
     first = _first_images(splits["train"], folder)
     return ImageSource(

@@ -13,13 +13,11 @@ from typing import Final
 
 import psutil
 
-__all__ = ["ParentWatch", "StopRequest", "StopSignals", "stop_requested"]
-
+__all__ = ["ParentWatch", "StopRequest", "StopSignals", "end_with", "stop_requested"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
 _NUDGE: Final = signal.SIGUSR1
+_WATCH_S: Final = 0.5
 
 
 class StopRequest:
@@ -116,6 +114,22 @@ class ParentWatch:
         """Return True once the parent has died."""
         above = os.getppid()
         return self._parent not in (above, _parent_of(above))
+
+
+def end_with(parent: int) -> None:
+    """End this process once its parent has died, from a thread.
+
+    Args:
+        parent: process number of the parent, as for ``ParentWatch``.
+    """
+    watch = ParentWatch(parent)
+
+    def ended() -> None:
+        while not watch.is_gone():
+            time.sleep(_WATCH_S)
+        os._exit(1)  # no answer is awaited any more, and the user's code may never end
+
+    threading.Thread(target=ended, name="parent watch", daemon=True).start()
 
 
 def _parent_of(pid: int) -> int | None:

@@ -193,7 +193,9 @@ class Accounts:
         identity = self.identity_of_token(secret)
         if identity is None or identity.user is None or identity.scope != "admin":
             self._note_refusal("token", address)
-            raise LoginError("The token must be good and of the scope `admin`.", advice="Log in with a name instead.")
+            raise LoginError(
+                "The token must be valid and have the scope `admin`.", advice="Log in with a name instead."
+            )
         self._limits.succeeded("", address)
         return self._begin(identity.user, address)
 
@@ -293,7 +295,7 @@ class Accounts:
         is_right = self._passwords.verify(stored, password)
         if not is_right or user is None or user.disabled:
             self._note_refusal(name, address)
-            raise LoginError("Name and password must go together.", advice="Try again, or ask an admin for a new one.")
+            raise LoginError("Name or password is wrong.", advice="Try again, or ask an admin for a new one.")
         self._limits.succeeded(name, address)
         return user
 

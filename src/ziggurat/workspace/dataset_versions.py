@@ -37,6 +37,7 @@ __all__ = [
     "ClassChanges",
     "add",
     "change_classes",
+    "correct",
     "exclude",
     "merge",
     "move",
@@ -79,6 +80,30 @@ def exclude(
         name: of the new version.
     """
     return _changed(folder, target, name, lambda dataset: _exclusions(dataset, samples, problem, reason))
+
+
+def correct(
+    folder: Path,
+    labels: Mapping[str, Any],
+    excluded: Sequence[str],
+    target: Path,
+    *,
+    reason: str = "",
+    name: str = "",
+) -> Manifest:
+    """Make one version of many corrections.
+
+    Args:
+        folder: of the dataset.
+        labels: sample, as ``SPLIT/ROW`` or by key → its label, as ``relabel`` takes it.
+        excluded: samples to leave out.
+        target: folder to be made.
+        reason: why they are left out, one sentence.
+        name: of the new version.
+    """
+    if not labels and not excluded:
+        raise UsageError("A correction names at least one sample.", received="none")
+    return _changed(folder, target, name, lambda dataset: _corrections(dataset, labels, excluded, reason))
 
 
 def move(folder: Path, samples: Sequence[str], to: str, target: Path, name: str = "") -> Manifest:
@@ -150,9 +175,18 @@ def _by_split(dataset: Dataset, samples: Sequence[str], change: type, *values: A
 
 def _relabels(dataset: Dataset, samples: Sequence[str], label: Any) -> list[Change]:
     if isinstance(label, str) and label not in dataset.schema.class_names:  # the class `5` need not be number 5
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             label = json.loads(label)
     return _by_split(dataset, samples, Relabel, label)
+
+
+def _corrections(dataset: Dataset, labels: Mapping[str, Any], excluded: Sequence[str], reason: str) -> list[Change]:
+    by_label: dict[str, tuple[Any, list[str]]] = {}
+    for sample, label in labels.items():
+        by_label.setdefault(json.dumps(label), (label, []))[1].append(sample)
+    # Rows change when samples are left out: labels come first.
+    changes = [each for label, samples in by_label.values() for each in _relabels(dataset, samples, label)]
+    return changes + (_exclusions(dataset, excluded, "", reason) if excluded else [])
 
 
 def _exclusions(dataset: Dataset, samples: Sequence[str], problem: str, reason: str) -> list[Change]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
-from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter
+from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter, SampleOrder
 from ziggurat.datasets.checks import CheckReport, check_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.format_registry import (
@@ -52,6 +52,7 @@ __all__ = [
     "problems_so_far",
     "recognize_source",
     "rows",
+    "sample_filter",
     "source_name",
     "stored_source",
 ]
@@ -166,7 +167,7 @@ class Datasets:
             }
 
     def explore(
-        self, name: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50
+        self, name: str, chosen: Mapping[str, Any], *, offset: int = 0, limit: int = 50, order: SampleOrder = "row"
     ) -> tuple[Page, Sequence[str]]:
         """Return some of the samples that a filter leaves, and the names of the classes; no image is read.
 
@@ -176,13 +177,14 @@ class Datasets:
                 ``class_number``, and the problem ``any`` for any.
             offset: how many to leave out first.
             limit: how many to return at most.
+            order: as ``ziggurat.datasets.catalog.Catalogue.page`` takes it.
 
         Raises:
-            UnknownNameError: where there is no such class or split.
+            UnknownNameError: where there is no such class, split or order.
         """
         with self.opened(name) as dataset:
-            wanted = _filter(dataset, chosen)
-            entries = dataset.catalogue.page(wanted, offset=offset, limit=limit)
+            wanted = sample_filter(dataset, chosen)
+            entries = dataset.catalogue.page(wanted, offset=offset, limit=limit, order=order)
             page = Page(
                 total=dataset.catalogue.count(wanted),
                 offset=offset,
@@ -445,7 +447,12 @@ def _format(each: Importer) -> dict[str, Any]:
     }
 
 
-def _filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
+def sample_filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
+    """Return the filter of the values that ``Datasets.explore`` takes.
+
+    Raises:
+        UnknownNameError: where the dataset has no such class or split.
+    """
     values = {name: value for name, value in chosen.items() if name != "class_name" and value is not None}
     name = chosen.get("class_name")
     if name is not None:

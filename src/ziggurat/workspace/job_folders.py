@@ -23,7 +23,7 @@ from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, Spec, TrainSpec, read_content
 from ziggurat.workspace.frameworks import worker_environment
-from ziggurat.workspace.new_jobs import create_job, create_job_in, new_job_names
+from ziggurat.workspace.new_jobs import create_job, create_job_in, new_job_names, telling_name
 from ziggurat.workspace.training_checks import obstacle_of
 from ziggurat.workspace.worker_process import WORKER_COMMAND, AttendedWorker, kill_worker, start_attended
 from ziggurat.zoo.backends import with_backend
@@ -137,10 +137,11 @@ class JobFolders:
                 raise obstacle
             # Recorded in the spec: a resume uses the same backend, whatever is installed by then.
             spec = with_backend(spec)
+        spec = spec.model_copy(update={"name": spec.name or telling_name(spec)})
         if folder is not None:
             return create_job(spec, folder).path
         parent = self._settings.workspace / (DATASETS_FOLDER if isinstance(spec, DatasetSpec) else JOBS_FOLDER)
-        return create_job_in(spec, parent, new_job_names(spec.name or spec.kind, self._clock())).path
+        return create_job_in(spec, parent, new_job_names(spec.name, self._clock())).path
 
     def attend(
         self, name: str, *, output: IO[Any] | None = None, say: Callable[[str], None] = lambda text: None

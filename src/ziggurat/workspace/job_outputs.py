@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ziggurat.errors import JobError
+from ziggurat.entities.machine_load import MachineLoad, read_machine_load
+from ziggurat.entities.sample_predictions import SamplePredictions, read_sample_predictions
+from ziggurat.errors import JobError, MissingEntryError
 from ziggurat.events import Event, iterate_events, read_events
 from ziggurat.workspace.checkpoints import (
     ArrayDifference,
@@ -92,6 +94,30 @@ class JobOutputs:
     def whole_log(self, job: str) -> Iterator[bytes]:
         """Return the worker's log as it is now, block by block."""
         return _stream_log(self._jobs.folder(job).log)
+
+    # ---- what was recorded while it trained
+
+    def machine_load(self, job: str) -> MachineLoad:
+        """Return the load of the machine while the job ran; empty for a job that recorded none."""
+        return read_machine_load(self._jobs.folder(job).machine_load)
+
+    def sample_predictions(self, job: str) -> SamplePredictions:
+        """Return the predictions for a few validation samples after each validation; empty where there are none."""
+        return read_sample_predictions(self._jobs.folder(job).sample_predictions)
+
+    def sample_image(self, job: str, number: int) -> bytes:
+        """Return the image of one of these samples, as PNG, where no dataset of the workspace has it.
+
+        Raises:
+            MissingEntryError: if there is none.
+        """
+        try:
+            return self._jobs.folder(job).sample_image(number).read_bytes()
+        except OSError:
+            raise MissingEntryError(
+                "A job keeps the images of its sample predictions where they are in no dataset of the studio.",
+                received=f"image {number} of {job}",
+            ) from None
 
     # ---- checkpoints
 

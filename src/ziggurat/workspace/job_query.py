@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,13 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from ziggurat.entities import JobFilter
 from ziggurat.errors import UsageError
 
-__all__ = ["PAGE_SIZE", "JobQuery", "parse_conditions"]
+__all__ = ["PAGE_SIZE", "Condition", "JobQuery", "TypedFilter", "parse_conditions", "parse_filter"]
 
 PAGE_SIZE: Final = 50
 """Entries of a list that one request returns, where it does not say how many."""
 
-_CONDITION: Final = re.compile(r"\s*([A-Za-z_][\w./:\- ]*?)\s*(<=|>=|!=|==|=|<|>)\s*(.*\S)\s*")
+_CONDITION: Final = re.compile(r"\s*([A-Za-z_][\w./:\- ]*?)\s*(<=|>=|!=|==|=|<|>)\s*((?![<>=]).*\S)\s*")
+_OPERATOR: Final = re.compile(r"<=|>=|!=|==|=|<|>")
+_AND: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?:^|(?<=\s))(and)(?=\s|$)", re.IGNORECASE)
+"""A quoted text, or an ``and`` outside of one."""
+_PERCENT: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*%")
 _WORDS: Final = {"true": True, "false": False}
+_EXAMPLE: Final = "As in `learning_rate > 0.01 and val/accuracy > 0.98`."
+
+Condition = tuple[str, str, Any]
+"""Name, operator and value."""
 
 
 _Name = Annotated[str, Field(max_length=200)]
@@ -67,7 +76,7 @@ class JobQuery(BaseModel):
         )
 
 
-def parse_conditions(text: str) -> tuple[tuple[str, str, Any], ...]:
+def parse_conditions(text: str) -> tuple[Condition, ...]:
     """Return the conditions of a text, all of which must hold, as ``ziggurat.entities.JobFilter`` has them.
 
     Args:
@@ -77,19 +86,72 @@ def parse_conditions(text: str) -> tuple[tuple[str, str, Any], ...]:
     Raises:
         UsageError: where a part is no condition.
     """
-    return tuple(_condition(part) for part in re.split(r"\s+and\s+", text, flags=re.IGNORECASE) if part.strip())
+    return tuple(_condition(part) for part in _parts(text))
 
 
-def _condition(text: str) -> tuple[str, str, Any]:
+@dataclass(frozen=True)
+class TypedFilter:
+    """What was typed into the one filter box.
+
+    Args:
+        words: that must be in name, id, notes, network or tags.
+        conditions: that must hold.
+    """
+
+    words: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+def parse_filter(text: str) -> TypedFilter:
+    """Return what a text for the filter box asks for: words, conditions, or both joined by ``and``.
+
+    Raises:
+        UsageError: where a part with an operator is no condition, or one is missing.
+    """
+    if not _OPERATOR.search(text):
+        return TypedFilter(words=(text.strip(),) if text.strip() else ())
+    parts = _parts(text)
+    words = tuple(part for part in parts if not _OPERATOR.search(part))
+    return TypedFilter(words, tuple(_condition(part) for part in parts if _OPERATOR.search(part)))
+
+
+def _parts(text: str) -> list[str]:
+    """Return what stands between the ``and``.
+
+    Raises:
+        UsageError: where nothing stands before or after one.
+    """
+    if not text.strip():
+        return []
+    places = [found.span() for found in _AND.finditer(text) if found.group(1)]
+    starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(text)]
+    parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+    for place, part in enumerate(parts):
+        if not part:
+            side = "before" if place == 0 else "after"
+            raise UsageError(f"A condition is missing {side} `and`.", advice=_EXAMPLE, details={"text": text})
+    return parts
+
+
+def _condition(text: str) -> Condition:
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise UsageError(
-            "A condition is a name, an operator and a value.",
-            received=f"`{text.strip()}`",
-            advice="As in `learning_rate > 0.01 and val/accuracy > 0.98`.",
-        )
+        raise _no_condition(text)
     name, operator, value = found.groups()
+    if _OPERATOR.search(value) and re.search(r"\sor\s", value, re.IGNORECASE):
+        raise UsageError("Conditions are joined by `and`; there is no `or`.", received=f"`{text}`", advice=_EXAMPLE)
     return name, "=" if operator == "==" else operator, _value(value)
+
+
+def _no_condition(text: str) -> UsageError:
+    operator = _OPERATOR.search(text)
+    if operator is not None and not text[operator.end() :].strip():
+        rule = f"A value is missing after `{operator.group()}`."
+    elif operator is not None and not text[: operator.start()].strip():
+        rule = f"A name is missing before `{operator.group()}`."
+    else:
+        rule = "A condition is a name, an operator and a value."
+    return UsageError(rule, received=f"`{text.strip()}`", advice=_EXAMPLE)
 
 
 def _value(text: str) -> Any:
@@ -97,6 +159,9 @@ def _value(text: str) -> Any:
         return text[1:-1]
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    percent = _PERCENT.fullmatch(text)
+    if percent is not None:
+        return float(percent.group(1)) / 100
     for kind in (int, float):
         try:
             return kind(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import secrets
 import shutil
@@ -51,10 +52,12 @@ __all__ = [
     "network_name",
     "new_job_ids",
     "new_job_names",
+    "telling_name",
     "train_needs",
     "train_spec",
 ]
 
+_LONGEST_NAME: Final = 120
 _MOST_JOBS: Final = 200
 """A sweep of more jobs is taken for a mistake."""
 
@@ -120,7 +123,7 @@ def make_jobs(
     for content, suffix in expand_sweep(request):
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
-        name = " ".join(part for part in (spec.name or spec.kind, suffix) if part)
+        name = " ".join(part for part in (spec.name or telling_name(spec), suffix) if part)
         planned.append((spec.model_copy(update={"name": name}), request.needs or needs(spec)))
     made: list[Path] = []
     try:
@@ -225,6 +228,30 @@ def network_name(spec: Spec) -> str:
         return ""
     network = spec.network
     return Path(network.path).name if isinstance(network, FileNetwork) else network.name
+
+
+def telling_name(spec: Spec) -> str:
+    """Return the name of a job that was given none, such as ``resnet18 on clothing``."""
+    if isinstance(spec, TrainSpec):
+        network = network_name(spec).removesuffix(".py")
+        return f"{network} on {_data_name(spec.data.source)}"[:_LONGEST_NAME]
+    if isinstance(spec, DatasetSpec):
+        place = re.split(r"[?#]", spec.source)[0] if "://" in spec.source else spec.source  # a query may hold a secret
+        return (Path(place).name or spec.kind)[:_LONGEST_NAME]
+    return spec.kind
+
+
+def _data_name(source: str) -> str:
+    """Return what users call the data at a place: the name of its dataset, else of its folder."""
+    folder = JobFolder(Path(source))
+    for file in (folder.record, folder.spec):
+        try:
+            name = json.loads(file.read_bytes()).get("name", "")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if isinstance(name, str) and name.strip():
+            return name.strip()
+    return Path(source).name or source
 
 
 def _new_job(

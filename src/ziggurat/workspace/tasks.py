@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -24,6 +25,8 @@ __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
 
 TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.commands")
 """Starts a task; its name is added."""
+
+_WATCH_S: Final = 0.1
 
 
 class Tasks:
@@ -150,12 +153,39 @@ class Tasks:
         """Measure the data of a training: its size, and how fast its images can be made ready."""
         return self._run("loading", {"spec": spec}, time_limit_s)
 
+    def test_batch(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        time_limit_s: float | None = None,
+        watch: Callable[[int], None] | None = None,
+        output: IO[Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Train some steps of a job and measure them; nothing is kept.
+
+        Args:
+            spec: of a training, complete.
+            time_limit_s: how long it may take.
+            watch: as for ``run_task``.
+            output: where its messages and the prints of the network go; to standard error where it is not given.
+            options: ``find_rate``, ``rate_budget_s`` and ``free_bytes``.
+        """
+        with tempfile.TemporaryDirectory(prefix="ziggurat-test-", ignore_cleanup_errors=True) as folder:
+            request = {"spec": spec, "began": time.time(), "folder": folder, **options}
+            return self._run("test_batch", request, time_limit_s, output, watch)
+
     def preview_dataset(self, request: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
         """Look at a source before a dataset is made of it; see ``ziggurat.workspace.previews``."""
         return self._run("preview_dataset", request, time_limit_s)
 
     def _run(
-        self, name: str, request: Mapping[str, Any], time_limit_s: float | None, output: IO[Any] | None = None
+        self,
+        name: str,
+        request: Mapping[str, Any],
+        time_limit_s: float | None,
+        output: IO[Any] | None = None,
+        watch: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
         return run_task(
             name,
@@ -164,6 +194,7 @@ class Tasks:
             environment=self._environment | self._folders(),
             output=output,
             command=self._command,
+            watch=watch,
         )
 
     def _folders(self) -> dict[str, str]:
@@ -178,6 +209,7 @@ def run_task(
     environment: Mapping[str, str] | None = None,
     output: IO[Any] | None = None,
     command: Sequence[str] = TASK_COMMAND,
+    watch: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Perform a task in a process of its own, and end whatever it leaves behind.
 
@@ -188,6 +220,7 @@ def run_task(
         environment: of the process; that of this one where it is not given.
         output: where its messages and the prints of user code go; to standard error where it is not given.
         command: what starts a task.
+        watch: called several times a second with the number of the process; what it raises ends the task.
 
     Raises:
         ZigguratError: of the family of the task's own error.
@@ -206,13 +239,30 @@ def run_task(
             process_group=0,  # with all that it starts, it is ended as one
         )
         try:
-            code = process.wait(time_limit_s)
+            code = process.wait(time_limit_s) if watch is None else _watched(process, time_limit_s, watch)
         except subprocess.TimeoutExpired:
             raise _too_long(name, time_limit_s) from None
         finally:
             _end_group(process)
         answer.seek(0)
         return _result(name, code, answer.read())
+
+
+def _watched(process: subprocess.Popen[bytes], time_limit_s: float | None, watch: Callable[[int], None]) -> int:
+    """Wait for a process, and call ``watch`` meanwhile; return the exit code.
+
+    Raises:
+        TimeoutExpired: where it took longer.
+    """
+    last = None if time_limit_s is None else time.monotonic() + time_limit_s
+    while True:
+        left_s = _WATCH_S if last is None else min(_WATCH_S, last - time.monotonic())
+        try:
+            return process.wait(max(0.0, left_s))
+        except subprocess.TimeoutExpired:
+            if last is not None and time.monotonic() >= last:
+                raise
+        watch(process.pid)
 
 
 def _result(name: str, code: int, text: bytes) -> dict[str, Any]:

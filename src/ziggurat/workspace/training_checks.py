@@ -27,12 +27,15 @@ from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
 
 __all__ = [
+    "DIGITS",
     "KnownData",
     "Pending",
     "check_rotation_needs_square",
+    "input_size",
     "known_data",
     "obstacle_of",
     "problem_sentence",
+    "standard_network",
     "why_no_fit",
     "why_not_trainable",
 ]
@@ -40,7 +43,12 @@ __all__ = [
 Pending = Literal["data", "pretrained"]
 """What a job that is still to be done will bring."""
 
-_DIGITS: Final = "digits"
+DIGITS: Final = "digits"
+"""Source of the data that comes with the program."""
+
+_DIGITS_SIZES: Final = {"train": 1252, "val": 270, "test": 275}
+_DIGITS_COUNTS: Final = (124, 127, 123, 128, 126, 127, 126, 125, 121, 125)
+"""Of ``ziggurat.dataflow.dataset.digits.SklearnDigits``, whose splits are fixed."""
 
 _TITLES: Final[Mapping[str, str]] = {
     "detection": "object detection",
@@ -77,6 +85,8 @@ class KnownData:
         classes: how many there are.
         size: (height, width) of all images.
         channels: of all images.
+        class_names: by class number; empty if unknown.
+        class_counts: samples of the training split by class number; empty if unknown.
     """
 
     kind: str = "image-classification"
@@ -84,6 +94,8 @@ class KnownData:
     classes: int | None = None
     size: tuple[int, int] | None = None
     channels: int | None = None
+    class_names: Sequence[str] = ()
+    class_counts: Sequence[int] = ()
 
 
 def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> ZigguratError | None:
@@ -121,9 +133,17 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
             raise UnknownNameError("option of the data", name, known)
     if is_dataset:
         return _of_manifest(folder)
-    if source == _DIGITS:
+    if source == DIGITS:
         side = 8 if options.get("size") == 8 else 28
-        return KnownData(classes=10, size=(side, side), channels=1)
+        names = [str(number) for number in range(10)]
+        return KnownData(
+            sizes=_DIGITS_SIZES,
+            classes=10,
+            size=(side, side),
+            channels=1,
+            class_names=names,
+            class_counts=_DIGITS_COUNTS,
+        )
     _check_folder(source, folder)
     return KnownData(channels=None if any(folder.glob("train-images*idx3*")) else 3)
 
@@ -262,7 +282,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         )
         return
     network = spec.network
-    sentence = why_no_fit(_standard_network(spec), data.kind, _input_size(spec, data))
+    sentence = why_no_fit(standard_network(spec), data.kind, input_size(spec, data))
     if sentence:
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"
@@ -278,7 +298,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Exclude for equal ones.")
 
 
-def _standard_network(spec: TrainSpec) -> StandardNetwork | None:
+def standard_network(spec: TrainSpec) -> StandardNetwork | None:
     """Return the standard network of a spec; of ``auto``, that of the first backend that knows it."""
     if isinstance(spec.network, FileNetwork):
         return None
@@ -287,7 +307,7 @@ def _standard_network(spec: TrainSpec) -> StandardNetwork | None:
     return next((found for info in chosen if (found := info.network(spec.network.name)) is not None), None)
 
 
-def _input_size(spec: TrainSpec, data: KnownData) -> tuple[int, int] | None:
+def input_size(spec: TrainSpec, data: KnownData) -> tuple[int, int] | None:
     """Return (height, width) of what the network gets."""
     before = spec.preprocessing
     if before.crop is not None:
@@ -308,6 +328,8 @@ def _of_manifest(folder: Path) -> KnownData:
         classes=len(manifest.schema.class_names) or None,
         size=size,  # pyright: ignore[reportArgumentType]
         channels=None if image is None else image.channels,
+        class_names=manifest.schema.class_names,
+        class_counts=manifest.splits["train"].class_counts if "train" in manifest.splits else (),
     )
 
 
@@ -317,7 +339,7 @@ def _check_folder(source: str, folder: Path) -> None:
         entries = os.listdir(folder.parent) if folder.parent.is_dir() else []
         beside = [name for name in entries if not name.startswith(".")]
         nearest = [str(folder.with_name(name)) for name in nearest_names(folder.name, beside)]
-        nearest = [*(["digits"] if nearest_names(source, [_DIGITS]) else []), *nearest]
+        nearest = [*(["digits"] if nearest_names(source, [DIGITS]) else []), *nearest]
         question = f"Did you mean {' or '.join(f'`{name}`' for name in nearest[:3])}? " if nearest else ""
         raise DataError(
             "`data` must be `digits` or a folder.",
@@ -357,8 +379,11 @@ def _has_weights(path: Path) -> bool:
     if checkpoint_step(path.name) is not None:
         return path.is_dir()
     folder = JobFolder(path).checkpoints
-    found = folder.is_dir() and any(folder.iterdir())
-    return found or any(info.has_checkpoint(path) for info in backend_infos().values())
+    try:
+        found = folder.is_dir() and any(folder.iterdir())
+        return found or any(info.has_checkpoint(path) for info in backend_infos().values())
+    except OSError:  # a name that no file system takes, or no right to look
+        return False
 
 
 def _error_of(problems: Sequence[tuple[str, ZigguratError]]) -> ZigguratError:

@@ -164,9 +164,9 @@ def test_nothing_lies_in_shared_memory_under_a_name():
     with MultiProcessMapData(numbers(20), 2, double) as flow:
         iterator = iter(flow)
         next(iterator)
-        for mapped in map(mapped_files, [os.getpid(), *flow.worker_pids()]):
-            assert any("ziggurat-dataflow" in path for path in mapped)
-            assert not any(path.startswith("/dev/shm") for path in mapped - before)
+        for pid in (os.getpid(), *flow.worker_pids()):
+            assert wait_until(lambda pid=pid: any("ziggurat-dataflow" in path for path in mapped_files(pid)))
+            assert not any(path.startswith("/dev/shm") for path in mapped_files(pid) - before)
 
 
 PARENT = """

@@ -122,7 +122,7 @@ def test_a_limit(client, made, pictures):
 
 def test_paths_outside_of_the_roots_are_refused(client, made, pictures):
     for source, options in (("/etc", {}), (str(pictures), {"image_folder": "/etc"}), ("new", {})):
-        with pytest.raises(UsageError, match="lies below one of the folders"):
+        with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
             client.evaluations.create_many(made["strong"], source, **options)
 
 

@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.unit.studio_shell.picture_server import PictureServer, serving_pictures
+from tests.unit.web.html_page import html_of
 from ziggurat.app import create_studio
 from ziggurat.errors import DataError, UsageError
 
@@ -54,8 +55,8 @@ def test_page(browser: TestClient, made: dict[str, str], server: PictureServer, 
     answer = browser.post(f"{place}/one", data={"url": server.url("/cat.png?key=1"), "path": ""})
 
     assert answer.status_code == 200
-    assert f"{server.url('/cat.png')}: asked the checkpoint" in answer.text
-    assert re.findall(r'<span class="name">(.*?)</span>', answer.text) == [each["class"] for each in said]
+    assert html_of(answer).all("#test-one figcaption")[0].text == server.url("/cat.png")
+    assert [each.text for each in html_of(answer).all(".said .name")] == [each["class"] for each in said]
     assert f'value="{server.url("/cat.png?key=1")}"' in answer.text
     (kept,) = re.findall(r'name="kept" value="([^"]+)"', answer.text)
     layers = browser.post(f"{place}/one", data={"kept": kept, "look": "layers", "url": ""})

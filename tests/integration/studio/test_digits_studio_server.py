@@ -70,7 +70,16 @@ def test_8_the_size_of_a_folder_is_the_sum_of_its_files(http):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(12, "12 s"), (62, "1 min 02 s"), (3600, "1 h 00 min"), (90000, "1 d 1 h"), (None, "–")]
+    ("seconds", "text"),
+    [
+        (0.4, "0.4 s"),
+        (0.96, "1 s"),
+        (12, "12 s"),
+        (62, "1 min 02 s"),
+        (3600, "1 h 00 min"),
+        (90000, "1 d 1 h"),
+        (None, "–"),
+    ],
 )
 def test_9_durations_are_seconds_minutes_hours_and_days(seconds, text):
     assert as_duration(seconds) == text

@@ -49,6 +49,30 @@ def test_jobs_are_listed_and_filtered(ziggurat, studio):
     assert out.splitlines()[0].split() == ["id", "name", "kind", "state", "progress", "reason"]
     assert out.splitlines()[1].split()[:7] == [studio.done["id"], "tiny", "train", "done", "step", "40", "of"]
     assert ziggurat("job", "list", "--text", "no such words")[1] == "(none)\n"
+    code, out, err = ziggurat("job", "list", "--where", "lr > 0.01")
+    assert (code != 0, out) == (True, "")
+    assert "Unknown name `lr`. Did you mean `learning_rate`?" in err
+    code, _, err = ziggurat("job", "list", "--where", "epochs = 2 and")
+    assert code != 0
+    assert "A condition is missing after `and`." in err
+
+
+def test_what_the_shell_makes_is_listed_while_the_studio_runs(ziggurat, studio, tmp_path):
+    for number in range(6):
+        folder = tmp_path / "shapes" / ("round", "square")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8, 3), 40 * number, np.uint8)).save(folder / f"{number}.png")
+    code, out, _ = ziggurat("dataset", "create", tmp_path / "shapes", "--json")
+    assert code == 0
+    made = json.loads(out)["folder"].rpartition("/")[2]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**tiny_training(2), "name": ""}))
+    trained = json.loads(ziggurat("train", spec, "--json")[1])["folder"].rpartition("/")[2]
+    with Client(studio.address) as client:
+        wait_for(lambda: {made, trained} <= {job["id"] for job in client.jobs()})
+        assert (client.job(made)["kind"], client.job(made)["state"]) == ("dataset", "done")
+        wait_for(lambda: client.job(trained)["state"] == "done")
+        assert client.job(trained)["name"].endswith(" on digits")
 
 
 def test_a_job_is_shown(ziggurat, studio):
@@ -168,7 +192,7 @@ def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
         (("job", "list", "--kind", "trains"), 3, "Did you mean `train`?"),
         (("job", "show", "../x"), 10, "There is no such job. Received: '../x'."),
         (("job", "show", "none"), 10, "none"),
-        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio answers at http://127.0.0.1:9."),
+        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio must answer at http://127.0.0.1:9."),
         (("job", "list", "--token", "a", "--token-file", "b"), 2, "exclude each other"),
         (("job", "list", "--token-file", "no/such/file"), 2, "The file of a token must be readable."),
         (("--workspace", "/nonexistent", "job", "list"), 10, "Start one with `ziggurat up`"),

@@ -133,6 +133,47 @@ def test_mistyped_words(ziggurat, words, text):
     assert text in answer.stderr
 
 
+def test_the_studio_recommends_a_recipe(ziggurat, studio, known):
+    own = (
+        "--framework",
+        "null",
+        "--network",
+        "mlp",
+        "--devices",
+        "gpu:7",
+        "--epochs",
+        "3",
+        "--set",
+        "schedule.policy=fixed",
+    )
+    made = ziggurat("job", "train", "--data", "digits", "--recipe", *own, "--json")
+    assert made.returncode == 0, made.stderr
+    spec = json.loads(made.stdout)["spec"]
+    assert (spec["batch_size"], spec["early_stopping"]["tag"]) == (32, "validation_accuracy")
+    assert (spec["epochs"], spec["network"]["name"], spec["schedule"]["policy"]) == (3, "mlp", "fixed")
+    assert "Recipe: " in made.stderr
+    assert ziggurat("job", "delete", json.loads(made.stdout)["id"]).returncode == 0
+
+    elsewhere = ziggurat("job", "train", "--data", "/data/pets", "--recipe")
+    assert (elsewhere.returncode, "--dataset ID" in elsewhere.stderr) == (2, True)
+    assert ziggurat("job", "train", "--recipe").returncode == 2
+    assert ziggurat("job", "train", "--dataset", "nothing", "--recipe").returncode == 10
+    mistyped = ziggurat("job", "train", "--data", "digits", "--recipe", "--network", "lenett")
+    assert "lenet" in mistyped.stderr
+
+
+def test_the_studio_runs_a_test_batch(ziggurat, known):
+    before = listed(ziggurat("job", "list", "--json"))
+    own = ("--framework", "null", "--network", "mlp", "--batch-size", "16")
+    shown = ziggurat("job", "train", "--data", "digits", *own, "--test-batch")
+    assert shown.returncode == 0, shown.stderr
+    for title in ("time", "memory", "suggested rate", "largest finite rate"):
+        assert f"\n{title}" in f"\n{shown.stdout}"
+    assert listed(ziggurat("job", "list", "--json")) == before, "no job is made"
+    refused = ziggurat("job", "train", "--data", "digits", "--framework", "null", "--network", "mpl", "--test-batch")
+    assert "mlp" in refused.stderr
+
+
 def test_a_download_says_its_kind_in_its_name(ziggurat, studio, known, tmp_path):
     answer = ziggurat("job", "download", studio.ids[0], tmp_path / "job.rar")
     assert (answer.returncode, "The name of an archive says its kind." in answer.stderr) == (2, True)

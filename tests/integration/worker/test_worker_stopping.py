@@ -53,6 +53,12 @@ def test_the_same_signal_again_ends_it_at_once(workers, new_job):
     assert steps_of(job) == [4]
 
 
+def test_idle_threads_of_a_callback_hold_up_no_end(workers, new_job):
+    worker = workers.start_command(new_job(callbacks=[{"name": "test_pool"}]))
+    assert worker.wait(60) == 0
+    assert "the end was noted" in worker.said
+
+
 def test_a_signal_in_the_set_up_ends_it_before_any_work(workers, new_job):
     job = new_job(backend="test_slow_to_build")
     worker = workers.start(job, environment={"TEST_BUILD_S": "1.5"})

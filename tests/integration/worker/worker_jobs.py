@@ -12,6 +12,7 @@ from worker_processes import wait_for
 
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import Heartbeat, read_heartbeat
+from ziggurat.entities.json_lines import read_lines
 from ziggurat.events import AttemptEnded, ErrorRaised, Event, Message, effective_scalars, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
@@ -171,6 +172,7 @@ def outcome_of(folder: Path, may_differ: dict[str, str] = MAY_DIFFER) -> dict[st
         **{f"meta/{name}": value for name, value in _flat(state.meta, may_differ).items() if name not in may_differ},
         **{f"names/{given}": name for given, name in store.names().items()},
         **{f"curves/{tag}": points for tag, points in curves_of(folder).items()},
+        "samples": [{**line, "time": 0} for line in read_lines(JobFolder(folder).sample_predictions)],
         "stats": [{tag: value for tag, value in line.items() if tag not in MEASURED} for line in lines],
     }
 

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ test_draws = worker_plugins:Draws
 test_pause = worker_plugins:Pause
 test_stalled_data = worker_plugins:StalledData
 test_hand = worker_plugins:Hand
+test_pool = worker_plugins:Pool
 """
 
 
@@ -63,6 +66,17 @@ class Strike(Callback):
             raise TrainingError("The training must go well.", received="a strike", advice="Wait for its end.")
         else:
             raise ValueError("struck")
+
+
+class Pool(Callback):
+    """Works with a pool of threads that it never ends, and leaves a note when the process ends."""
+
+    def before_train(self) -> None:
+        self._pool = ThreadPoolExecutor(2)
+        atexit.register(print, "the end was noted")
+
+    def trigger_step(self) -> None:
+        self._pool.submit(int).result()
 
 
 class Draws(Callback):

@@ -84,10 +84,11 @@ def test_findings_before_a_training(studio, pets):
     found = studio.training.preflight(JobRequest(spec=_SPEC, dataset=pets))
 
     assert (found["steps"], found["steps_per_epoch"], found["parameters"]) == (6, 2, None)
-    assert {name for name, _ in levels(found)} == {"memory", "disk", "time", "data", "batch", "device"}
+    names = {"memory", "disk", "time", "data", "classes", "loading", "rate", "batch", "device"}
+    assert {name for name, _ in levels(found)} == names
     assert "8 samples for training, 2 samples for validation; 2 classes." in sentences(found, "data")
     assert "A step takes 4 of 8 samples, an epoch 2 steps." in sentences(found, "batch")
-    assert "before the first steps" in sentences(found, "time")
+    assert "A test batch measures it." in sentences(found, "time")
     speed = next(each["records_per_s"] for each in found["findings"] if "records_per_s" in each)
     assert speed > 0
 

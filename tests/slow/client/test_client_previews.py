@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
+
+from ziggurat.errors import UsageError
 from ziggurat.specs import parse_spec
 
 _SPEC = {
@@ -81,3 +84,15 @@ def test_pictures_rates_and_findings(client, done, pets):
     source = client.datasets.upload(pets)
     looked = client.previews.dataset({"source": source}, samples=1)
     assert (looked["counts"]["total"], len(looked["samples"])) == (12, 1)
+
+
+def test_a_recipe_and_a_test_batch_from_a_program(client, done):
+    recipe = client.previews.recipe(done[0])
+    cards = client.previews.networks(done[0], batch_size=2)
+    assert cards[0]["name"] == recipe["network"]
+
+    spec = {"network": "mlp", "backend": "null", "batch_size": 2}
+    found = client.previews.test_batch(spec, dataset=done[0], find_rate=False, ticket="mine")
+    assert found["memory_bytes"] > 0
+    with pytest.raises(UsageError):
+        client.previews.cancel_test_batch("mine")

@@ -53,12 +53,12 @@ def test_every_question_is_answered(tmp_path):
     active = [Path(workspace.jobs[job_id].job.folder) for job_id in workspace.active]
     with workers(active), serve(workspace.folder, None) as server, floor() as bare, httpx.Client(timeout=60) as client:
         for each in asked:
-            _, content = ask(client, f"{server.address}/api/v1/{each.path}", 1)
+            _, content = ask(client, each.url(server.address), 1)
             assert len(content) > 20, each.name
             client.put(f"{bare}/bytes", content=content).raise_for_status()
             assert ask(client, f"{bare}/bytes", 1)[1] == content
         with load(server.address, workspace.ended[:20], streams=3, per_second=50) as came:
-            ask(client, f"{server.address}/api/v1/{asked[0].path}", 1)
+            ask(client, asked[0].url(server.address), 1)
         assert came.streams == 3
         assert server.resident_bytes() > 0
 

@@ -48,6 +48,9 @@ def test_a_picture_is_small_enough_and_kept_by_the_browser(ask, pets):
 
 
 def test_no_picture_beyond_the_last_row(ask, pets):
+    for query in ("part=1", "part=1&original=true"):
+        missing = ask("GET", f"/api/v1/datasets/{pets}/pictures/train/0?{query}")
+        assert (missing.status_code, "1 part" in missing.json()["received"]) == (404, True)
     answer = ask("GET", f"/api/v1/datasets/{pets}/pictures/train/8")
 
     assert 400 <= answer.status_code < 500
@@ -106,7 +109,7 @@ def test_sources_lie_below_the_roots(ask, tmp_path):
         spec = {"source": str(source)}
         answer = ask("POST", "/api/v1/datasets", json={"spec": spec})
         assert answer.status_code == 400, source
-        assert answer.json()["rule"] == "A path lies below one of the folders that this studio offers."
+        assert answer.json()["rule"] == "A path must lie in a folder that is allowed in this studio."
         assert ask("POST", "/api/v1/dataset-guesses", json=spec).status_code == 400
 
 

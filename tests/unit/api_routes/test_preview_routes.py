@@ -9,8 +9,8 @@ import pytest
 from ziggurat.errors import SpecError
 from ziggurat.specs import parse_spec
 from ziggurat.workspace.new_jobs import JobRequest
-from ziggurat.workspace.studio.preflight import DataFacts, class_findings, disk_finding, memory_finding
-from ziggurat.workspace.studio.training_estimates import SLOTS, earlier_jobs, network_size
+from ziggurat.workspace.studio.findings import DataFacts, class_findings, disk_finding, memory_finding
+from ziggurat.workspace.training_estimates import SLOTS, earlier_jobs, facts_of, network_size
 
 _SPEC = {"kind": "train", "version": 1, "network": "mlp", "data": "digits", "batch_size": 4, "epochs": 3}
 
@@ -56,7 +56,7 @@ def test_what_cannot_work_is_found(studio, pets):
     devices = studio.training.preflight(JobRequest(spec={**_SPEC, "devices": ["gpu:77"]}), describe=False)
     missing = studio.training.preflight(JobRequest(spec={**_SPEC, "data": "/nothing/there"}))
 
-    assert "There must be a class weight for each of the 2 classes. Received: 3." in sentences(weights, "data")
+    assert "There must be a class weight for each of the 2 classes. Received: 3." in sentences(weights, "classes")
     assert ("device", "error") in levels(devices)
     assert "`gpu:77`" in sentences(devices, "device")
     assert ("data", "error") in levels(missing)
@@ -94,29 +94,27 @@ def test_memory_and_disk_follow_from_the_network(studio):
         "operations": [{"shape": [None, 8, 8, 4]}, {"shape": [None, 10]}, {"shape": [3, 3]}, {"shape": None}],
     }
 
-    size = network_size(described, spec)
+    size = network_size(facts_of(described), spec)
 
     assert (size.weights_bytes, size.slots_bytes, size.gradients_bytes) == (4200, 8000, 4000)
     assert size.layers_bytes == 4 * 10 * (256 + 10)
     averaged = parse(optimizer="adam", ema_decay=0.999)
-    assert network_size(described, averaged).slots_bytes == 12000
+    assert network_size(facts_of(described), averaged).slots_bytes == 12000
     machine = {"memory": {"free_bytes": 20_000, "total_bytes": 30_000}, "devices": []}
-    assert memory_finding(spec, size, machine, describe=True)["level"] == "warning"
+    assert memory_finding(spec, size, machine)["level"] == "warning"
     machine["memory"]["total_bytes"] = 20_000
-    assert memory_finding(spec, size, machine, describe=True)["level"] == "error"
+    assert memory_finding(spec, size, machine)["level"] == "error"
     disk = {"free_bytes": 10**6, "reserve_bytes": 0}
-    fits = disk_finding(spec, size, 100, 2, disk)
+    fits = disk_finding(spec, size.checkpoint_bytes, 100, 2, disk)
     assert (fits["level"], fits["checkpoints"], fits["needed_bytes"]) == ("ok", 8, 8 * 12200)
-    assert disk_finding(spec, size, 100, 2, {**disk, "free_bytes": 50_000})["level"] == "error"
-    assert disk_finding(spec, size, 100, 2, {**disk, "reserve_bytes": 990_000})["level"] == "warning"
+    assert disk_finding(spec, size.checkpoint_bytes, 100, 2, {**disk, "free_bytes": 50_000})["level"] == "error"
+    assert disk_finding(spec, size.checkpoint_bytes, 100, 2, {**disk, "reserve_bytes": 990_000})["level"] == "warning"
     assert disk_finding(spec, None, 100, 2, {"free_bytes": 1, "reserve_bytes": 2})["level"] == "error"
 
 
-@pytest.mark.parametrize(
-    ("outputs", "level"), [([[None, 7]], "error"), ([[None, 12]], "warning"), ([[None, 10]], None)]
-)
+@pytest.mark.parametrize(("outputs", "level"), [(7, "error"), (12, "warning"), (10, None), (None, None)])
 def test_a_network_that_gives_other_classes_is_found(outputs, level):
-    found = class_findings(parse(), DataFacts(classes=10), {"outputs": outputs})
+    found = class_findings(parse(), DataFacts(classes=10), outputs)
 
     assert [each["level"] for each in found] == ([] if level is None else [level])
 

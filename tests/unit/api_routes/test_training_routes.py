@@ -198,9 +198,24 @@ def test_an_admin_chooses_which_folders_are_offered(ask, tmp_path):
 
     found = ask("GET", "/api/v1/paths", params={"query": f"{tmp_path}/"}).json()["suggestions"]
     assert f"{tmp_path}/data/" in found
+    listed = ask("GET", "/api/v1/folders", params={"path": str(tmp_path)}).json()["entries"]
+    assert {"name": "data", "path": f"{tmp_path}/data", "is_folder": True} in listed
+    assert "link" not in [each["name"] for each in listed]
     for path in ("data/.hidden", "link/passwd", "data/../../..", "not"):
         answer = ask("POST", "/api/v1/dataset-guesses", json={"source": f"{tmp_path}/{path}"})
         assert answer.status_code == 400, path
+
+
+def test_an_admin_allows_one_more_folder(ask, tmp_path):
+    ask("PUT", "/api/v1/roots", json={"roots": []})
+    refused = ask("POST", "/api/v1/dataset-guesses", json={"source": str(tmp_path)}).json()
+    assert refused["details"]["command"] == f"ziggurat settings allow {tmp_path}"
+    assert refused["details"]["command"] in refused["advice"]
+
+    answer = ask("POST", "/api/v1/roots", json={"path": str(tmp_path)})
+
+    assert (answer.status_code, answer.json()) == (201, {"roots": [str(tmp_path)]})
+    assert ask("POST", "/api/v1/roots", json={"path": f"{tmp_path}/nothing"}).status_code == 400
 
 
 def test_the_openapi_document_names_every_answer(app, ask):

@@ -82,7 +82,7 @@ def test_an_address_is_kept_as_it_is_and_gives_a_name(ziggurat, address, name):
         (["--format", "clas_folders"], 3, "Did you mean `class_folders`?"),
         (["--option", "min_per_clas=2"], 3, "Did you mean `min_per_class`"),
         (["--format", "idx", "--option", "sead=2"], 3, "is not a known option of the format idx"),
-        (["--option", "min_per_class=many"], 3, "`min_per_class` must be int"),
+        (["--option", "min_per_class=many"], 3, "`min_per_class` must be a whole number"),
         (["--option", "seed"], 2, "`--option` takes NAME=VALUE. Received: seed. As in: --option seed=3."),
         (["--optoin", "seed=3"], 2, "Did you mean `--option`"),
         (["--encoding", "jpg"], 3, "Did you mean `jpeg`"),

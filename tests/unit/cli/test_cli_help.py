@@ -88,6 +88,7 @@ def test_python_m_ziggurat_is_the_same():
         ),
         (("--colour", "never", "version"), "`--colour` is not an option of `ziggurat`. Did you mean `--color`?"),
         (("events",), "Missing argument 'FOLDER'. See: ziggurat events --help"),
+        (("train", "--data"), "Option '--data' requires an argument. See: ziggurat train --help"),
         (("version", "now"), "Got unexpected extra argument (now). See: ziggurat version --help"),
     ],
 )

@@ -27,7 +27,7 @@ def test_one_declaration_every_field_of_the_spec_is_a_flag():
             assert option.help.startswith(field.help)
     backend = next(option for option in train.params if option.name == "backend")
     assert backend.opts == ["--backend", "--framework"], "what people say instead"
-    own = {"spec", "out", "assignments", "dry_run", "detach", "json", "debug"}
+    own = {"spec", "out", "assignments", "recipe", "test_batch", "dry_run", "detach", "json", "debug"}
     former = {name for name in RENAMED["train"] if "." not in name}
     assert set(options) == own | former, "a flag that is no field"
     assert all(options[name].hidden for name in former)
@@ -47,6 +47,56 @@ def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):
     assert answer.content["epochs"] == 3
     assert answer.content["schedule"]["gamma"] == 0.5
     assert not (tmp_path / "job").exists()
+
+
+def test_a_recipe_fills_in_what_was_not_given(ziggurat, tmp_path):
+    chosen = ziggurat("train", "--recipe", "--data", "digits", "--dry-run")
+    assert chosen.content["schedule"]["policy"] == "cosine"
+    assert chosen.content["batch_size"] == 32
+    assert "Recipe: " in chosen.err
+    assert "batch_size" in chosen.err
+
+    words = ("--batch-size", "8", "--set", "schedule.policy=fixed", "--network", "mlp", "--framework", "null")
+    given = ziggurat("train", "--recipe", "--data", "digits", *words, "--dry-run")
+    assert (given.content["batch_size"], given.content["network"]["name"]) == (8, "mlp")
+    assert (given.content["backend"], given.content["schedule"]["policy"]) == ("null", "fixed")
+    assert given.content["early_stopping"]["tag"] == "validation_accuracy"
+
+    (tmp_path / "spec.json").write_text('{"kind": "train", "network": "mlp", "data": "digits", "epochs": 7}')
+    from_file = ziggurat("train", tmp_path / "spec.json", "--recipe", "--dry-run")
+    assert (from_file.content["epochs"], from_file.content["batch_size"]) == (7, 32)
+
+
+def test_a_recipe_keeps_to_what_was_given(ziggurat):
+    own = ziggurat("train", "--recipe", "--data", "digits", "--framework", "null", "--dry-run").content
+    assert (own["backend"], own["network"]["name"]) == ("null", "mlp"), "a network of the framework that was given"
+    mistyped = ziggurat("train", "--recipe", "--data", "digits", "--framework", "nul", "--dry-run")
+    assert (mistyped.code, "`null`" in mistyped.err) == (3, True)
+    part = ("--set", "early_stopping.patience=3", "--set", "data.source=digits", "--framework", "null")
+    filled = ziggurat("train", "--recipe", *part, "--dry-run").content
+    assert (filled["early_stopping"]["tag"], filled["early_stopping"]["patience"]) == ("validation_accuracy", 3)
+    whole = ziggurat("train", "--recipe", *part[2:], "--early-stopping", "validation_cost", "--dry-run").content
+    assert whole["early_stopping"]["tag"] == "validation_cost"
+
+
+def test_a_recipe_needs_data_that_is_there(ziggurat, tmp_path):
+    assert ziggurat("train", "--recipe", "--dry-run").code == 2
+    missing = ziggurat("train", "--recipe", "--data", tmp_path / "nothing")
+    assert missing.code == 4
+    assert "nothing" in missing.err
+
+
+def test_a_test_batch_makes_no_job(ziggurat, tmp_path):
+    words = ("train", "--network", "mlp", "--data", "digits", "--epochs", "2", "--test-batch", "--out", tmp_path / "j")
+    shown = ziggurat(*words)
+    assert shown.code == 0, shown.err
+    for title in ("time", "memory", "largest batch", "suggested", "largest finite"):
+        assert f"\n{title}" in f"\n{shown.out}"
+    assert not (tmp_path / "j").exists()
+    assert "learning_rate" not in shown.err, "the rate of the trial is not that of the job"
+    assert ziggurat(*words, "--json").content["rate"]["suggested"] > 0
+    refused = ziggurat("train", "--network", "mlp", "--data", tmp_path / "none", "--test-batch")
+    assert refused.code == 4
 
 
 def test_former_names_of_flags_are_read_with_a_notice(ziggurat, tmp_path):

@@ -145,7 +145,7 @@ def test_a_check_says_that_hashes_are_missing(tmp_path):
     with dataset_of(tmp_path / "set", splits, hashes=False) as dataset:
         report, verified = check_dataset(dataset), check_dataset(dataset, verify=True)
     assert report["no-picture-hash"].text == (
-        "4 samples have no perceptual hash: near duplicates of them and their leaks are not found."
+        "4 samples have no perceptual hash: near duplicates and their leaks are not found."
     )
     assert (report["no-picture-hash"].severity, report["no-picture-hash"].exclude) == ("note", {})
     assert "leak" not in report

@@ -87,12 +87,12 @@ def test_classes_that_are_small_missing_or_unequal_are_found(tmp_path):
         "class-missing-in-val",
         "empty-class",
     }
-    assert found["class-not-in-training-but-val"].text == "1 classes of val are not in training: owl."
+    assert found["class-not-in-training-but-val"].text == "1 class of val is not in training: owl."
     assert found["class-not-in-training-but-val"].exclude == {"val": (1, 2)}
-    assert found["small-class"].text == "1 classes have fewer than 10 samples in training: dog (2)."
+    assert found["small-class"].text == "1 class has fewer than 10 samples in training: dog (2)."
     assert found["imbalance"].text.endswith("12.0 times the samples of the smallest in training: cat (24), dog (2).")
-    assert found["class-missing-in-val"].text == "1 classes of training are not in val: dog."
-    assert found["empty-class"].text == "1 classes have nothing in any split: yak."
+    assert found["class-missing-in-val"].text == "1 class of training is not in val: dog."
+    assert found["empty-class"].text == "1 class has nothing in any split: yak."
 
 
 def test_limits_say_from_where_on(tmp_path):
@@ -194,7 +194,7 @@ def test_predictions_are_read_from_csv_by_key_or_by_row(mislabelled, tmp_path):
     ("text", "message"),
     [
         ("name,a,b,c\nt3.txt,0,0,1\n", "its heading starts with"),
-        ("key,a,b\nt3.txt,0,1\n", r"1 samples, \(1, 2\) probabilities, 3 classes"),
+        ("key,a,b\nt3.txt,0,1\n", r"1 sample, \(1, 2\) probabilities, 3 classes"),
         ("key,a,b,c\nt3.txt,0,x,1\n", "could not convert"),
         ("key,a,b,c\nt3.txt,0,1\nt4.txt,0,0,1\n", "Predictions are a probability for each class"),
         ("key,a,b,c\nt3.txt,nan,0,1\n", r"Probabilities are from 0 to 1\."),

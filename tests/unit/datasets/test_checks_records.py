@@ -43,7 +43,7 @@ def test_a_store_that_is_gone_is_found_without_reading(tmp_path):
         (dataset.folder / "train.lmdb").unlink()
         report = check_dataset(Dataset(dataset.folder))
         verified = check_dataset(Dataset(dataset.folder), verify=True)
-    assert report["changed-store"].text == "1 files are not as they were made: `train.lmdb` is not there."
+    assert report["changed-store"].text == "1 file is not as it was made: `train.lmdb` is not there."
     assert verified["corrupt-record"].count == 3
 
 
@@ -58,7 +58,7 @@ def test_a_changed_store_of_equal_size_is_found_by_checksum(tmp_path):
     with Dataset(dataset.folder) as again:
         assert "changed-store" not in check_dataset(again)
         text = check_dataset(again, verify=True)["changed-store"].text
-    assert text == "1 files are not as they were made: `train.lmdb` has another checksum."
+    assert text == "1 file is not as it was made: `train.lmdb` has another checksum."
     store.write_bytes(store.read_bytes() + b"more")
     with Dataset(dataset.folder) as again:
         assert f"`train.lmdb` has {size + 4} bytes, not {size}" in check_dataset(again)["changed-store"].text

@@ -53,7 +53,7 @@ def test_classes_that_only_val_has_are_listed(tmp_path):
         "val/rare": "small-class",
         "val/x.png": "no-label",
     }
-    assert found.problems[2].reason == "The class is not in the first split; its 2 images are left out."
+    assert found.problems[2].reason == "The class is not in the first split; 2 images are left out."
     assert [key for key in found.labels if key.startswith("val")] == ["val/a/1.png"]
 
 
@@ -179,7 +179,7 @@ def test_pictures_without_classes(tmp_path):
 def test_options_are_checked():
     with pytest.raises(UnknownNameError, match="Did you mean `min_per_class`"):
         ClassFolders().checked_options({"min_per_clas": 3})
-    with pytest.raises(ConfigurationError, match=r"`max_per_class` must be int. Received: 'many'."):
+    with pytest.raises(ConfigurationError, match=r"`max_per_class` must be a whole number. Received: 'many'."):
         ClassFolders().checked_options({"max_per_class": "many"})
 
 

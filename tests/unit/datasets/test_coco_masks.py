@@ -98,7 +98,7 @@ def test_a_mask_of_another_picture_is_listed_and_left_out(tmp_path: Path) -> Non
         problems = dataset.catalogue.problems("bad-mask")
     assert ["mask" in each for each in label] == [False, True]
     assert [each.reason for each in problems] == [
-        "1 of 2 objects have a mask that is not as large as the image: they stay without."
+        "1 of 2 objects with a mask that is not as large as the image: stored without it."
     ]
 
 

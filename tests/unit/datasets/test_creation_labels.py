@@ -65,7 +65,7 @@ def test_an_object_that_the_crop_leaves_out_is_listed(tmp_path: Path) -> None:
     assert [each["details"]["id"] for each in label] == [2]
     (problem,) = dataset.catalogue.problems("object-lost")
     assert problem.key == "images/one.png"
-    assert problem.reason == "1 of 2 objects are outside of the fitted image."
+    assert problem.reason == "1 of 2 objects outside of the fitted image."
     entry = dataset.catalogue.find("images/one.png")
     assert entry is not None
     assert entry.objects == 1

@@ -133,7 +133,7 @@ def test_rows_that_cannot_be_used_are_listed(tmp_path):
         f"{place}:8": "duplicate-key",
         ".": "not-listed",
     }
-    assert found.problems[-1].reason == "1 images have no row in the metadata."
+    assert found.problems[-1].reason == "1 image has no row in the metadata."
 
 
 def test_csv_rows_with_too_many_cells_or_bytes_that_are_no_text(tmp_path):

@@ -115,7 +115,7 @@ def test_other_sources_are_not_taken_for_kitti(tmp_path):
     assert KITTI.guess(tmp_path) is None
     with pytest.raises(DataError, match="15 columns"):
         KITTI.scan(tmp_path, KITTI.checked_options({}))
-    with pytest.raises(ConfigurationError, match="`classes` must be list"):
+    with pytest.raises(ConfigurationError, match="`classes` must be a list"):
         KITTI.checked_options({"classes": 5})
 
 

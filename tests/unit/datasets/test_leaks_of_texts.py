@@ -60,4 +60,4 @@ def test_pictures_in_two_splits_are_advised_to_be_clustered(tmp_path):
     with Dataset(tmp_path / "set") as dataset:
         report = check_dataset(dataset)
     assert "split again by `cluster`" in report["duplicate-across-splits"].advice
-    assert report["leak"].text.endswith("`--splits cluster`.")
+    assert report["leak"].text.endswith("choose the split method `cluster`.")

@@ -109,7 +109,7 @@ def test_31_small_classes_are_left_out_and_large_ones_cut(flowers):
     assert counts(assignment, flowers.column("class")) == [[200, 150, 0], [200, 150, 0], [0, 0, 0]]
     (problem,) = assignment.problems
     assert (problem.key, problem.kind, problem.left_out) == ("fern", "small-class", True)
-    assert problem.reason == "Class fern has 100 samples; 200 are asked for. All of it is left out."
+    assert problem.reason == "Class fern has 100 samples of the at least 200, and is left out."
     assert assignment.warnings == ["200 of 600 samples of class rose are left out by `max_per_class`."]
 
 

@@ -68,7 +68,7 @@ def test_a_share_that_tears_groups_apart_is_warned_of(tmp_path):
     assignment = assigned(tmp_path, samples, method="share")
     (warning,) = assignment.warnings
     assert "This split leaks: 100.0% of the validation samples have a sample of the same group in training" in warning
-    assert warning.endswith("`--splits group`.")
+    assert warning.endswith("choose the split method `group`.")
 
 
 @settings(max_examples=200, deadline=None)
@@ -188,8 +188,8 @@ def test_lists_name_samples_by_key_or_stem_in_any_line_ends(tmp_path):
     (problem,) = assignment.problems
     assert (problem.key, problem.kind, problem.left_out) == ("b/sechs.jpg", "not-listed", True)
     assert assignment.warnings == [
-        f"1 names in `{tmp_path / 'val.txt'}` are of no sample, such as `nobody.jpg`.",
-        "1 samples are in no list and are left out.",
+        f"1 name in `{tmp_path / 'val.txt'}` without a sample, such as `nobody.jpg`.",
+        "1 sample is in no list and left out.",
     ]
 
 
@@ -203,7 +203,7 @@ def test_without_a_list_training_gets_the_rest(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"2.jpg\n", r"A sample is in one split only\. Received: 1 samples .* for val and .* such as `2\.jpg`"),
+        (b"2.jpg\n", r"A sample is in one split only\. Received: 1 sample .* for val and .* such as `2\.jpg`"),
         (b"", r"A list names samples of the source, for val\. Received: .*which names none"),
         (b"\xff\xfe1\x00\n\x00", r"text file in UTF-8 with a name a line"),
         (None, r"text file in UTF-8 with a name a line\. Received: .*No such file"),

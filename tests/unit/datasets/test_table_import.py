@@ -59,7 +59,7 @@ def test_rows_without_a_target_are_left_out_and_listed_once(tmp_path: Path) -> N
     assert found.labels == [5.5, 6.5]
     assert found.keys == ["row-000000", "row-000003"]
     assert found.problems[-1].left_out
-    assert found.problems[-1].reason == "2 rows have no value in the target `y` and are left out."
+    assert found.problems[-1].reason == "2 rows without a value in the target `y`: left out."
 
 
 def test_the_usual_name_of_a_target_goes_before_the_last_column(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_wrong_options_are_told(tmp_path: Path) -> None:
         scanned(tmp_path / "t.csv", HOUSES, target="prize")
     with pytest.raises(UnknownNameError, match="`integer` is not a known type of a column"):
         scanned(tmp_path / "t.csv", None, types={"rooms": "integer"})
-    with pytest.raises(ConfigurationError, match="`names` must be list"):
+    with pytest.raises(ConfigurationError, match="`names` must be a list"):
         scanned(tmp_path / "t.csv", None, names="a,b")
     with pytest.raises(DataError, match="A target is a number or a class"):
         scanned(tmp_path / "t.csv", None, target="town", task="number")

@@ -102,7 +102,7 @@ def test_yolo_export_writes_unread_formats_as_png(tmp_path, ending):
     sample = MemorySample(f"a.{ending}", (file.getvalue(),), objects_to_json([CAT]))
     report = export_yolo(MemoryDataset(Schema(kind="detection", class_names=("cat",)), {"train": [sample]}), tmp_path)
     assert list(trained_on(tmp_path)["train"]) == ["a.png"]
-    assert "1 images are written as PNG: YOLO programs do not read their format." in report.notes
+    assert "1 image is written as PNG: YOLO programs do not read the format." in report.notes
     with Image.open(tmp_path / "images/train/a.png") as image:
         assert image.convert("RGB").getpixel((5, 5)) == (200, 40, 40)
 
@@ -119,7 +119,7 @@ def test_yolo_export_notes_what_programs_will_refuse(tmp_path):
     report = export_yolo(dataset(["cat"], {"train": {"a.jpg": (SIZE, [wide]), "b.jpg": (SIZE, [CAT])}}), tmp_path)
     assert report.notes == [
         "There is no validation split, and YOLO programs need one: add `val` to data.yaml, or split the dataset.",
-        "1 images have an object that reaches far beyond its image: YOLO programs leave such images out.",
+        "1 image has an object that reaches far beyond it: YOLO programs leave such images out.",
     ]
 
 
@@ -138,7 +138,7 @@ def test_yolo_export_of_mixed_data_has_boxes_and_a_note(tmp_path):
     report = export_yolo(dataset(["cat"], MIXED), tmp_path)
     assert columns(tmp_path) == [5, 5, 5]
     assert report.notes == [
-        "2 of 3 objects have an outline, and all are written as boxes: a YOLO dataset has one or the other. "
+        "2 of 3 objects with an outline, and all are written as boxes: a YOLO dataset has one or the other. "
         "With the option `outlines` they are outlines, and boxes become rectangles."
     ]
 
@@ -146,7 +146,7 @@ def test_yolo_export_of_mixed_data_has_boxes_and_a_note(tmp_path):
 def test_yolo_export_of_mixed_data_may_have_outlines(tmp_path):
     report = export_yolo(dataset(["cat"], MIXED), tmp_path, outlines=True)
     assert columns(tmp_path) == [7, 9, 7]
-    assert report.notes == ["1 of 3 objects have no outline and are written as the rectangle of their box."]
+    assert report.notes == ["1 of 3 objects without an outline: written as the rectangle of the box."]
     assert trained_on(tmp_path)["train"]["b.jpg"].tolist() == [pytest.approx(CAT_ROW)]
 
 

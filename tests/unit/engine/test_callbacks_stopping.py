@@ -92,3 +92,22 @@ def test_bad_arguments_say_the_rule(make, text):
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert text in str(caught.value)
+
+
+def test_auto_judges_by_the_validation_accuracy():
+    accuracies, losses = [0.2, 0.5, 0.4, 0.5, 0.3], [5.0, 4.0, 3.0, 2.0, 1.0]
+    trainer = make_trainer(
+        EarlyStopping("auto", patience=2),
+        PutEachEpoch("validation_cost", losses),
+        PutEachEpoch("validation_accuracy", accuracies),
+    )
+    trainer.train(5)
+    assert trainer.epoch_num == 4
+    assert trainer.finish_reason == "validation_accuracy has not become better than 0.5 for 2 observations"
+
+
+def test_auto_without_a_validation_does_nothing():
+    trainer = make_trainer(EarlyStopping("auto", patience=1), PutEachEpoch("cost", [1.0, 1.0, 1.0]))
+    trainer.train(3)
+    assert trainer.epoch_num == 3
+    assert trainer.finish_reason is None

@@ -71,6 +71,33 @@ def test_points_in_an_epoch_stand_evenly_and_the_last_at_end():
     assert memory.points("cost") == [(2, 2), (3, 3), (4, 4)]
 
 
+def test_points_begin_with_the_first_step_and_get_rarer():
+    logged = LogScalars(["cost"], mean=True, per_doubling=2)
+    memory = train(logged, program=counting(), batches=make_batches(40), epochs=1)
+
+    steps = [step for step, _ in memory.points("cost")]
+    assert steps == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40]
+    values = dict(memory.points("cost"))
+    assert [values[step] for step in (1, 4, 6, 12, 32)] == [1, 4, 5.5, 10.5, 28.5], "means since the point before"
+    assert values[40] == 20.5, "the mean of the epoch, as without them"
+
+
+def test_additional_points_leave_the_others_as_they_were():
+    def points(**options):
+        logged = LogScalars(["cost"], per_epoch=4, mean=True, **options)
+        return train(logged, program=FakeProgram(), batches=make_batches(32), epochs=3).points("cost")
+
+    plain, more = points(), points(per_doubling=4)
+    assert len(plain) == 12
+    assert [point for point in more if point[0] in dict(plain)] == plain
+    assert [step for step, _ in more if step > 64] == [72, 80, 88, 96], "none where the others are as close"
+
+
+def test_additional_points_of_single_steps():
+    memory = train(LogScalars(["cost"], per_doubling=2), program=counting(), batches=make_batches(12), epochs=1)
+    assert memory.points("cost") == [(step, step) for step in (1, 2, 3, 4, 6, 8, 12)]
+
+
 def test_nan_is_kept():
     program = FakeProgram(costs=lambda step: math.nan if step == 2 else 1.0)
     values = train(LogScalars(["cost"], mean=True), program=program, epochs=2).points("cost")

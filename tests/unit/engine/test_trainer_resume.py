@@ -60,7 +60,7 @@ def job(folder, stop_at=None):
         MaxSaver("validation_cost"),
         KeepBest("cost", n=2),
         InferenceRunner(Shuffled().seed(2), ScalarStats("cost")),
-        LogScalars(["cost"], every_k_steps=2, mean=True, hyperparameters=["learning_rate"]),
+        LogScalars(["cost"], every_k_steps=5, mean=True, hyperparameters=["learning_rate"], per_doubling=4),
         MovingAverageSummary(["cost"]),
         SimpleMovingAverage(["cost"], 4),
         LearningRateSchedule("cosine", 0.5, every="step"),

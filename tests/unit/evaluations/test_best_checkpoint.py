@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.checkpoint_samples import write_checkpoint
-from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint, metric_title, primary_metric
+from ziggurat.entities.best_checkpoint import (
+    best_checkpoint,
+    find_checkpoint,
+    metric_text,
+    metric_title,
+    primary_metric,
+)
 from ziggurat.errors import CheckpointError, MissingCheckpointError
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
@@ -41,12 +47,31 @@ def test_metric_title_is_in_the_words_of_the_field():
     assert metric_title("learning_rate") == "learning rate"
 
 
+@pytest.mark.parametrize(
+    ("tag", "value", "text"),
+    [
+        ("validation_accuracy", 0.914, "91.4\u202f%"),
+        ("val/top5", 1.0, "100.0\u202f%"),
+        ("validation_error", 0.086, "8.6\u202f%"),
+        ("mean_iou", 0.5, "50.0\u202f%"),
+        ("mean_absolute_error", 0.25, "0.25"),
+        ("mape", 0.25, "0.25"),
+        ("accuracy", 1.5, "1.5"),
+        ("validation_cost", 0.31834, "0.3183"),
+        ("accuracy", float("nan"), "NaN"),
+        ("accuracy", None, "–"),
+    ],
+)
+def test_a_share_is_percent_and_other_values_are_numbers(tag, value, text):
+    assert metric_text(tag, value) == text
+
+
 def test_best_is_the_one_that_a_name_marks(tmp_path):
     write_checkpoint(tmp_path, 66, 6, validation_accuracy=0.2603, given="best")
     write_checkpoint(tmp_path, 88, 8, validation_accuracy=0.226)
 
     best = best_checkpoint(JobFolder(tmp_path))
-    assert best.text == "Best: step 66, epoch 6 (validation accuracy 0.2603)"
+    assert best.text == "Best: step 66, epoch 6 (validation accuracy 26.0\u202f%)"
     assert find_checkpoint(JobFolder(tmp_path)).step == 66
     assert find_checkpoint(JobFolder(tmp_path), "latest").step == 88
 
@@ -56,7 +81,7 @@ def test_best_of_a_run_without_a_mark_is_of_the_kept_ones(tmp_path):
         write_checkpoint(tmp_path, step, step // 11, validation_accuracy=value, validation_cost=9.0)
 
     best = best_checkpoint(JobFolder(tmp_path))
-    assert best.text == "Best of the kept checkpoints: step 242, epoch 22 (validation accuracy 0.1575)"
+    assert best.text == "Best of the kept checkpoints: step 242, epoch 22 (validation accuracy 15.8\u202f%)"
     assert find_checkpoint(JobFolder(tmp_path), "best").step == 242, "the earlier one of equals"
 
 
@@ -107,6 +132,6 @@ def test_best_of_a_training_of_0_1_is_of_those_that_are_left(tmp_path):
 
     status = open_folders(Settings()).jobs.get(str(folder))
     assert status.best_checkpoint == (
-        "Best of the kept checkpoints: step 126, epoch 21 (validation accuracy 0.6111)"
+        "Best of the kept checkpoints: step 126, epoch 21 (validation accuracy 61.1\u202f%)"
     ), "its best one, of step 24, is gone"
     assert load_train_spec(folder / "spec.json").checkpoints.keep_best is None, "a resume keeps what it was asked for"

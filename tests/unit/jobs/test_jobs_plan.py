@@ -51,7 +51,7 @@ def test_jobs_that_are_not_in_the_queue_are_passed_over():
 def test_one_place_on_the_processors():
     running = [a_job("a", "running", remaining_s=600)]
     made = planned([a_job("b")], running)
-    assert reason_of(made, "b") == "1 job at a time runs on the processors; now job a until about +10 min"
+    assert reason_of(made, "b") == "waits for the CPU: job a until about +10 min"
     assert made.waiting["b"].expected_start == NOW + 600
     assert made.waiting["b"].blockers == ("a",)
 
@@ -59,14 +59,14 @@ def test_one_place_on_the_processors():
 def test_several_places():
     running = [a_job(name, "running") for name in "abcd"]
     made = planned([a_job("e")], running, machine(cpu_slots=4))
-    assert reason_of(made, "e") == ("4 jobs at a time run on the processors; now job a and job b and job c and 1 more")
+    assert reason_of(made, "e") == "waits for one of 4 CPU slots: job a and job b and job c and 1 more"
     assert made.waiting["e"].expected_start is None
 
 
 def test_data_sets_have_places_of_their_own():
     running = [a_job("a", "running"), dataset("d", "running")]
     made = planned([dataset("e"), a_job("g", gpus=1)], running, machine(1))
-    assert reason_of(made, "e") == "1 dataset is made at a time; now dataset d"
+    assert reason_of(made, "e") == "waits for another dataset: dataset d"
     assert started(made) == {"g": (0,)}
 
 

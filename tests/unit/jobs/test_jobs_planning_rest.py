@@ -18,7 +18,7 @@ def waiting(studio):
     studio.tick()
     studio.tick()  # the first plan had something to do, so it is made once more
     assert studio.states() == {"a": "running", "b": "running", "c": "queued"}
-    assert studio.job("c").reason.startswith("2 jobs at a time run on the processors")
+    assert studio.job("c").reason.startswith("waits for one of 2 CPU slots")
     studio.store.jobs.note("c", reason=SOMEBODY_ELSES)
     return studio
 
@@ -28,18 +28,18 @@ def test_a_plan_holds_for_ten_seconds_where_nothing_moves(waiting):
         waiting.tick()
         assert waiting.job("c").reason == SOMEBODY_ELSES
     waiting.tick()
-    assert waiting.job("c").reason.startswith("2 jobs at a time")
+    assert waiting.job("c").reason.startswith("waits for one of 2 CPU slots")
 
 
 def test_a_clock_that_went_back_ends_a_plan(waiting):
     waiting.tick(-3600.0)
-    assert waiting.job("c").reason.startswith("2 jobs at a time")
+    assert waiting.job("c").reason.startswith("waits for one of 2 CPU slots")
 
 
 def test_whoever_asks_gets_a_new_plan_at_once(waiting):
     waiting.supervisor.wake()
     waiting.tick()
-    assert waiting.job("c").reason.startswith("2 jobs at a time")
+    assert waiting.job("c").reason.startswith("waits for one of 2 CPU slots")
 
 
 def test_notes_of_a_job_need_no_new_plan_but_its_priority_does(waiting):
@@ -48,7 +48,7 @@ def test_notes_of_a_job_need_no_new_plan_but_its_priority_does(waiting):
     assert waiting.job("c").reason == SOMEBODY_ELSES
     waiting.supervisor.change("c", JobChange(priority=3))
     waiting.tick()
-    assert waiting.job("c").reason.startswith("2 jobs at a time")
+    assert waiting.job("c").reason.startswith("waits for one of 2 CPU slots")
 
 
 def test_the_next_job_starts_in_the_look_that_sees_an_end(waiting):

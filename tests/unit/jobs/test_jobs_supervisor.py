@@ -75,7 +75,7 @@ def test_who_waits_knows_why(studio):
     for name in "abc":
         studio.submit(name)
     studio.tick()
-    reason = "2 jobs at a time run on the processors; now job a and job b"
+    reason = "waits for one of 2 CPU slots: job a and job b"
     assert studio.job("c").reason == reason
     assert studio.supervisor.waiting()["c"].blockers == ("a", "b")
     studio.supervisor.reorder("c", before=None)

@@ -228,6 +228,23 @@ def _coco(root, boxes, size=(40, 60)):
     return root
 
 
+def test_a_part_of_a_source_keeps_the_kind_of_the_whole(look, tmp_path):
+    source = _coco(tmp_path / "coco", [(1, 10, 5, 20, 30)])
+    content = json.loads((source / "annotations.json").read_text())
+    for name in ("images", "annotations"):
+        content[name].append({**content[name][0], "id": 2, "image_id": 2, "file_name": "2.png"})
+    (source / "annotations.json").write_text(json.dumps(content))
+    shutil.copy(source / "images" / "1.png", source / "images" / "2.png")
+
+    part = look(source, at_most=1)
+
+    assert not part["counts"]["is_complete"]
+    assert part["kind"] == look(source)["kind"] == "detection"
+    assert part["classes"] == [], "their names are known at the end of the walk"
+    assert part["samples"][0]["png"]
+    assert part["samples"][0]["objects"][0]["box"] == [10, 5, 30, 35]
+
+
 def test_boxes_are_shown_in_pixels_of_the_stored_picture(look, tmp_path):
     source = _coco(tmp_path / "coco", [(1, 10, 5, 20, 30), (2, 0, 0, 60, 40)])
 

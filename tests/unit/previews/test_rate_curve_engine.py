@@ -70,7 +70,7 @@ def test_the_curve_is_what_a_training_logs(policy, warm_up, tmp_path):
     logged = logged_rates(spec, tmp_path)
 
     assert len(curve["rates"]) == _EPOCHS * _STEPS
-    assert len(logged) == 8 * _EPOCHS
+    assert {epoch * _STEPS for epoch in range(1, _EPOCHS + 1)} | {1} <= set(logged)
     # A step is logged after it was made: number 1 is the first, with the rate of the place 0.
     assert {step: curve["rates"][step - 1] for step in logged} == pytest.approx(logged, rel=1e-6)
     assert curve["epochs"][_STEPS] == pytest.approx(1)

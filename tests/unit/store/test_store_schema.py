@@ -90,7 +90,12 @@ def test_without_room_for_a_backup_nothing_is_migrated(tmp_path: Path) -> None:
 def test_an_older_postgresql_is_migrated_with_a_backup(empty_postgresql: str) -> None:
     with Store.open(empty_postgresql) as store:
         store.jobs.add(new_job("a"))
-    older = ("ALTER TABLE job_contents DROP COLUMN facts", "UPDATE alembic_version SET version_num = '0001'")
+    older = (
+        "DROP TABLE saved_items",
+        "DROP INDEX jobs_by_kind",
+        "ALTER TABLE job_contents DROP COLUMN facts",
+        "UPDATE alembic_version SET version_num = '0001'",
+    )
     on_server(empty_postgresql, *older)
     with pytest.raises(StorageError, match=r"must be backed up .* revision 0001; this release needs .* `pg_dump`"):
         Store.open(empty_postgresql)

@@ -165,7 +165,7 @@ def test_a_folder_that_nobody_queued_is_not_begun(settings):
     (folder / "spec.json").write_text(json.dumps(SPEC))
     assert reindex(settings).added == (folder.name,)
     found = jobs_of(settings)["mine"]
-    assert (found.state, found.reason) == ("stopped", "it was made in the shell, and never begun")
+    assert (found.state, found.reason) == ("stopped", "it was created in the shell, and never started")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "train"}', '{"kind": "other", "version": 1}'])

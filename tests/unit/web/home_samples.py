@@ -45,4 +45,4 @@ def words_of(content: str) -> str:
 
 def rows_of(answer: Any) -> list[str]:
     """Return the ids of the table's rows in their order."""
-    return re.findall(r'<tr id="row-([^"]+)"', answer.text)
+    return re.findall(r'<(?:tr|li) id="row-([^"]+?)(?:-sweep)?"', answer.text)

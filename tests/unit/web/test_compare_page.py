@@ -13,7 +13,8 @@ import pytest
 from tests.unit.web.html_page import html_of
 from ziggurat.events import AttemptStarted, ScalarLogged
 from ziggurat.store import Store
-from ziggurat.web.pages.compare.view import chosen_runs, compared
+from ziggurat.web.pages.compare.view import chosen_runs, compared, short_names
+from ziggurat.workspace.new_jobs import JobRequest
 
 
 @pytest.fixture
@@ -83,7 +84,8 @@ def test_only_differences_are_shown_and_the_best_is_marked(studio, run, visit):
         ("cost", (0.7, 1.5), (0.5, 1.5), 0),
     ]
     assert "nobody" in html_of(page).one("#compare-left-out").text
-    assert '<span class="badge plain">best</span>' in page.text
+    (best,) = html_of(page).all(".compare-best")
+    assert best.has(".chip.ok")
     listed = json.loads(html.unescape(re.search(r'data-runs="([^"]*)"', page.text)[1]))  # pyright: ignore
     assert [each["label"] for each in listed] == view.labels
 
@@ -99,13 +101,118 @@ def test_parallel_coordinates_end_with_the_chosen_metric(studio, run):
     assert chart["axes"] == [
         {"name": "learning_rate", "log": True},
         {"name": "network.name", "categories": ["mlp", "linear"]},
-        {"name": "accuracy"},
-        {"name": "cost"},
+        {"name": "training accuracy"},
+        {"name": "training loss"},
     ]
     assert chart["lines"] == [
         {"name": "one", "values": [0.1, "mlp", 0.5, 1.0]},
         {"name": "two", "values": [0.001, "linear", 0.7, None]},
     ]
+
+
+def test_values_without_a_better_have_no_best(studio, run, visit):
+    runs = [run(name, {"cost": [1.0], "queue_size": [size]}) for name, size in (("one", 5.0), ("two", 9.0))]
+
+    page = html_of(visit.get("/compare?" + "&".join(f"job={each.id}" for each in runs)))
+
+    found = {each.tag: (each.is_small_good, each.winner) for each in compared(studio, runs).results}
+    assert found == {"cost": (True, None), "queue_size": (None, None)}
+    assert not page.has(".compare-best")
+
+
+def test_a_penalty_is_no_result(studio, run):
+    runs = [
+        run(name, {"cost": [1.0], "validation_regularization": [size]}) for name, size in (("one", 5.0), ("b", 9.0))
+    ]
+
+    assert [each.tag for each in compared(studio, runs).results] == ["cost"]
+
+
+def test_labels_show_what_differs_and_are_cut_in_the_middle():
+    sweep = [f"convnet on clothing learning_rate={rate}" for rate in (0.1, 0.01)]
+
+    assert short_names(sweep) == ["convnet … learning_rate=0.1", "convnet … learning_rate=0.01"]
+    assert short_names(sweep, is_sweep=True) == ["learning_rate=0.1", "learning_rate=0.01"]
+    assert short_names(["lenet", "alexnet"]) == ["lenet", "alexnet"]
+    (long,) = short_names(["a name of a run that is far too long to stand in a legend, 7"])
+    assert long.startswith("a name of a")
+    assert long.endswith("legend, 7")
+    assert len(long) <= 40
+
+
+def test_two_runs_can_be_swapped(visit, train):
+    first, second = train(spec={"name": "one"}), train(spec={"name": "two"})
+
+    page = html_of(visit.get(f"/compare?job={first.id}&job={second.id}"))
+
+    assert page.one("#compare-swap")["href"] == f"/compare?job={second.id}&job={first.id}"
+
+
+@pytest.fixture
+def sweep(studio, store) -> list[Any]:
+    """Return the jobs of a sweep of three learning rates, the second of which has the best value."""
+    spec = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
+    request = JobRequest(spec={**spec, "epochs": 2, "batch_size": 4}, sweep={"learning_rate": [0.001, 0.01, 0.1]})
+    jobs = studio.training.create(request, owner="local")
+    for job, value in zip(jobs[:2], (0.5, 0.9), strict=True):
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0)
+        point = ScalarLogged(time=11.0, tag="validation_accuracy", value=value, step=1, epoch=1)
+        assert store.events.take(job.id, 0, 1, [point])
+    return jobs
+
+
+def test_a_sweep_has_a_page_with_its_best_run_first(visit, sweep):
+    page = html_of(visit.get(f"/compare?group={sweep[0].group}"))
+
+    assert page.one("h1").text == "tiny"
+    rows = [each["id"] for each in page.all('section[aria-labelledby="runs-title"] tbody tr')]
+    assert rows == [f"run-{sweep[place].id}" for place in (1, 0, 2)]
+    assert page.one("#sweep-best")["href"] == f"/models/{sweep[1].id}"
+    assert "90.0" in page.one("#sweep-best-value").text
+    assert page.has("#stop-rest")
+
+
+def test_parts_that_change_while_runs_train_come_alone(visit, sweep):
+    place = f"/compare?group={sweep[0].group}"
+
+    assert html_of(visit.get(place)).one("#compare-live")["hx-get"] == place
+    answer = visit.part(place, "compare-live")
+
+    assert "<html" not in answer.text
+    targets = re.findall(r'hx-target="#([a-z-]+)"', answer.text)
+    assert targets == ["compare-actions", "compare-best", "compare-results"]
+    for target in targets:
+        assert f'id="{target}"' in answer.text
+
+
+def test_runs_that_ended_are_not_asked_for_again(visit, store, train):
+    jobs = [train(spec={"name": name}) for name in ("one", "two")]
+    for job in jobs:
+        store.jobs.move(job.id, ("queued",), "stopped", ended=1.0)
+
+    assert not html_of(visit.get(f"/compare?job={jobs[0].id}&job={jobs[1].id}")).has("#compare-live")
+
+
+def test_comparing_nothing_says_what_is_missing(visit, train):
+    train()
+
+    assert not html_of(visit.get("/compare")).has("#compare-none")
+    assert html_of(visit.get("/compare?text=")).has("#compare-none")
+    assert not html_of(visit.get("/compare?text=&choose=1")).has("#compare-none")
+
+
+def test_the_rest_of_a_sweep_is_stopped(visit, studio, sweep):
+    answer = visit.post("/compare/stop-rest", data={"group": sweep[0].group})
+
+    assert answer.headers["location"] == f"/compare?group={sweep[0].group}"
+    assert studio.jobs.get(sweep[1].id).state == "running", "the best one goes on"
+    assert studio.jobs.get(sweep[2].id).state == "stopped"
+    noted = studio.people.audit(limit=1).entries[0]
+    assert (noted.action, sweep[2].id in noted.details["ids"]) == ("jobs.stop", True)
+
+
+def test_a_sweep_that_is_not_there_is_not_found(visit):
+    assert visit.get("/compare?group=nothing").status_code == 404
 
 
 def test_long_texts_are_told_apart_by_their_digest(studio, train):

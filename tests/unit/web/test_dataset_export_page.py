@@ -37,9 +37,9 @@ def mixed(studio: Studio, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("chosen", "columns", "note"),
     [
-        ("", 5, "1 of 2 objects have an outline, and all are written as boxes"),
-        ("false", 5, "1 of 2 objects have an outline, and all are written as boxes"),
-        ("true", 9, "1 of 2 objects have no outline and are written as the rectangle of their box."),
+        ("", 5, "1 of 2 objects with an outline, and all are written as boxes"),
+        ("false", 5, "1 of 2 objects with an outline, and all are written as boxes"),
+        ("true", 9, "1 of 2 objects without an outline: written as the rectangle of the box."),
     ],
 )
 def test_yolo_export_page_chooses_boxes_or_outlines(

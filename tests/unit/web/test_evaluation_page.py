@@ -70,17 +70,20 @@ def done(evaluation: Callable[..., str], pets: str) -> str:
     return evaluation("first", *said(1), dataset=pets)
 
 
-def figures(text: str) -> dict[str, str]:
-    """Return name and value of what stands in lists of figures."""
-    pairs = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text)
-    return {name: re.sub("<.*?>", "", value).replace("\u202f", " ").strip() for name, value in pairs}
+def figures(answer: Any) -> dict[str, str]:
+    """Return name and value of the metrics, with the context of each."""
+    stats = html_of(answer).all(".metrics .stats div")
+    return {each.one("dt").text: " ".join(dd.text for dd in each.all("dd")).replace("\u202f", " ") for each in stats}
 
 
-def cells(text: str) -> list[tuple[str, int]]:
-    """Return address and count of the cells of the matrix that open their samples."""
-    table = text[text.index('<table class="confusion') : text.index("</table>")]
-    found = re.findall(r'<a href="([^"]*predicted=[^"]*)"[^>]*>([0-9]+)</a>', table)
-    return [(address.replace("&amp;", "&"), int(count)) for address, count in found]
+def cells(answer: Any) -> list[tuple[str, int]]:
+    """Return address and count of the cells of the matrix that filter the samples."""
+    return [(each["href"].partition("#")[0], int(each.text)) for each in html_of(answer).all("table.confusion td a")]
+
+
+def keys(answer: Any) -> list[str]:
+    """Return the rows of the samples that are shown, by their keys."""
+    return [each["title"].removeprefix("pictures/").removesuffix(".png") for each in html_of(answer).all(".file .cut")]
 
 
 def test_every_figure_is_that_of_the_samples(visit: Any, done: str) -> None:
@@ -88,30 +91,36 @@ def test_every_figure_is_that_of_the_samples(visit: Any, done: str) -> None:
     answer = visit.get(f"/evaluations/{done}")
 
     assert answer.status_code == 200
-    right = (scores.argmax(axis=1) == labels).mean()
-    shown = figures(answer.text)
-    assert shown["Accuracy"] == f"{100 * right:.2f} %"
-    assert (shown["Samples"], shown["Cost"], shown["Unreadable"]) == ("60", "0.5", "1")
-    assert shown["Test split opened"] == "3 times"
-    assert "&lt;i&gt;.png</code>: It is no image." in answer.text
+    right = scores.argmax(axis=1) == labels
+    shown = figures(answer)
+    assert shown["Accuracy"].startswith(f"{100 * right.mean():.1f} % {right.sum()} of 60 95 % interval ")
+    losses = -np.log(scores[np.arange(COUNT), labels].astype(float))
+    assert shown["Log loss"] == f"{losses.mean():.3f}"
+    page = html_of(answer)
+    assert [page.one(f"#fact-{name}").text for name in ("samples", "unreadable", "openings")] == ["60", "1", "3 times"]
+    assert page.one("dd.scalar").text == "0.5"
+    assert page.one("#evaluation-failures li").text == "<i>.png : It is no image."
     assert "bee &lt;b&gt;" in answer.text
-    assert "<b>" not in answer.text
+    assert "bee <b>" not in answer.text
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5])
-def test_each_cell_opens_its_samples(visit: Any, done: str, threshold: float) -> None:
+def test_each_cell_filters_its_samples(visit: Any, done: str, threshold: float) -> None:
     labels, scores = said(1)
     decided = scores.max(axis=1) >= threshold
     answer = visit.get(f"/evaluations/{done}?threshold={threshold}")
 
-    found = cells(answer.text)
+    found = cells(answer)
     assert sum(count for _, count in found) == decided.sum()
     for address, count in found:
         label, predicted = (int(re.search(f"{name}=([0-9]+)", address)[1]) for name in ("label", "predicted"))  # type: ignore[index]
         assert count == (decided & (labels == label) & (scores.argmax(axis=1) == predicted)).sum()
-        samples = visit.get(address)
-        assert f"{count} sample" in samples.text
-        assert samples.text.count("<figure") == min(count, 48)
+        shown = html_of(visit.part(address, "evaluation-results"))
+        assert shown.one("td.current a")["href"] == f"{address}#samples"
+        assert len(shown.all("#samples .tile")) == min(count, 10)
+        everything = visit.get(shown.one("#show-all")["href"])
+        assert html_of(everything).all(".lead strong")[0].text == f"{count} sample{'s' if count > 1 else ''}"
+        assert everything.text.count('<li class="tile') == min(count, 48)
 
 
 def test_the_threshold_moves_everything(visit: Any, done: str) -> None:
@@ -119,21 +128,59 @@ def test_the_threshold_moves_everything(visit: Any, done: str) -> None:
     decided = scores.max(axis=1) >= 0.7
     answer = visit.part(f"/evaluations/{done}?threshold=0.7&class=1&sort=recall&down=true", "evaluation-results")
 
-    assert answer.text.startswith('\n<div id="evaluation-results">') or "<html" not in answer.text
-    shown = figures(answer.text)
-    assert shown["Decided"] == f"{decided.sum()} of 60"
-    assert shown["Coverage"] == f"{100 * decided.mean():.1f} %"
-    right = (scores.argmax(axis=1) == labels)[decided].mean()
-    assert shown["Accuracy of the decided"] == f"{100 * right:.2f} %"
-    rows = re.findall(r'<th scope="row"><a id="class-(\d)".*?</th>.*?</td><td class="number">([\d.]+)', answer.text)
+    assert "<html" not in answer.text
+    page = html_of(answer)
+    right = (scores.argmax(axis=1) == labels)[decided]
+    said_there = page.one("#threshold-figures")
+    assert said_there.has("strong")
+    assert [each.text.replace("\u202f", " ") for each in said_there.all("strong")] == [
+        f"{100 * decided.mean():.1f} %",
+        f"{100 * right.mean():.1f} %",
+        str(60 - decided.sum()),
+    ]
+    assert said_there["hx-swap-oob"] == "outerMorph"
+    rows = page.all(".classes tbody tr")
     recalls = {
         n: (decided & (labels == n) & (scores.argmax(axis=1) == n)).sum() / (labels == n).sum() for n in range(3)
     }
     wanted = sorted(range(3), key=lambda number: -recalls[number])
-    assert [(int(number), share) for number, share in rows] == [(n, f"{100 * recalls[n]:.1f}") for n in wanted]
-    assert 'aria-sort="descending"' in answer.text
-    assert 'name="class" value="1" form="threshold-form"' in answer.text
-    assert "<circle" in answer.text
+    assert [(row.one("th a")["id"], row.all("td")[1].text) for row in rows] == [
+        (f"class-{number}", f"{100 * recalls[number]:.1f}") for number in wanted
+    ]
+    assert page.one('.classes th[aria-sort="descending"] a')["id"] == "sort-recall"
+    kept = {each["name"]: each["value"] for each in page.all('input[form="threshold-form"]')}
+    assert kept == {"class": "1", "sort": "recall", "down": "true"}
+    assert page.has(".curve circle")
+
+
+def test_values_and_curve_of_the_page_are_chosen(visit: Any, done: str) -> None:
+    labels, scores = said(1)
+    page = html_of(visit.get(f"/evaluations/{done}?values=percent&curve=roc"))
+
+    row = [each.text for each in page.all("table.confusion tbody tr")[0].all("td")][:3]
+    hits = [((labels == 0) & (scores.argmax(axis=1) == n)).sum() / (labels == 0).sum() for n in range(3)]
+    assert row == [f"{100 * share:.0f}" if share else "" for share in hits]
+    assert page.has(".curve .chance")
+    assert page.one("#curve-roc")["aria-current"] == page.one("#values-percent")["aria-current"] == "true"
+    assert len(page.all(".curve polyline")) == 3
+    assert len(page.all("#curve-values table")) == 3
+
+
+def test_a_class_is_colored_and_its_surest_samples_shown(visit: Any, evaluation: Any) -> None:
+    names = [f"class {number}" for number in range(8)]
+    labels, scores = said(3, 8)
+    job_id = evaluation("eight", labels, scores, names=names)
+    page = html_of(visit.get(f"/evaluations/{job_id}"))
+    worst = {each.attributes["class"] for each in page.all(".curve polyline")}
+    assert worst == {"series-1", "series-2", "series-3", "context"}
+
+    best = page.all(".classes tbody th a")[-1]
+    chosen = visit.get(best["href"] + "&show=highest")
+    number = int(best["id"].removeprefix("class-"))
+    page = html_of(chosen)
+    assert page.one(".classes tr.chosen th a")["id"] == best["id"]
+    assert page.has(".classes tr.chosen path.series-4")
+    assert keys(chosen) == [str(row) for row in np.argsort(-scores[:, number], kind="stable")[:10]]
 
 
 def test_pictures_and_pages_of_samples_are_those_of_the_data_set(visit: Any, done: str, pets: str) -> None:
@@ -142,7 +189,8 @@ def test_pictures_and_pages_of_samples_are_those_of_the_data_set(visit: Any, don
     assert f'href="/datasets/{pets}/samples/val/0"' in text
     assert f'src="/api/v1/datasets/{pets}/pictures/val/0?max_side_px=160"' in text
     assert visit.get(f"/api/v1/datasets/{pets}/pictures/val/0?max_side_px=160").status_code == 200
-    assert 'href="/evaluations' in text
+    assert visit.get(f"/api/v1/datasets/{pets}/pictures/val/0?original=true").status_code == 200
+    assert f'href="/api/v1/datasets/{pets}/pictures/val/0?original=true"' in text
     assert "1 to 48 of 60" in text
 
 
@@ -152,10 +200,14 @@ def test_samples_are_filtered_and_ordered(visit: Any, done: str) -> None:
     wrong = np.flatnonzero(said_class != labels)
     surest = wrong[np.argsort(-scores[wrong].max(axis=1), kind="stable")]
 
-    text = visit.get(f"/evaluations/{done}/samples?only=wrong&order=surest_wrong").text
+    listed = visit.get(f"/evaluations/{done}/samples?only=wrong&order=surest_wrong")
+    shown = visit.get(f"/evaluations/{done}")
 
-    assert re.findall(r'title="pictures/(\d+)\.png"', text) == [str(row) for row in surest]
-    assert "all wrong" in text
+    assert keys(listed) == [str(row) for row in surest]
+    assert keys(shown) == [str(row) for row in surest[:10]]
+    tile = html_of(shown).all("#samples .tile")[0]
+    assert tile.one(".said strong")["title"] == NAMES[labels[surest[0]]]
+    assert tile.one(".bad")["title"] == f"predicted {NAMES[said_class[surest[0]]]}"
 
 
 @pytest.mark.parametrize(
@@ -164,9 +216,11 @@ def test_samples_are_filtered_and_ordered(visit: Any, done: str) -> None:
         ("?threshold=2", 422),
         ("?threshold=nan", 422),
         ("?class=99", 400),
-        ("?sort=name", 422),
+        ("?sort=nothing", 422),
+        ("?label=99&predicted=1", 400),
         ("/samples?label=x", 422),
         ("/samples?label=7", 400),
+        ("/samples?label=&predicted=&only=&order=&min_score=&max_score=&offset=", 200),
         ("/samples?min_score=-1", 422),
         ("/differences", 422),
         ("/differences?other=nobody", 404),
@@ -190,11 +244,14 @@ def test_what_is_no_evaluation_is_sent_on_or_refused(visit: Any, pets: str) -> N
 def test_a_picture_shows_many_classes_and_a_click_opens_a_cell(visit: Any, evaluation: Any) -> None:
     names = [f"class {number}" for number in range(50)]
     labels, scores = said(3, 50)
-    job_id = evaluation("many", labels, scores, names=names)
-    text = visit.get(f"/evaluations/{job_id}").text
+    job_id = evaluation("many", np.roll(labels, 1), scores, names=names)
+    answer = visit.get(f"/evaluations/{job_id}")
+    page = html_of(answer)
 
-    assert '<table class="confusion' not in text
-    assert f'<img ismap src="/evaluations/{job_id}/matrix.png"' in text
+    assert not page.has("table.confusion")
+    assert page.one("img[ismap]")["src"] == f"/evaluations/{job_id}/matrix.png"
+    assert len(page.all(".curve polyline")) == 3
+    assert len(page.all(".pairs tbody tr")) > 0
     picture = visit.get(f"/evaluations/{job_id}/matrix.png")
     assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
     side = cell_side_px(50)
@@ -209,17 +266,62 @@ def test_two_runs_are_compared_sample_by_sample(visit: Any, evaluation: Any, pet
     elsewhere = evaluation("other split", labels, before, dataset=pets, split="test")
     was, now = before.argmax(axis=1) == labels, after.argmax(axis=1) == labels
 
-    page = visit.get(f"/evaluations/{first}").text
-    assert f'<option value="{second}">b' in page
-    assert f'<option value="{elsewhere}">' not in page
-    text = visit.get(f"/evaluations/{first}/differences?other={second}&which=broken").text
-    assert f"Fixed: {(~was & now).sum()}<" in text
-    assert f"Broken: {(was & ~now).sum()}<" in text
-    assert f"Still wrong: {(~was & ~now).sum()}<" in text
-    assert re.findall(r'title="pictures/(\d+)\.png"', text) == [str(row) for row in np.flatnonzero(was & ~now)]
-    refused = visit.get(f"/evaluations/{first}/differences?other={elsewhere}")
-    assert refused.status_code == 409
-    assert errors_of(refused)
+    page = visit.get(f"/evaluations/{second}")
+    assert [each["value"] for each in html_of(page).all("#against option")] == ["none", first]
+    assert html_of(page).one("#against option[selected]")["value"] == first
+    counts = [(~was & now).sum(), (was & ~now).sum(), (~was & ~now).sum()]
+    links = html_of(page).all(".changes a")
+    assert [int(each.text.split()[0]) for each in links] == counts
+    points = 100 * (now.mean() - was.mean())
+    change = html_of(page).all(".metrics .large .context span")[0]
+    assert change.text == (f"{abs(points):.1f} points {'better' if points > 0 else 'worse'}")
+    assert change["class"] == change.text.split()[-1]
+    lost = html_of(visit.get(f"/evaluations/{second}?against=deleted"))
+    assert lost.has("#compared-lost")
+    assert lost.one("#against option[selected]")["value"] == first
+    assert not html_of(page).has("#compared-lost")
+    alone = html_of(visit.part(f"/evaluations/{second}?against=none", "evaluation"))
+    assert not alone.has(".changes")
+    assert alone.one("#evaluation-head[hx-swap-oob]").one("#evaluation-report")["href"].endswith("?against=none")
+    assert html_of(page).one("#evaluation-report")["href"].endswith(f"?against={first}")
+
+    changed = visit.get(links[1]["href"])
+    tabs = [each.text for each in html_of(changed).all(".tabs a")]
+    assert tabs == [f"{w}: {n}" for w, n in zip(("Fixed", "Broken", "Still wrong"), counts, strict=True)]
+    assert keys(changed) == [str(row) for row in np.flatnonzero(was & ~now)]
+    for path in (f"{first}/differences?other={elsewhere}", f"{first}?against={elsewhere}"):
+        refused = visit.get(f"/evaluations/{path}")
+        assert refused.status_code == 409
+        assert errors_of(refused)
+
+
+def test_the_report_is_a_table_for_other_pages(visit: Any, evaluation: Any, pets: str) -> None:
+    labels, scores = said(1)
+    first = evaluation("a | b", labels, said(2)[1], dataset=pets)
+    job_id = evaluation("c", labels, scores, dataset=pets)
+
+    answer = visit.get(f"/evaluations/{job_id}/report.md")
+
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    rows = [line for line in answer.text.splitlines() if line.startswith("|")]
+    assert rows[0] == r"| Metric | Value | Against a \| b |"
+    assert {row.count("|") - row.count(r"\|") for row in rows[: rows.index(next(r for r in rows if "Class" in r))]} == {
+        4
+    }
+    assert sum(row.startswith(("| ant", r"| bee \<b>", "| cat")) for row in rows) >= 3
+    assert visit.get(f"/evaluations/{first}/report.md?against=none").text.startswith("# a ")
+
+
+def test_another_checkpoint_is_evaluated_on_the_same_split(visit: Any, visit_as: Any, studio: Any, train: Any) -> None:
+    model = train()
+    for step in (10, 20):
+        (Path(model.folder) / "checkpoints" / f"step-000000{step}").mkdir(parents=True)
+    job = studio.evaluations.create(model.id, split="test", checkpoint="step-00000010")
+
+    early = visit.post(f"/evaluations/{job.id}/checkpoint", data={"checkpoint": "step-00000020"})
+
+    assert early.status_code == 409  # it has no results yet
+    assert visit_as("viewer").post(f"/evaluations/{job.id}/checkpoint").status_code == 403
 
 
 def test_pictures_without_a_truth_have_no_matrix(visit: Any, evaluation: Any) -> None:
@@ -228,7 +330,8 @@ def test_pictures_without_a_truth_have_no_matrix(visit: Any, evaluation: Any) ->
     text = visit.get(f"/evaluations/{job_id}?threshold=0.6").text
 
     assert html_of(text).has("#no-truth")
-    assert '<table class="confusion' not in text
+    assert not html_of(text).has("table.confusion")
+    assert html_of(text).one("#samples-title").text == "Least confident predictions"
     decided = scores.max(axis=1) >= 0.6
     for number in range(3):
         assert f'value="{(decided & (scores.argmax(axis=1) == number)).sum()}"' in text
@@ -241,14 +344,14 @@ def test_a_job_that_waits_is_alive_and_has_its_buttons(visit: Any, studio: Any, 
     job = studio.evaluations.create(model.id, split="val")
     text = visit.get(f"/evaluations/{job.id}").text
 
-    assert html_of(text).has("#evaluation-state .badge.queued")
+    assert html_of(text).has('#evaluation-state[data-state="queued"] .is-queued')
     assert f'hx-get="/evaluations/{job.id}" hx-trigger="notice-job from:body throttle:1s"' in text
     assert "Stop</button>" in text
     assert '<div id="evaluation" hx-get' in visit.part(f"/evaluations/{job.id}", "evaluation").text
     studio.jobs.stop(job.id)
     stopped = visit.part(f"/evaluations/{job.id}", "evaluation").text
     assert "hx-get" not in stopped
-    assert html_of(stopped).has("#evaluation-state .badge.stopped")
+    assert html_of(stopped).has('#evaluation-state[data-state="stopped"] .is-stopped')
     other = studio.evaluations.create(model.id, split="test")
     assert "Stop</button>" not in visit_as("viewer").get(f"/evaluations/{other.id}").text
 
@@ -260,9 +363,9 @@ def test_shades_and_pairs_of_a_matrix() -> None:
     pairs = confused_pairs(matrix, NAMES)
 
     assert [(row.total, row.cells) for row in rows] == [
-        (11, [(10, 9), (0, 0), (1, 1)]),
-        (10, [(9, 9), (1, 1), (0, 0)]),
-        (0, [(0, 0), (0, 0), (0, 0)]),
+        (11, [(10, 10, 10 / 11), (0, 0, 0), (1, 2, 1 / 11)]),
+        (10, [(9, 10, 0.9), (1, 1, 0.1), (0, 0, 0)]),
+        (0, [(0, 0, 0), (0, 0, 0), (0, 0, 0)]),
     ]
     assert [(pair.label, pair.predicted, pair.count, pair.share) for pair in pairs] == [
         (1, 0, 9, 0.9),
@@ -278,9 +381,9 @@ def test_the_picture_of_a_matrix_shows_it() -> None:
     picture = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     side = cell_side_px(2)
     assert picture.shape == (2 * side, 2 * side, 4)
-    assert picture[0, 0].tolist() == [90, 118, 0, 255]
+    assert picture[0, 0].tolist() == [174, 95, 11, 255]
     assert picture[0, -1, 3] == 0
-    assert picture[-1, 0].tolist() == [10, 73, 180, 255]
+    assert picture[-1, 0].tolist() == [29, 39, 192, 255]
     assert picture[-1, -1, 3] == 0
     for text, wanted in ((f"{side},0", (0, 1)), ("0,0", (0, 0)), (f"{2 * side},0", None), ("a,1", None), ("", None)):
         assert cell_at(text, 2) == wanted

@@ -1,6 +1,5 @@
 """The page and REST of an evaluation whose network gives no class scores: the means, and nothing about classes."""
 
-import re
 from typing import Any
 
 import pytest
@@ -27,8 +26,8 @@ def evaluation(studio: Any) -> str:
 def test_the_page_shows_the_means_alone(visit: Any, evaluation: str) -> None:
     answer = visit.get(f"/evaluations/{evaluation}")
     assert answer.status_code == 200
-    shown = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", answer.text)
-    assert [name for name, _ in shown] == ["Cost", "Distance", "Samples", "Unreadable"]
+    shown = html_of(answer).all(".stats dt")
+    assert [each.text for each in shown] == ["Cost", "Distance", "Samples", "Unreadable"]
     assert html_of(answer).has("#no-class-scores")
     assert not [word for word in ("Accuracy", "onfusion", "hreshold", "All samples") if word in answer.text]
 

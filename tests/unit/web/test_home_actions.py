@@ -16,7 +16,7 @@ from ziggurat.entities import Job, JobChange, JobFilter
 from ziggurat.events import Progress
 from ziggurat.store import Store
 from ziggurat.web.pages.home.bulk import change_of
-from ziggurat.web.pages.home.view import move_in_queue, place_in_queue
+from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue
 from ziggurat.workspace.studio import Studio
 
 
@@ -40,15 +40,20 @@ def _order(studio: Studio) -> list[str]:
 # ---- the queue
 
 
-def test_waiting_jobs_say_why(visit: Any, store: Store, train: Callable[..., Any]) -> None:
+def test_queue_is_one_line_until_it_is_opened(visit: Any, store: Store, train: Callable[..., Any]) -> None:
     job = train(priority=3)
     store.jobs.note(job.id, reason="needs 2 GPUs; GPU 1 is busy with job a")
-    answer = visit.get("/parts/queue")
-    said = text_of(answer)
-    assert "0 running, 1 waiting" in said
-    assert "1. tiny" in said
-    assert "needs 2 GPUs; GPU 1 is busy with job a" in said
-    assert f'aria-label="Priority 3 of {job.name}: change it"' in answer.text
+    line = html_of(visit.get("/parts/queue"))
+    assert not line.has("#queue table")
+    assert "1 queued" in line.one("#queue").text
+    assert "next: tiny, needs 2 GPUs; GPU 1 is busy with job a" in line.one("#queue").text
+    assert line.one("#queue-toggle")["aria-expanded"] == "false"
+    opened = visit.get("/parts/queue?waiting=all")
+    whole = html_of(opened)
+    assert opened.headers["hx-push-url"] == "/?waiting=all"
+    assert whole.one(f"#waits-{job.id} .why").text == "needs 2 GPUs; GPU 1 is busy with job a"
+    assert whole.one(f"#priority-{job.id}")["aria-label"] == f"Priority 3 of {job.name}: change it"
+    assert visit.get("/parts/queue?waiting=line").headers["hx-push-url"] == "/"
 
 
 def test_running_jobs_show_how_far_they_are(visit: Any, store: Store, train: Callable[..., Any]) -> None:
@@ -59,23 +64,30 @@ def test_running_jobs_show_how_far_they_are(visit: Any, store: Store, train: Cal
         Progress(time=12.0, epoch=1, global_step=10, total_steps=40, remaining_s=125, steps_per_s=10),
     ]
     assert store.events.take(job.id, 0, 1, said)
-    answer = visit.get("/")
-    shown = text_of(answer)
-    assert "25 %" in shown
-    assert "epoch 1 of 2" in shown
-    assert "2 min 05 s" in shown
-    assert "GPU 1" in shown
-    assert f'value="stop:{job.id}"' in answer.text
-    assert f'value="pause:{job.id}"' in answer.text
+    line = html_of(visit.get("/")).one("#queue")
+    assert line.one("progress")["value"] == "10"
+    assert "1 running" in line.text
+    assert "25 %, 2 min left" in line.text
+    whole = html_of(visit.get("/?waiting=all"))
+    row = whole.one(f"#runs-{job.id}")
+    assert "Epoch 1 of 2" in row.text
+    assert "GPU 1" in row.text
+    assert row.has(f'[value="stop:{job.id}"]')
+    assert row.has(f'[value="pause:{job.id}"]')
+    assert whole.one(f"#row-{job.id} .state")["title"] == "Running"
+    assert whole.one(f"#row-{job.id} .c-epoch").text == "1 / 2"
 
 
-def test_only_the_first_of_a_long_queue_are_shown(visit: Any, train: Callable[..., Any]) -> None:
+def test_queued_runs_stand_first_and_say_their_place(visit: Any, ended: Any, train: Callable[..., Any]) -> None:
     ids = [train().id for _ in range(7)]
-    answer = visit.get("/")
-    assert len(re.findall(r'<tr id="waits-', answer.text)) == 5
-    assert "and 2 more" in text_of(answer)
-    assert f'data-next="{ids[5]}"' in answer.text
-    assert len(re.findall(r'<tr id="waits-', visit.get("/?waiting=all").text)) == 7
+    done = ended(0.9, spec={"name": "newest"})
+    shown = rows_of(visit.get("/"))
+    assert shown[:5] == ids[:5]  # the next ones of the queue, then all others by their age
+    assert shown[5:] == [done.id, ids[6], ids[5]]
+    page = html_of(visit.get("/"))
+    assert page.one(f"#row-{ids[1]} .c-spark").text == "2nd in the queue"
+    assert page.one(f"#row-{ids[6]} .c-spark").text == "7th in the queue"
+    assert rows_of(visit.get("/?kind=all&view=active&state=queued"))[:7] == ids
 
 
 @pytest.mark.parametrize(
@@ -125,7 +137,7 @@ def test_a_button_of_a_row_acts_and_comes_back(visit: Any, studio: Studio, train
     answer = visit.post("/jobs/bulk", data={"act": f"pause:{job.id}", "back": "kind=all&text=tiny"})
     assert answer.status_code == 303
     target = urlsplit(answer.headers["location"])
-    assert parse_qs(target.query)["text"] == ["tiny"]
+    assert parse_qs(target.query)["q"] == ["tiny"]
     assert (studio.jobs.get(job.id).state, studio.jobs.get(job.id).paused) == ("stopped", True)
     assert "tiny" in html_of(visit.get(answer.headers["location"])).one("#home-said .note.good").text
     assert not html_of(visit.get(answer.headers["location"])).one("#home-said").text  # it is said once
@@ -196,10 +208,10 @@ def test_all_that_match_a_filter_with_a_mistake_is_nobody(
     visit: Any, studio: Studio, train: Callable[..., Any]
 ) -> None:
     job = train()
-    form = {"action": "delete", "all": "true", "confirmed": "1", "back": "kind=train&where=nonsense"}
+    form = {"action": "delete", "all": "true", "confirmed": "1", "back": "kind=train&q=nonsense+>+1"}
     answer = visit("POST", "/jobs/bulk", headers={"HX-Request": "true"}, data=form)
     assert answer.status_code == 400
-    assert "A condition is a name, an operator and a value." in answer.text
+    assert "Unknown name `nonsense`." in answer.text
     assert studio.jobs.get(job.id).state == "queued"
 
 
@@ -223,6 +235,8 @@ def test_tags_and_projects_of_many(visit: Any, studio: Studio, train: Callable[.
         ({"action": "stop"}, "No job is chosen."),
         ({"action": "fly", "ids": "x"}, "fly"),
         ({"action": "describe", "ids": "x", "add_tags": " , "}, "Nothing was entered."),
+        ({"action": "describe", "ids": "x", "add_tags": "y" * 201}, "A tag has at most 200 characters."),
+        ({"action": "describe", "ids": "x", "project": "y" * 201}, "A project has a name of at most 200 characters."),
         ({"action": "compare", "ids": "x"}, "2 to 20 jobs are compared."),
         ({"action": "delete", "ids": "x"}, "The jobs that were chosen are not there any more."),
     ],
@@ -231,6 +245,18 @@ def test_what_cannot_be_done_is_said(visit: Any, form: dict[str, str], rule: str
     answer = visit.post("/jobs/bulk", data=form)
     assert answer.status_code == 303
     assert rule in text_of(visit.get(answer.headers["location"]))
+
+
+def test_one_is_cloned_and_models_are_evaluated(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
+    ids = [train().id for _ in range(2)]
+    cloned = visit.post("/jobs/bulk", data={"action": "clone", "ids": ids[:1]})
+    assert cloned.headers["location"] == f"/models/new?clone={ids[0]}"
+    both = visit.post("/jobs/bulk", data={"action": "clone", "ids": ids})
+    assert "One job is cloned at a time." in text_of(visit.get(both.headers["location"]))
+    tested = visit.post("/jobs/bulk", data={"action": "evaluate", "ids": ids})
+    said = html_of(visit.get(tested.headers["location"])).one("#home-said")
+    assert len(said.all(".note.warning li")) == 2  # neither has a checkpoint yet
+    assert studio.jobs.totals().kinds == {"train": 2}
 
 
 def test_chosen_jobs_are_compared(visit: Any, visit_as: Callable[[str], Any], train: Callable[..., Any]) -> None:
@@ -248,8 +274,8 @@ def test_a_viewer_looks_and_changes_nothing(
     viewer = visit_as("viewer")
     page = viewer.get("/")
     assert page.status_code == 200
-    for word in ("/jobs/place", 'value="delete', "Rename", 'id="bulk-stop"', "data-handle"):
-        assert (word in page.text) == (word == "/jobs/place"), word
+    for word in ('value="delete', "data-menu", 'id="bulk-stop"', "data-handle"):
+        assert word not in page.text, word
     assert viewer.post("/jobs/bulk", data={"act": f"stop:{job.id}"}).status_code == 403
     assert viewer.post(f"/jobs/{job.id}/edit", data={"name": "x"}).status_code == 403
     assert studio.jobs.get(job.id).state == "queued"
@@ -260,7 +286,7 @@ def test_a_viewer_looks_and_changes_nothing(
 
 def test_a_name_is_changed_in_its_place(visit: Any, studio: Studio, train: Callable[..., Any]) -> None:
     job = train()
-    shown = visit.get(f"/?kind=train&rename={job.id}")
+    shown = visit.get(f"/?rename={job.id}")
     assert 'aria-label="New name of tiny"' in shown.text
     path = f"/jobs/{job.id}/edit"
     headers = {"HX-Request": "true", "HX-Target": "section#results", "HX-Current-URL": "http://127.0.0.1:5000/?text=t"}
@@ -269,7 +295,7 @@ def test_a_name_is_changed_in_its_place(visit: Any, studio: Studio, train: Calla
     assert wrong.status_code == 422
     assert "A name has 1 to 200 characters." in wrong.text
     right = visit("POST", path, headers=headers, data={**form, "name": " better tiny "})
-    assert right.headers["hx-push-url"] == "/?kind=train&text=t"
+    assert right.headers["hx-push-url"] == "/?q=t"
     assert studio.jobs.get(job.id).name == "better tiny"
     assert "better tiny" in right.text
 

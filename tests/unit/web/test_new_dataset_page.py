@@ -14,7 +14,7 @@ import pytest
 from tests.unit.web.html_page import html_of
 from ziggurat.specs import DatasetSpec, describe_fields
 from ziggurat.web.pages.dataset.samples import MASK_PALETTE
-from ziggurat.web.pages.new_dataset.form import LISTS
+from ziggurat.web.pages.new_dataset.field_texts import LISTS
 from ziggurat.workspace.new_jobs import JobRequest
 
 PAGE = "/datasets/new"
@@ -59,8 +59,8 @@ def test_defaults_are_shown_and_no_problem_is(visit: Any) -> None:
     html = visit.get(PAGE).text
     assert shown(html, "splits.val_share") == "0.25"
     assert shown(html, "hung_after_s") == "600"
-    assert 'class="problem"' not in html
-    assert "Training 75\u202f%" in html
+    assert not html_of(html).has(".problem")
+    assert html_of(html).one(".share-fields").attributes.get("hidden") == ""  # there is nothing yet that they divide
 
 
 def test_a_viewer_may_not_open_it(visit_as: Any) -> None:
@@ -69,9 +69,10 @@ def test_a_viewer_may_not_open_it(visit_as: Any) -> None:
 
 def test_the_format_is_guessed_and_its_options_are_fields(visit: Any, folder: Path) -> None:
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
-    assert html_of(html).one('label[for="format-guess"]').text.endswith("Class folders")
-    assert "2 folders with images" in html
-    assert html_of(html).one("#format-guess-hint strong").text == "Image classification"
+    page = html_of(html)
+    assert page.one("#detected-format").text == "Class folders"
+    assert page.one("#detected-about").text.startswith(", Image classification")
+    assert page.one("#detected-reason").text.startswith("2 folders with images")
     assert 'name="options.min_per_class" value="2"' in html
     assert 'name="options_of" value="class_folders"' in html
 
@@ -142,9 +143,13 @@ def test_an_htmx_request_is_sent_on_by_a_header(visit: Any, folder: Path) -> Non
         ("size", "28x28x28", "Size must have at most 2 entries."),
         ("seed", "-1", "Seed must be at least 0."),
         ("quality", "101", "JPEG quality must be at most 100."),
-        ("priority", "soon", "Priority must be a whole number."),
-        ("options.min_per_class", "few", "min_per_class must be int."),
-        ("splits.lists.val", "/etc/passwd", "A path lies below one of the folders that this studio offers."),
+        ("priority", "soon", "A priority must be a whole number"),
+        ("priority", "\u00b2", "A priority must be a whole number"),
+        ("priority", "9" * 5000, "A priority must be a whole number"),
+        ("size", "[" * 20000, "Size must be"),
+        ("options.min_per_class", "[" * 20000, "Min per class must be a whole number."),
+        ("options.min_per_class", "few", "Min per class must be a whole number."),
+        ("splits.lists.val", "/etc/passwd", "A path must lie in a folder that is allowed in this studio."),
         ("format", "cocoa", "cocoa is not a known"),
     ],
 )
@@ -161,11 +166,21 @@ def test_what_is_wrong_is_at_its_field_and_nothing_is_lost(
     }
     answer = visit.post(PAGE, data={**typed, name: text})
     assert answer.status_code == 422, answer.text
-    assert problem(answer.text, name).startswith(expected), problem(answer.text, name)
-    assert shown(answer.text, "name") == "kept &lt;b&gt;"
+    wrong = html_of(answer).one(f"#{name}-problem")
+    assert wrong.text.startswith(expected), wrong.text
+    assert html_of(answer).one("#name")["value"] == "kept <b>"
     assert "kept too</textarea>" in answer.text
     if name != "format":
-        assert shown(answer.text, name) == text
+        assert html_of(answer).one(f"#{name}")["value"] == text
+
+
+def test_a_folder_of_several_tables_asks_for_one(visit: Any, tmp_path: Path) -> None:
+    for name in ("one.csv", "two.CSV"):
+        (tmp_path / "tables" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "tables" / name).write_text("a,b\n1,2\n")
+    (tmp_path / "tables" / "notes.md").write_text("text")
+    page = html_of(visit.get(f"{PAGE}?source={tmp_path / 'tables'}"))
+    assert page.one("#format-problem").text == "This folder holds several tables. Choose one of its files."
 
 
 def test_an_error_of_making_it_stands_at_its_field(visit: Any, folder: Path) -> None:
@@ -174,10 +189,125 @@ def test_an_error_of_making_it_stands_at_its_field(visit: Any, folder: Path) -> 
     assert problem(answer.text, "encoding").startswith("Images with encoding original stay as they are.")
 
 
-def test_a_source_that_is_not_there_is_said_while_it_is_typed(visit: Any, tmp_path: Path) -> None:
-    html = visit.post(f"{PAGE}/form", data={"source": str(tmp_path / "nothing")}).text
-    assert problem(html, "source").startswith("A path lies below one of the folders")
-    assert problem(visit.post(f"{PAGE}/form", data={"source": ""}).text, "source") == ""
+def test_a_missing_source_is_said_while_it_is_typed(visit: Any, tmp_path: Path) -> None:
+    page = html_of(visit.post(f"{PAGE}/form", data={"source": str(tmp_path / "nothing")}))
+    assert page.one("#source-problem").text.startswith("A path must lead to a file or folder that exists.")
+    assert page.one("#source")["aria-describedby"] == "source-problem"
+    assert not html_of(visit.post(f"{PAGE}/form", data={"source": ""})).has("#source-problem")
+
+
+# ---- folders that are not allowed yet
+
+
+def _outside(studio: Any, folder: Path) -> None:
+    """Leave only the studio's own folders allowed."""
+    studio.paths.choose([])
+    assert folder.is_dir()
+
+
+def test_an_admin_allows_the_folder_at_the_refusal(visit: Any, folder: Path, studio: Any) -> None:
+    _outside(studio, folder)
+    typed = {"source": str(folder), "notes": "kept"}
+    page = html_of(visit.post(f"{PAGE}/form", data=typed))
+    assert page.one("#source-problem code").text == str(folder)
+    assert page.one("#allow")["formaction"] == f"{PAGE}/allow"
+    assert visit.post(PAGE, data=typed).status_code == 422
+
+    allowed = visit.post(f"{PAGE}/allow", data=typed)
+    assert (allowed.status_code, allowed.headers["location"]) == (303, PAGE)
+    assert studio.paths.chosen == (str(folder),)
+    assert studio.people.audit(action="settings.roots").entries[0].details == {"allowed": str(folder)}
+    page = html_of(visit.get(PAGE))  # the draft goes on
+    assert page.one("#detected-format").text == "Class folders"
+    assert page.one("#notes").text == "kept"
+    assert page.one("#preview")["hx-trigger"].startswith("load,")
+
+
+def test_only_an_admin_may_allow_a_folder(visit_as: Any, folder: Path, studio: Any) -> None:
+    _outside(studio, folder)
+    trainer = visit_as("trainer")
+    for source in (folder, folder / "nothing"):  # whether something is there is not said
+        page = html_of(trainer.post(f"{PAGE}/form", data={"source": str(source)}))
+        assert page.one("#source-problem").text.endswith("Ask an admin to allow it, or upload the files.")
+        assert not page.has("#allow")
+    assert trainer.post(f"{PAGE}/allow", data={"source": str(folder)}).status_code == 403
+    assert studio.paths.chosen == ()
+
+
+@pytest.mark.parametrize("name", ["nothing", ".hidden", "relative"])
+def test_what_cannot_be_allowed_has_no_button(visit: Any, folder: Path, studio: Any, name: str) -> None:
+    _outside(studio, folder)
+    (folder / ".hidden").mkdir()
+    source = name if name == "relative" else str(folder / name)
+    page = html_of(visit.post(f"{PAGE}/form", data={"source": source}))
+    assert page.has("#source-problem")
+    assert not page.has("#allow")
+    refused = visit.post(f"{PAGE}/allow", data={"source": source})
+    assert refused.status_code == 400
+    assert studio.paths.chosen == ()
+
+
+def test_the_folder_chooser_stays_in_allowed_folders(visit: Any, folder: Path, tmp_path: Path) -> None:
+    (folder / "out").symlink_to("/etc")
+    (folder / ".secret").mkdir()
+    tops = html_of(visit.get(f"{PAGE}/folders"))
+    assert [each.text for each in tops.all(".browse-entries button")] == [str(tmp_path)]
+    page = html_of(visit.get(f"{PAGE}/folders", params={"folder": str(folder)}))
+    assert [each.text for each in page.all(".browse-entries button")] == ["cat", "dog"]
+    assert page.one("#browse-use")["data-path"] == str(folder)
+    outside = html_of(visit.get(f"{PAGE}/folders", params={"folder": str(folder / "out")}))
+    assert outside.has('[role="alert"]')
+    assert not outside.has("#browse-use")
+
+
+# ---- drafts
+
+
+def test_what_was_typed_outlives_a_reload(visit: Any, folder: Path) -> None:
+    assert not html_of(visit.get(PAGE)).has("#draft-state time")
+    typed = {"source": str(folder), "name": "draft", "splits.method": "stem", "near_duplicates": "true"}
+    assert html_of(visit.post(f"{PAGE}/form", data=typed)).has("#draft-state time")
+    page = html_of(visit.get(PAGE))
+    assert (page.one("#source")["value"], page.one("#name")["value"]) == (str(folder), "draft")
+    assert "checked" in page.one("#method-stem").attributes
+    assert "checked" in page.one("#near_duplicates").attributes
+    assert "checked" not in page.one("#mean").attributes
+    assert page.has("#draft-state time")
+
+
+def test_what_the_address_names_wins_over_a_draft(visit: Any, folder: Path, tmp_path: Path) -> None:
+    visit.post(f"{PAGE}/form", data={"source": str(folder), "name": "draft"})
+    other = html_of(visit.get(PAGE, params={"source": str(tmp_path)}))
+    assert (other.one("#source")["value"], other.one("#name")["value"]) == (str(tmp_path), "")
+    same = html_of(visit.get(PAGE, params={"source": str(folder)}))
+    assert same.one("#name")["value"] == "draft"
+
+
+def test_a_draft_ends_with_reset_and_with_creation(visit: Any, folder: Path) -> None:
+    typed = {"source": str(folder), "name": "draft"}
+    visit.post(f"{PAGE}/form", data=typed)
+    assert visit.post(f"{PAGE}/reset").headers["location"] == PAGE
+    assert html_of(visit.get(PAGE)).one("#source")["value"] == ""
+    visit.post(f"{PAGE}/form", data=typed)
+    assert visit.post(PAGE, data=typed).status_code == 303
+    assert html_of(visit.get(PAGE)).one("#source")["value"] == ""
+
+
+def test_a_finished_upload_is_in_the_draft(visit: Any, folder: Path) -> None:
+    content = (folder / "cat" / "0.png").read_bytes()
+    answer = visit.post(f"{PAGE}/preview", data={"source": ""}, files=[("files", ("cat/1.png", content))])
+    source = html_of(answer).one("#source")["value"]
+    page = html_of(visit.get(PAGE))
+    assert page.one("#source")["value"] == source
+    assert "checked" in page.one("#source-upload").attributes
+    assert page.has("#uploaded")
+
+
+def test_a_name_on_the_hub_becomes_an_address(visit: Any) -> None:
+    typed = {"source_kind": "hub", "hub": "owner/name", "source": ""}
+    page = html_of(visit.post(f"{PAGE}/form", data=typed))
+    assert page.one("#source")["value"] == "hf://datasets/owner/name"
+    assert page.one("#hub")["value"] == "owner/name"
 
 
 def test_files_of_the_form_become_the_source(visit: Any, folder: Path, studio: Any) -> None:
@@ -186,7 +316,7 @@ def test_files_of_the_form_become_the_source(visit: Any, folder: Path, studio: A
     hidden = [("files", ("cat/.DS_Store", b"x")), ("files", ("__MACOSX/1.png", b"x"))]
     answer = visit.post(f"{PAGE}/preview", data={"source": ""}, files=[*files, *hidden])
     assert answer.status_code == 200
-    source = Path(shown(answer.text, "source"))
+    source = Path(html_of(answer).one("#source")["value"])
     assert source.is_relative_to(studio.root / "uploads")
     assert sorted(path.relative_to(source).as_posix() for path in source.rglob("*.*")) == ["cat/1.png", "dog/1.png"]
 
@@ -194,8 +324,8 @@ def test_files_of_the_form_become_the_source(visit: Any, folder: Path, studio: A
 def test_a_bad_name_of_a_file_stands_at_the_source(visit: Any) -> None:
     answer = visit.post(PAGE, data={"source": "", "name": "kept"}, files=[("files", ("../../x.png", b"x"))])
     assert answer.status_code == 422
-    assert problem(answer.text, "source").startswith("Every file of a source lies in its folder.")
-    assert shown(answer.text, "name") == "kept"
+    assert html_of(answer).one("#source-problem").text.startswith("Every file of a source lies in its folder.")
+    assert html_of(answer).one("#name")["value"] == "kept"
 
 
 def test_a_clone_is_filled_in_and_marks_what_differs(visit: Any, pets: str, studio: Any) -> None:
@@ -203,7 +333,8 @@ def test_a_clone_is_filled_in_and_marks_what_differs(visit: Any, pets: str, stud
     content = {"source": source, "name": "first", "size": [20, 30], "options": {"min_per_class": 1}}
     parent = studio.datasets.create(JobRequest(spec=content, tags=("a", "b"), project="zoo", notes="why"), owner="x")
     html = visit.get(PAGE, params={"clone": parent.id}).text
-    assert (shown(html, "name"), shown(html, "size"), shown(html, "tags")) == ("first", "20x30", "a, b")
+    assert html_of(html).one("#name")["value"] == "first"
+    assert (shown(html, "size"), shown(html, "tags")) == ("20x30", "a, b")
     assert shown(html, "options.min_per_class") == "1"
     assert shown(html, "parent") == parent.id
     assert "field changed" not in html
@@ -213,7 +344,7 @@ def test_a_clone_is_filled_in_and_marks_what_differs(visit: Any, pets: str, stud
                "options.classes": "folders", "options.splits": "auto"}  # fmt: skip
     html = visit.post(f"{PAGE}/form", data={**typed, **on, **options, "parent": parent.id}).text
     changed = re.findall(r'class="field changed" id="([^"]+)-field"', html)
-    assert changed == ["options.min_per_class", "name"]
+    assert changed == ["options.min_per_class"]
     made = visit.post(PAGE, data={**typed, **on, "parent": parent.id}).headers["location"].rpartition("/")[2]
     assert studio.jobs.get(made).parent == parent.id
 
@@ -225,7 +356,7 @@ def test_a_clone_of_nothing_is_not_found(visit: Any) -> None:
 def test_the_same_is_shown_as_command_json_and_python(visit: Any, folder: Path) -> None:
     on = {"near_duplicates": "true", "mean": "true", "splits.stratify": "true"}
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "size": "28", "tags": "new one", **on}).text
-    command = f"ziggurat job dataset {folder} --size &#39;[28, 28]&#39; --tag &#39;new one&#39;"
+    command = f"ziggurat job dataset {folder} --size 28 --tag &#39;new one&#39;"
     assert command in html
     assert "&#34;size&#34;: [" in html
     assert "client.datasets.create(spec, tags=[&#39;new one&#39;])" in html
@@ -242,9 +373,10 @@ def test_the_preview_shows_counts_classes_and_pictures(visit: Any, folder: Path)
     answer = visit.post(f"{PAGE}/preview", data=asked, headers={"HX-Request": "true", "HX-Target": "div#preview"})
     assert answer.status_code == 200, answer.text
     assert "<html" not in answer.text
-    assert re.search(r"<dt>Samples</dt><dd>13</dd>", answer.text)
-    assert "<td>cat</td>" in answer.text
-    assert "damaged.png" in answer.text
+    found = html_of(answer)
+    assert found.all("#preview-stats dd")[0].text == "13"
+    assert [each.text for each in found.all("#class-bars li")] == ["cat 7", "dog 6"]
+    assert "damaged.png" in found.one("#preview-problems").text
     picture = re.search(r'src="(/datasets/new/pictures/[^"]+)"', answer.text)
     assert picture
     sent = visit.get(picture.group(1))
@@ -291,7 +423,63 @@ def test_the_preview_asks_for_mending_first(visit: Any, folder: Path) -> None:
     htmx = {"HX-Request": "true", "HX-Target": "div#preview"}
     wrong = visit.post(f"{PAGE}/preview", data={"source": str(folder), "seed": "x"}, headers=htmx).text
     assert html_of(wrong).has("#preview-mend")
+    visit.post(f"{PAGE}/reset")
     assert html_of(visit.post(f"{PAGE}/preview", data={"source": ""}, headers=htmx)).has("#preview-none")
+
+
+def test_the_split_bar_has_the_counts_of_the_source(visit: Any, folder: Path) -> None:
+    (folder / "cat" / "damaged.png").unlink()
+    asked = {"source": str(folder), "splits.method": "share", "splits.val_share": "0.5", "splits.stratify": "true"}
+    page = html_of(visit.post(f"{PAGE}/preview", data=asked, headers=HTMX))
+    assert [each.text for each in page.all("#split-key li b")] == ["6", "6", "0"]
+    assert [each["class"] for each in page.all("#split-key .swatch")] == [
+        "swatch split-train",
+        "swatch split-val",
+        "swatch split-test",
+    ]
+    assert "hidden" not in page.one(".share-fields").attributes
+
+
+def test_shares_without_effect_are_hidden(visit: Any, folder: Path) -> None:
+    place = folder.parent / "split"
+    for split in ("train", "val"):
+        shutil.copytree(folder, place / split)
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(place), "seed": "0"}, headers=HTMX))
+    assert "hidden" in page.one(".share-fields").attributes
+    assert [each.text for each in page.all("#split-key li b")] == ["13", "13", "0"]
+
+
+def test_cost_and_use_stand_beside_the_button(visit: Any, folder: Path, tmp_path: Path) -> None:
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(folder), "size": "64"}, headers=HTMX))
+    assert page.one("#cost").text.startswith("About 3 s, ")
+    assert "LeNet" in page.one("#use").text
+    table = tmp_path / "table.csv"
+    table.write_text("a,b,target\n" + "".join(f"{number},{number % 3},{number % 2}\n" for number in range(40)))
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(table), "format": "table"}, headers=HTMX))
+    assert page.has("#use[data-untrainable]")
+
+
+def test_an_archive_says_its_format_after_the_preview(visit: Any, folder: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", folder)
+    before = html_of(visit.post(f"{PAGE}/form", data={"source": archive, "seed": "0"}))
+    assert before.has("#detected .mark-unknown")
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": archive, "seed": "0"}, headers=HTMX))
+    assert page.one("#detected-format").text == "Class folders"
+    assert page.has("#detected .mark-ok")
+    after = html_of(visit.post(f"{PAGE}/form", data={"source": archive, "seed": "0"}))
+    assert after.one("#detected-format").text == "Class folders"
+
+
+def test_other_samples_are_shown_on_request(visit: Any, folder: Path) -> None:
+    def keys(**query: Any) -> list[str]:
+        asked = {"source": str(folder), "seed": "0"}
+        answer = visit.post(f"{PAGE}/preview", data=asked, headers=HTMX, params=query)
+        return [each["title"] for each in html_of(answer).all(".tiles figcaption .soft")]
+
+    first, second = keys(), keys(tiles=1)
+    assert first
+    assert second
+    assert not set(first) & set(second)
 
 
 # ---- a format that is not clear
@@ -309,12 +497,13 @@ def _pictures(folder: Path, count: int = 4) -> Path:
 def test_an_unclear_format_must_be_chosen(visit: Any, tmp_path: Path, studio: Any) -> None:
     folder = _pictures(tmp_path / "unlabelled")
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
-    assert problem(html, "format").endswith("drops no labels. Choose one of the formats below.")
+    assert problem(html, "format").endswith("drops no labels. Choose one of the likely formats.")
+    assert html_of(html).has("#detected .mark-warning")
     assert re.search(r'id="create"[^>]* disabled', html)
     refused = visit.post(PAGE, data={"source": str(folder)})
     assert refused.status_code == 422
     assert problem(refused.text, "format")
-    assert studio.jobs.kind_counts() == {}
+    assert studio.jobs.totals().kinds == {}
 
     typed = {"source": str(folder), "format": "class_folders", "options_of": "class_folders", "options.classes": "none"}
     html = visit.post(f"{PAGE}/form", data=typed).text
@@ -327,7 +516,7 @@ def test_the_preview_lists_the_likely_formats(visit: Any, tmp_path: Path) -> Non
     (folder / "annotations.xml").write_text("<annotations><image/></annotations>")
     html = visit.post(f"{PAGE}/preview", data={"source": str(folder), "seed": "0"}, headers=HTMX).text
     assert "Likely formats" in html
-    assert '<label class="button" for="format-class_folders">Class folders</label>' in html
+    assert '<label class="button small" for="format-class_folders">Class folders</label>' in html
     assert "annotations.xml" in html
 
 
@@ -336,14 +525,47 @@ def test_an_archive_of_an_unclear_format_is_refused(visit: Any, tmp_path: Path, 
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "unlabelled")
     refused = visit.post(PAGE, data={"source": archive, "seed": "0"})
     assert refused.status_code == 422
-    assert "Choose one of the formats below." in problem(refused.text, "format")
-    assert studio.jobs.kind_counts() == {}
+    assert "Choose one of the likely formats." in problem(refused.text, "format")
+    assert studio.jobs.totals().kinds == {}
+
+
+@pytest.mark.parametrize("name", ["empty", "junk", "note.log", "junk.zip"])
+def test_a_source_of_no_known_format_is_refused(visit: Any, tmp_path: Path, studio: Any, name: str) -> None:
+    for folder in ("empty", "junk"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "junk" / "a.xyz").write_text("junk")
+    (tmp_path / "note.log").write_text("a note")
+    shutil.make_archive(str(tmp_path / "junk"), "zip", tmp_path / "junk")
+    asked = {"source": str(tmp_path / name), "seed": "0"}
+    page = html_of(visit.post(f"{PAGE}/preview", data=asked, headers=HTMX))
+    assert page.has("#preview-unknown")
+    assert page.has("#detected .mark-warning")
+    assert "disabled" in page.one("#create").attributes
+    refused = visit.post(PAGE, data=asked)
+    assert refused.status_code == 422
+    assert html_of(refused).has("#format-problem")
+    assert studio.jobs.totals().kinds == {}
+
+
+@pytest.mark.parametrize("name", ["broken.zip", "broken.tar.gz"])
+def test_a_broken_archive_is_one_error_at_once(visit: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\x1f\x8bno archive")
+    page = html_of(visit.post(f"{PAGE}/form", data={"source": str(tmp_path / name), "seed": "0"}))
+    assert "damaged" in page.one("#source-problem").text
+    assert not page.has("#format-problem")
+
+
+def test_a_source_elsewhere_has_no_preview(visit: Any) -> None:
+    asked = {"source": "https://example.org/pets.zip", "seed": "0"}
+    page = html_of(visit.post(f"{PAGE}/preview", data=asked, headers=HTMX))
+    assert page.has("#preview-elsewhere")
+    assert page.has("#detected .mark-unknown")
 
 
 def test_the_folder_that_alone_fits_is_named(visit: Any, folder: Path) -> None:
     above = folder.parent / "above"
     shutil.move(folder, above / "animals")
     html = visit.post(f"{PAGE}/form", data={"source": str(above), "seed": "0"}).text
-    assert html_of(html).one("#format-guess-hint code").text == "animals"
+    assert html_of(html).one("#detected code").text == "animals"
     html = visit.post(f"{PAGE}/preview", data={"source": str(above), "seed": "0"}, headers=HTMX).text
     assert "animals" in [each.text for each in html_of(html).all("code")]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ziggurat.errors import NetworkCodeError
-from ziggurat.web.pages.new_model.view import network_problem
+from ziggurat.web.pages.new_model.looks import network_problem
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/reference/network-contract.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,22 @@ from tests.unit.studio_samples import add_objects
 from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
-from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields, read_form
+from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields
+from ziggurat.web.pages.new_model.request import read_form
 
 SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
+
+
+CODE = """\
+class UserModel(Tower):
+    @model_property
+    def inference(self):
+        return slim.fully_connected(slim.flatten(self.x), self.nclasses)
+
+    @model_property
+    def loss(self):
+        return digits.classification_loss(self.inference, self.y)
+"""
 
 
 def _jobs(studio: Any) -> list[Any]:
@@ -35,7 +49,7 @@ def test_the_first_page_has_every_field_of_a_training(visit: Any, pets: str) -> 
     other = {"name", "backend", "pretrained", "data.source", "devices", "network.name", "network.path", "network.text"}
     assert known - asked == other, "each is asked for by a field of its own, or taken from the choice of a network"
     assert f'<option value="{pets}">' in answer.text
-    assert "LeNet-5 (1998)" in answer.text
+    assert "1998" in html_of(answer).one('label[for="network-tensorflow-lenet"]').text
     assert "PyTorch support is disabled." in answer.text
     assert "script>" not in answer.text.replace("</script>", "").replace('js?v="', "")
 
@@ -50,15 +64,16 @@ def test_every_variant_has_its_rule_in_the_style_sheet(visit: Any) -> None:
 def test_the_chosen_data_set_is_shown(visit: Any, pets: str) -> None:
     answer = visit.get(f"/models/new?dataset={pets}")
     assert f'<option value="{pets}" selected>' in answer.text
-    assert "8 train, 2 val" in answer.text
-    assert "2: cat, dog" in answer.text
+    facts = html_of(answer).one("#dataset-summary .stats").text
+    assert "Training images 8" in facts
+    assert "Classes 2" in facts
     part = visit.post(
         "/models/new/dataset",
         data={"dataset": pets},
         headers={"HX-Request": "true", "HX-Target": "div#dataset-summary"},
     )
     assert part.status_code == 200
-    assert "8 train, 2 val" in part.text
+    assert "Training images 8" in html_of(part).one("#dataset-summary .stats").text
     assert "<html" not in part.text
 
 
@@ -140,22 +155,22 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
 @pytest.mark.parametrize(
     ("sent", "place", "sentence"),
     [
-        ({"epochs": "0"}, "epochs", "`epochs` must be at least 1. Received: 0."),
-        ({"ema_decay": "1"}, "ema_decay", "`ema_decay` must be less than 1. Received: 1."),
-        ({"epochs": "many"}, "epochs", "`epochs` must be a whole number. Received: &#34;many&#34;."),
-        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "`learning_rate` must be a number."),
+        ({"epochs": "0"}, "epochs", "Epochs must be at least 1. Received: 0."),
+        ({"ema_decay": "1"}, "ema_decay", "Weight averaging (EMA) must be less than 1. Received: 1."),
+        ({"epochs": "many"}, "epochs", "Epochs must be a whole number. Received: &#34;many&#34;."),
+        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "Learning rate must be a number."),
         (
             {"schedule": "step", "schedule-step-gamma": "-1"},
             "schedule-step-gamma",
-            "`schedule.gamma` must be more than 0. Received: -1.",
+            "Gamma (schedule) must be more than 0. Received: -1.",
         ),
-        ({"early_stopping-patience": "3"}, "early_stopping-tag", "`early_stopping.tag` must be given."),
-        ({"augmentation-hue": "0.7"}, "augmentation-hue", "`augmentation.hue` must be at most 0.5. Received: 0.7."),
-        ({"learning_rate": "0"}, "learning_rate", "`learning_rate` must be more than 0. Received: 0."),
+        ({"early_stopping-patience": "3"}, "early_stopping-tag", "Curve (early stopping) must be given."),
+        ({"augmentation-hue": "0.7"}, "augmentation-hue", "Hue (augmentation) must be at most 0.5. Received: 0.7."),
+        ({"learning_rate": "0"}, "learning_rate", "Learning rate must be more than 0. Received: 0."),
         (
             {"learning_rate": "0,01"},
             "learning_rate",
-            "`learning_rate` must be a number. Received: &#34;0,01&#34;. Did you mean 0.01?",
+            "Learning rate must be a number. Received: &#34;0,01&#34;. Did you mean 0.01?",
         ),
         ({"learning_rate": "0,1, 0,01"}, "learning_rate", "Did you mean 0.1, 0.01?"),
         ({"steps_per_epoch": "1,500"}, "steps_per_epoch", "Did you mean 1500?"),
@@ -163,15 +178,16 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         (
             {"preprocessing-size": "axb"},
             "preprocessing-size",
-            "`preprocessing.size` must be a height and a width, as in 28 or 240x320.",
+            "Size (preprocessing) must be a height and a width, as in 28 or 240x320.",
         ),
-        ({"class_weights": "a, b"}, "class_weights", "`class_weights.0` must be a number."),
-        ({"data-options": "{"}, "data-options", "`data.options` must be an object of names and values."),
-        ({"priority": "soon"}, "priority", "A priority is a whole number; 0 is usual. Received: soon."),
-        ({"method": "custom", "network_text": " "}, "network_text", "A network of your own needs its code."),
+        ({"class_weights": "a, b"}, "class_weights", "Class weights must be a number."),
+        ({"data-options": "{"}, "data-options", "Options (data) must be an object of names and values."),
+        ({"priority": "soon"}, "priority", "A priority must be a whole number, such as 0 or -5. Received: soon."),
+        ({"method": "custom", "network_text": " "}, "network_text", "Custom code must not be empty."),
+        ({"weights": "file", "pretrained": "x" * 5000}, "pretrained", "must be"),
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
         ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset does not exist any more."),
-        ({"schedule": "steep"}, "schedule", "`schedule.policy` must be one of"),
+        ({"schedule": "steep"}, "schedule", "Schedule must be one of"),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
 )
@@ -192,10 +208,10 @@ def test_what_is_refused_is_said_at_its_field_and_kept(
 
 
 def test_a_path_that_may_not_be_named_is_refused_at_its_field(visit: Any, studio: Any) -> None:
-    sent = {**SMALL, "method": "custom", "network_text": "class UserModel: pass", "pretrained": "/etc/passwd"}
+    sent = {**SMALL, "method": "custom", "network_text": CODE, "pretrained": "/etc/passwd"}
     answer = visit.post("/models/new", data=sent)
     assert answer.status_code == 422
-    assert "A path lies below one of the folders that this studio offers." in answer.text
+    assert "A path must lie in a folder that is allowed in this studio." in answer.text
     assert 'href="#pretrained"' in answer.text
     assert _jobs(studio) == []
 
@@ -205,7 +221,7 @@ def test_a_clone_has_everything_and_marks_what_is_changed(visit: Any, studio: An
         **SMALL,
         "dataset": pets,
         "method": "custom",
-        "network_text": "# mine\nclass UserModel(Tower):\n    pass\n",
+        "network_text": CODE,
         "schedule": "multistep",
         "schedule-multistep-at_percent": "30, 60",
         "early_stopping-tag": "validation_cost",
@@ -272,10 +288,45 @@ def test_the_rate_is_drawn_for_each_swept_value(visit: Any) -> None:
     sent = {**SMALL, "learning_rate": "0.1, 0.01", "schedule": "poly"}
     part = visit.post("/models/new/rate", data=sent, headers={"HX-Request": "true", "HX-Target": "figure#rate"})
     assert part.status_code == 200
-    assert part.text.count("<polyline") == 2
+    assert len(html_of(part).all("#rate polyline")) == 2
+    assert len(html_of(part).all("#rate-small polyline")) == 2
     assert "From 0.01" in part.text
     wrong = visit.post("/models/new/rate", data={**sent, "schedule-poly-power": "-1"}, headers={"HX-Request": "true"})
     assert "schedule.power" in html_of(wrong).one("#rate figcaption.problem").text
+
+
+@pytest.mark.parametrize("text", ["\u00b2", "9" * 5000, "[" * 20000, "-1", "nan", "1e999", "\0"])
+def test_odd_texts_are_refused_and_break_nothing(visit: Any, pets: str, text: str) -> None:
+    fields = ("batch_size", "epochs", "learning_rate", "preprocessing-size", "preprocessing-crop", "data-options")
+    typed = dict.fromkeys((*fields, "priority", "picked", "schedule-step-gamma", "class_weights"), text)
+    part = visit.post("/models/new/quick", data={**SMALL, "dataset": pets, **typed}, headers={"HX-Request": "true"})
+    assert part.status_code == 200
+    page = visit.post("/models/new", data={**SMALL, "dataset": pets, **typed})
+    assert page.status_code == 422
+    assert {"#batch_size", "#learning_rate", "#preprocessing-crop"} <= {
+        each["href"] for each in html_of(page).all("#problems a")
+    }
+
+
+@pytest.mark.parametrize("field", ["preview_row", "preview_seed"])
+@pytest.mark.parametrize("text", ["first", "-1", "\u00b2", "9" * 5000])
+def test_the_preview_refuses_what_is_no_number(visit: Any, pets: str, field: str, text: str) -> None:
+    page = visit.post("/models/new/preview", data={**SMALL, "dataset": pets, field: text})
+    assert html_of(page).one("#preview .note.error strong").text.endswith("must be a whole number from 0, or empty.")
+
+
+def test_a_deleted_dataset_stays_chosen(visit: Any) -> None:
+    page = html_of(visit.get("/models/new?dataset=20200101-000000-aaaa"))
+    assert page.one("#dataset option[selected]")["value"] == "20200101-000000-aaaa", "no other one is sent in its place"
+    assert page.has("#dataset-summary .problem")
+    assert "disabled" in page.one("#start").attributes
+
+
+def test_only_a_training_can_be_cloned(visit: Any, pets: str) -> None:
+    for query in ("clone", "model"):
+        refused = visit.get(f"/models/new?{query}={pets}")
+        assert refused.status_code == 409
+        assert html_of(refused).one(".note.error strong").text == "A new model can begin with a training only."
 
 
 def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
@@ -311,10 +362,10 @@ def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) ->
     assert quick.status_code == 200
     assert re.findall(r"\d+", html_of(quick).one("#preflight-size").text)[:2] == ["10", "2"]
     whole = visit.post("/models/new/preflight", data={**sent, "batch_size": "64"})
-    assert '<a href="#batch_size">A batch must not be larger than the training split. Received: 64 for 8' in whole.text
+    assert "Received: 64 for 8" in html_of(whole).one('#preflight .finding.error a[href="#batch_size"]').text
     assert re.search(r'<button id="start"[^>]* disabled', whole.text)
     wrong = visit.post("/models/new/quick", data={**sent, "epochs": "0"}, headers={"HX-Request": "true"})
-    assert '<a href="#epochs">' in wrong.text
+    assert html_of(wrong).has('#preflight .finding.error a[href="#epochs"]')
 
 
 def test_quarter_turns_of_no_squares_are_refused_at_the_field(visit: Any, pets: str) -> None:
@@ -365,7 +416,7 @@ def test_a_set_that_is_not_trained_cannot_be_started(visit: Any, studio: Any, ob
     refused = visit.post("/models/new", data={**SMALL, "dataset": objects, "batch_size": "1"})
 
     assert refused.status_code == 422
-    assert '<a href="#dataset">Training for object detection is not available yet.' in refused.text
+    assert "not available yet" in html_of(refused).one('#problems a[href="#dataset"]').text
     assert _jobs(studio) == []
     assert not [*(studio.root / "jobs").glob("*")]
 
@@ -377,7 +428,9 @@ def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) ->
         ("regression", "It learns from numbers to predict, which this data does not have."),
         ("vgg16", "It needs images of at least 32 x 32 px; these have 20 x 30 px."),
     ):
-        assert re.search(rf'value="tensorflow/{network}" disabled>.*?{reason}', page), network
+        card = html_of(page).one(f'label[for="network-tensorflow-{network}"]')
+        assert card.has("input[disabled]"), network
+        assert reason in card.text
     assert not re.search(r'value="tensorflow/resnet18" disabled', page)
 
     sent = {**SMALL, "dataset": pets, "batch_size": "4", "standard_network": "tensorflow/siamese"}
@@ -394,27 +447,24 @@ def test_the_first_network_fits_the_data(visit: Any, pets: str) -> None:
         page = visit.get(f"/models/new{place}").text
         assert f'value="tensorflow/{network}" checked' in page
         assert f'name="learning_rate" type="text" value="{rate}"' in page
-        assert rate in html_of(page).one("#usual-rate").text
+        assert f"default of this network is {rate}" in html_of(page).one("#learning_rate-help").text
 
 
 def test_another_network_brings_its_rate(visit: Any) -> None:
-    chosen = {**SMALL, "standard_network": "tensorflow/resnet18", "picked_network": "tensorflow/lenet"}
+    picked = json.dumps({"standard_network": "tensorflow/lenet", "learning_rate": "0.01"})
+    chosen = {**SMALL, "standard_network": "tensorflow/resnet18", "picked": picked}
     htmx = {"HX-Request": "true", "HX-Target": "div#learning-rate-place"}
 
-    untouched = visit.post(
-        "/models/new/network", data={**chosen, "learning_rate": "0.01", "picked_rate": "0.01"}, headers=htmx
-    )
-    typed = visit.post(
-        "/models/new/network", data={**chosen, "learning_rate": "0.3", "picked_rate": "0.01"}, headers=htmx
-    )
+    untouched = visit.post("/models/new/network", data={**chosen, "learning_rate": "0.01"}, headers=htmx)
+    typed = visit.post("/models/new/network", data={**chosen, "learning_rate": "0.3"}, headers=htmx)
 
-    assert 'name="learning_rate" type="text" value="0.05"' in untouched.text
-    assert 'name="picked_rate" value="0.05"' in untouched.text
-    assert 'name="learning_rate" type="text" value="0.3"' in typed.text
-    assert "0.05" in html_of(typed).one("#usual-rate").text
+    assert html_of(untouched).one("#learning_rate")["value"] == "0.05"
+    assert json.loads(html_of(untouched).one("#picked")["value"])["learning_rate"] == "0.05"
+    assert html_of(typed).one("#learning_rate")["value"] == "0.3"
+    assert "0.05" in html_of(typed).one("#learning_rate-help").text
 
 
 def test_what_is_not_known_has_a_mark_of_its_own(visit: Any) -> None:
     page = visit.get("/models/new").text
-    assert 'class="finding unknown"' in page
+    assert html_of(page).has("#preflight .finding.unknown .mark-unknown")
     assert not re.search(r'<button id="start"[^>]* disabled', page)

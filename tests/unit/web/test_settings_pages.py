@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tests.unit.web.html_page import html_of
+from ziggurat.cli.server import Place
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.new_jobs import JobRequest
 
@@ -81,15 +82,45 @@ def test_the_strip_warns_by_the_reserve_that_was_chosen(visit, studio):
     assert studio.machine.strip()["disk"]["reserve_bytes"] == usual
 
 
-def test_folders_are_chosen_one_a_line(visit, studio, tmp_path):
-    answer = visit.post("/settings/roots", data={"roots": f"{tmp_path}\n\n{tmp_path}\n"})
-    wrong = visit.post("/settings/roots", data={"roots": f"{tmp_path}/<nowhere>"})
+def test_folders_are_allowed_and_removed_one_by_one(visit, studio, tmp_path):
+    studio.paths.choose([])
+    place = tmp_path / "data"
+    place.mkdir()
 
-    assert answer.status_code == 303
-    assert studio.paths.chosen == (str(tmp_path),)
+    answer = visit.post("/settings/folders/allow", data={"folder": f" {place} "})
+    wrong = visit.post("/settings/folders/allow", data={"folder": f"{tmp_path}/<nowhere>"})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings?saved=folders")
+    assert studio.paths.chosen == (str(place),)
     assert wrong.status_code == 400
-    assert "A root is the absolute path of a folder that is there." in _text(wrong)
-    assert "&lt;nowhere&gt;</textarea>" in wrong.text
+    page = html_of(wrong)
+    assert page.one('#folder[aria-invalid="true"]')["value"] == f"{tmp_path}/<nowhere>"
+    assert [each.text for each in page.all("#folders code")] == [str(place)]
+    assert studio.people.audit(action="settings.roots").entries[0].details == {"allowed": str(place)}
+
+    assert visit.post("/settings/folders/remove", data={"folder": "/elsewhere"}).status_code == 400
+    assert visit.post("/settings/folders/remove", data={"folder": str(place)}).status_code == 303
+    assert studio.paths.chosen == ()
+
+
+def test_a_missing_allowed_folder_is_marked(visit, studio, tmp_path):
+    place = tmp_path / "data"
+    place.mkdir()
+    studio.paths.choose([str(place)])
+    place.rmdir()
+
+    assert html_of(visit.get("/settings")).has("#folders .mark-warning")
+
+
+def test_settings_show_values_in_force_and_their_origin(visit, studio):
+    row = html_of(visit.get("/settings")).one("#setting-port")
+
+    assert [each.text for each in row.all("td")][:3] == ["5000", "Default", "5000"]
+    studio.settings = Place(host="127.0.0.1", port=0, prefix="", hosts=(), database=None).in_force(
+        studio.settings, 5051
+    )
+    row = html_of(visit.get("/settings")).one("#setting-port")
+    assert [each.text for each in row.all("td")][:3] == ["5051", "Flag --port", "5000"]
 
 
 def test_the_first_account_is_an_admin_and_ends_the_open_door(visit, studio):
@@ -110,10 +141,13 @@ def test_an_admin_changes_users_and_keeps_at_least_one_admin(visit_as, studio):
 
     assert admin.post("/settings/users/bob/role", data={"role": "trainer"}).status_code == 303
     assert admin.post("/settings/users/bob/password", data={"password": "short"}).status_code == 400
-    assert admin.post("/settings/users/bob/disable").status_code == 303
+    disabled = admin.post("/settings/users/bob/disable")
+    assert disabled.status_code == 303
+    assert html_of(admin.get(disabled.headers["location"])).one("#users-said").text == "bob is disabled."
+    assert not html_of(admin.get(disabled.headers["location"])).has("#users-said"), "it is said once"
     bob = studio.people.user("bob")
     assert (bob.role, bob.disabled) == ("trainer", True)
-    (row,) = [each for each in html_of(admin.get("/settings/users")).all("tbody tr") if each.has(".badge.stopped")]
+    (row,) = [each for each in html_of(admin.get("/settings/users")).all("tbody tr") if each.has(".user-disabled")]
     assert row.one('th[scope="row"]').text.startswith("bob ")
     assert admin.post("/settings/users/bob/enable").status_code == 303
     assert admin.post("/settings/users/first/disable").status_code == 303

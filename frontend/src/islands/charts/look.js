@@ -2,7 +2,7 @@
 import { colours, numberText } from "../curves/dom.js";
 
 const SERIES = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6"];
-const OTHERS = ["--ink", "--ink-soft", "--line", "--line-strong", "--surface", "--surface-raised"];
+const OTHERS = ["--ink", "--ink-2", "--line", "--line-strong", "--surface", "--sunken"];
 const LONGEST_NAME = 18;
 
 export class Look {
@@ -10,17 +10,17 @@ export class Look {
     const found = colours(element.parentElement ?? document.body, [...SERIES, ...OTHERS]);
     this.series = SERIES.map((token) => found[token]);
     this.ink = found["--ink"];
-    this.soft = found["--ink-soft"];
+    this.soft = found["--ink-2"];
     this.line = found["--line"];
     this.strong = found["--line-strong"];
     this.surface = found["--surface"];
-    this.raised = found["--surface-raised"];
+    this.sunken = found["--sunken"];
     this.font = getComputedStyle(document.body).fontFamily;
   }
 
-  // From the paper to the first color: dark means much on light paper, and the other way about.
+  // From the ground to the first color: dark means much on a light ground, and the other way about.
   get ramp() {
-    return [this.raised, this.series[0]];
+    return [this.sunken, this.series[0]];
   }
 
   get base() {
@@ -60,6 +60,13 @@ export class Look {
 export function valueText(value, isPercent) {
   if (value == null || typeof value === "string") return value ?? "–";
   return isPercent ? `${Number((100 * value).toPrecision(3))} %` : numberText(value);
+}
+
+// A name such as a path of settings, whose begin and end tell it from others.
+export function middleCut(text, most) {
+  if (text.length <= most) return text;
+  const head = Math.ceil((most - 1) / 3);
+  return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
 }
 
 export function shortened(text, most = LONGEST_NAME) {

@@ -1,5 +1,5 @@
 // From the pages' own description of a chart to the options of ECharts.
-import { shortened, valueText } from "./look.js";
+import { middleCut, shortened, valueText } from "./look.js";
 
 const MANY_BARS = 60;
 const FEW_CELLS = 400;
@@ -133,12 +133,12 @@ function parallel(asked, look, width) {
   return {
     parallel: { left: 48, right: 64, top: 54, bottom: 24, axisExpandable: asked.axes.length > 10, axisExpandCount: 8 },
     parallelAxis: asked.axes.map((axis, dim) => {
-      const drawn = look.axis(axis.name, { formatter: (value) => (axis.categories ? shortened(value, isCramped ? 8 : 14) : valueText(value)), hideOverlap: true });
+      const drawn = look.axis(middleCut(axis.name, Math.max(8, Math.floor(width / asked.axes.length / 7) - 1)), { formatter: (value) => (axis.categories ? shortened(value, isCramped ? 8 : 14) : valueText(value)), hideOverlap: true });
       return {
         ...drawn,
         dim,
         nameLocation: "end",
-        nameTextStyle: { color: look.ink, width: isCramped ? 70 : 130, overflow: "truncate" },
+        nameTextStyle: { color: look.ink, align: dim === 0 ? "left" : dim === asked.axes.length - 1 ? "right" : "center", padding: dim === 0 ? [0, 0, 0, -40] : dim === asked.axes.length - 1 ? [0, -56, 0, 0] : 0 },
         axisLabel: { ...drawn.axisLabel, color: look.ink, textBorderColor: look.surface, textBorderWidth: 3 },
         type: axis.categories ? "category" : axis.log ? "log" : "value",
         data: axis.categories,

@@ -1,4 +1,4 @@
-// Small helpers: elements without HTML text, numbers for people, colors of tokens for a canvas.
+// Small helpers: elements without HTML text, icons of the page, numbers for people, colors of tokens for a canvas.
 const SVG = "http://www.w3.org/2000/svg";
 
 export function el(tag, attributes = {}, ...children) {
@@ -19,9 +19,20 @@ export function swatch(token, dash) {
   const line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries({ x1: 0, x2: 30, y1: 5, y2: 5, "stroke-width": 3 })) line.setAttribute(name, value);
   if (dash) line.setAttribute("stroke-dasharray", dash.join(" "));
-  line.style.stroke = `var(${token})`;
+  line.style.stroke = `var(${token})`; // by the object model, which the policy of the pages allows
   picture.append(line);
   return picture;
+}
+
+// An icon that the page has in its template; nothing where it has none.
+export function icon(name) {
+  const found = document.getElementById("curve-icons")?.content.querySelector(`[data-icon="${name}"] > svg`);
+  return found ? document.importNode(found, true) : "";
+}
+
+export function percentText(value) {
+  if (value == null || !Number.isFinite(value)) return numberText(value);
+  return `${(100 * value).toFixed(1)}\u202f%`;
 }
 
 export function numberText(value) {

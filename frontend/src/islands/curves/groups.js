@@ -1,7 +1,10 @@
 // Which curves stand in one chart: a value in training and the same value in validation belong together.
-const PREFIX = /^(validation|val|test)[_/]/;
-const TITLES = { cost: "Loss", loss: "Loss", accuracy: "Accuracy", error: "Error", learning_rate: "Learning rate" };
-const ORDER = ["cost", "loss", "accuracy", "learning_rate", "error"];
+const PREFIX = /^(validation|val|test|train)[_/]/;
+const TITLES = { cost: "Loss", loss: "Loss", accuracy: "Accuracy", error: "Error", learning_rate: "Learning rate", f1: "F1", iou: "IoU", map: "mAP", auc: "AUC" };
+const UNITS = { cost: "Mean of the samples", loss: "Mean of the samples", accuracy: "Percent of samples", error: "Percent of samples", learning_rate: "Factor of the update" };
+const ORDER = ["accuracy", "cost", "loss", "error"];
+const SHARES = /(^|[_/ ])(accuracy|precision|recall|f1|iou|dice|auc|map)$|^error$/; // a mean absolute error is no share
+const NEVER_USUAL = ["learning_rate", "regularization", "weight_decay", "gradient_norm"];
 
 export function baseOf(tag) {
   return tag.replace(PREFIX, "");
@@ -9,12 +12,23 @@ export function baseOf(tag) {
 
 export function partOf(tag) {
   const prefix = PREFIX.exec(tag)?.[1];
-  if (!prefix) return "training";
-  return prefix === "test" ? "test" : "validation";
+  if (prefix === "test") return "test";
+  return prefix && prefix !== "train" ? "validation" : "training";
 }
 
 export function titleOf(key) {
-  return TITLES[key] ?? key;
+  const words = key.replaceAll("_", " ");
+  return TITLES[key] ?? words[0].toUpperCase() + words.slice(1);
+}
+
+// What stands at the y axis.
+export function unitOf(key, isPercent) {
+  return UNITS[key] && (isPercent || key !== "error") ? UNITS[key] : isPercent ? "Percent" : "Value";
+}
+
+// Whether values from 0 to 1 of a metric are read as percent; an error of a regression may be above 1.
+export function isShare(key, curves) {
+  return SHARES.test(key) && curves.every((curve) => curve.values.every((value) => !(value > 1.000001 || value < 0)));
 }
 
 // Groups in the order in which they are shown; `isUsual`: shown where nobody chose otherwise. `isApart`: each curve by
@@ -22,13 +36,13 @@ export function titleOf(key) {
 export function groupsOf(tags, { isApart = false } = {}) {
   if (isApart) return apart(tags);
   const members = new Map();
-  for (const tag of [...tags].sort()) {
+  for (const tag of [...tags].sort((a, b) => Number(partOf(a) !== "training") - Number(partOf(b) !== "training") || (a < b ? -1 : 1))) {
     const key = baseOf(tag);
     members.set(key, [...(members.get(key) ?? []), tag]);
   }
   const place = (key) => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
   return [...members]
-    .map(([key, own]) => ({ key, title: titleOf(key), tags: own, isUsual: isUsual(key, own, members) }))
+    .map(([key, own]) => ({ key, base: key, title: titleOf(key), tags: own, isUsual: isUsual(key, own, members) }))
     .sort((a, b) => place(a.key) - place(b.key) || Number(b.isUsual) - Number(a.isUsual) || (a.key < b.key ? -1 : 1));
 }
 
@@ -36,12 +50,17 @@ function apart(tags) {
   return groupsOf(tags).flatMap((group) => {
     const tested = group.tags.filter((tag) => partOf(tag) !== "training");
     const ordered = [...tested, ...group.tags.filter((tag) => partOf(tag) === "training")];
-    return ordered.map((tag) => ({ key: `apart:${tag}`, title: partOf(tag) === "training" ? group.title : `${group.title}, ${partOf(tag)}`, tags: [tag], isUsual: group.isUsual && (tested.length === 0 || partOf(tag) !== "training") }));
+    return ordered.map((tag) => {
+      const part = partOf(tag);
+      const title = group.tags.length > 1 || part !== "training" ? `${group.title}, ${part}` : group.title;
+      return { key: `apart:${tag}`, base: group.key, title, tags: [tag], isUsual: group.isUsual && (tested.length === 0 || part !== "training") };
+    });
   });
 }
 
 function isUsual(key, tags, members) {
-  if (["cost", "loss", "accuracy", "learning_rate"].includes(key)) return true;
+  if (["cost", "loss", "accuracy"].includes(key)) return true;
+  if (NEVER_USUAL.includes(key)) return false;
   if (key === "error" && members.has("accuracy")) return false; // the same, upside down
   return tags.some((tag) => partOf(tag) === "validation");
 }

@@ -3,11 +3,13 @@ import uPlot from "uplot";
 import { partOf } from "./groups.js";
 import { smooth } from "./smoothing.js";
 
-const DASHES = [null, [8, 5], [2, 4], [12, 4, 2, 4], [5, 2]];
+const COLOURS = 8;
+const DASHES = [[8, 4], [2, 4], [12, 4, 2, 4], [5, 2]];
 const PARTS = ["training", "validation", "test"];
+const NAMES = { training: "Training", validation: "Validation", test: "Test" };
 
-// One line for each curve of each run; runs that are compared are dashed. Equal runs are told apart by their color, and
-// from the seventh on by their dashes as well.
+// One line for each curve of each run. Training has the first color and validation the second; from the third line on,
+// dashes tell lines apart as well as colors do.
 export function linesOf(group, runs, isEqual = false) {
   if (isEqual) return equalLines(group.tags[0], runs);
   const lines = [];
@@ -15,35 +17,51 @@ export function linesOf(group, runs, isEqual = false) {
     for (const tag of group.tags) {
       if (!run.curves.has(tag)) continue;
       const part = partOf(tag);
-      const isAlone = group.tags.length === 1;
-      const label = number === 0 ? (isAlone ? group.title : part) : isAlone ? run.name : `${part}: ${run.name}`;
-      const token = `--series-${((number * 2 + Math.max(0, PARTS.indexOf(part))) % 6) + 1}`;
-      lines.push({ run, tag, label, token, dash: DASHES[number % DASHES.length] });
+      const isAlone = group.tags.length === 1 && part === "training";
+      const label = number === 0 ? (isAlone ? "" : NAMES[part]) : isAlone ? run.name : `${NAMES[part]}: ${run.name}`;
+      lines.push({ run, tag, label, ...lookOf(number * 2 + PARTS.indexOf(part)) });
     }
   });
   return lines;
 }
 
 function equalLines(tag, runs) {
-  return runs.flatMap((run, number) => (run.curves.has(tag) ? [{ run, tag, label: run.label, token: `--series-${(number % 6) + 1}`, dash: DASHES[Math.floor(number / 6) % DASHES.length] }] : []));
+  return runs.flatMap((run, number) => (run.curves.has(tag) ? [{ run, tag, label: run.label, ...lookOf(number) }] : []));
 }
 
-// The table that uPlot draws: x, then one column a line, or two where it is smoothed (as it is, and smooth).
+function lookOf(place) {
+  const token = place < COLOURS ? `--series-${place + 1}` : "--series-context";
+  return { token, dash: place < 2 ? null : DASHES[(place - 2) % DASHES.length] };
+}
+
+// The table that uPlot draws: x, then two columns a line: as it is, and smooth.
 export function tableOf(lines, settings) {
   const parts = lines.map((line) => {
     const curve = line.run.curves.get(line.tag);
     const values = curve.values.map((value) => (Number.isFinite(value) && (!settings.isLog || value > 0) ? value : null));
-    const columns = settings.smoothing > 0 ? [values, smooth(values, settings.smoothing)] : [values];
-    return [placesOf(curve, line.run, settings.x), ...columns];
+    return [placesOf(curve, line.run, settings.x), values, settings.smoothing > 0 ? smooth(values, settings.smoothing) : values];
   });
   return parts.length ? uPlot.join(parts) : [[]];
 }
 
-function placesOf(curve, run, x) {
+export function placesOf(curve, run, x) {
   if (x === "epoch" && run.stepsPerEpoch > 0) return curve.steps.map((step) => step / run.stepsPerEpoch);
   if (x !== "time") return curve.steps;
-  const first = Math.min(...[...run.curves.values()].map((each) => each.times[0] ?? Infinity));
+  const first = run.start;
   let last = -Infinity;
   // A clock may be set back; the places of a line must grow.
   return curve.times.map((time) => (last = Math.max(time - first, last + 1e-6)));
+}
+
+// The newest value of a curve at a place of the x axis; undefined before its first point.
+export function valueAt(curve, run, x, place) {
+  if (!curve) return undefined;
+  const places = placesOf(curve, run, x);
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle] <= place) low = middle + 1;
+    else high = middle;
+  }
+  return curve.values[low - 1];
 }

@@ -1,7 +1,7 @@
 // What this browser remembers of how curves are looked at: settings, and what is pinned, by the name of a curve.
 const SETTINGS = "ziggurat.curves";
 const PINNED = "ziggurat.curves.pinned";
-const USUAL = { smoothing: 0, isLog: false, x: "step", chosen: {} };
+const USUAL = { smoothing: 0.6, isLog: false, x: "epoch", chosen: {} };
 
 function read(name, usual) {
   try {

@@ -26,8 +26,9 @@ function post(address, query, body, type, { signal, onProgress }) {
     request.upload.onprogress = (event) => onProgress(event.loaded);
     request.onload = () =>
       request.status === 201 ? end(resolve, JSON.parse(request.responseText)) : end(reject, refused(request));
-    request.onerror = () => end(reject, new Error("the studio did not answer, or the file changed or went away"));
-    request.onabort = () => end(reject, new Error("cancelled"));
+    request.onerror = () =>
+      end(reject, Object.assign(new Error("the studio did not answer, or the file changed or was deleted"), { isLost: true }));
+    request.onabort = () => end(reject, new Error("canceled"));
     signal.addEventListener("abort", stop);
     request.send(body);
   });

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
 from ziggurat.api.schemas import JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
+from ziggurat.datasets.catalog import SampleOrder
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, ViewerUser
@@ -42,11 +43,13 @@ class _Samples(PageQuery):
     max_width_px: _Pixels = None
     min_height_px: _Pixels = None
     max_height_px: _Pixels = None
+    order: SampleOrder = Field("row", description="By row, by name, or by size in the source.")
 
 
 class _Picture(RequestBody):
     part: int = Field(0, ge=0, le=100)
     max_side_px: int = Field(1024, ge=8, le=4096, description="Longest side of what is sent.")
+    original: bool = Field(False, description="Whether the file of the source is sent, where it is still there.")
 
 
 class _Check(RequestBody):
@@ -89,8 +92,8 @@ def describe(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 @router.get("/datasets/{job_id}/samples", response_model=SamplePageShape)
 def explore(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
     """Return some of the samples that a filter leaves; no image is read."""
-    chosen = query.model_dump(exclude={"offset", "limit"}, exclude_none=True)
-    page, names = studio.datasets.explore(job_id, chosen, offset=query.offset, limit=query.limit)
+    chosen = query.model_dump(exclude={"offset", "limit", "order"}, exclude_none=True)
+    page, names = studio.datasets.explore(job_id, chosen, offset=query.offset, limit=query.limit, order=query.order)
     return answer(page.as_json(names))
 
 
@@ -104,7 +107,14 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     query: Annotated[_Picture, Query()],
 ) -> Response:
-    """Return an image of a sample as PNG, made smaller where it is larger; a dataset never changes, so it is kept."""
+    """Return an image of a sample as PNG, made smaller where it is larger; a dataset never changes, so it is kept.
+
+    With ``original``, the file that it was made of comes as it is; where that is gone, has changed or may not be read,
+    the image that the dataset stores. The header ``Image-Origin`` says which: ``source`` or ``stored``.
+    """
+    if query.original:
+        found = studio.datasets.original(job_id, split, row, query.part)
+        return Response(found.content, media_type=found.media_type, headers=found.headers)
     tag = hashlib.sha256(f"{job_id}/{split}/{row}/{query.part}/{query.max_side_px}".encode()).hexdigest()[:32]
     headers = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=86400"}
     if f'"{tag}"' in request.headers.get("if-none-match", ""):
@@ -158,6 +168,12 @@ class _Exclude(_Named):
     reason: str = Field("", max_length=1000)
 
 
+class _Corrections(_Named):
+    labels: dict[str, Any] = Field({}, description="Sample, as SPLIT/ROW or by key → label, as in `relabel`.")
+    excluded: list[str] = Field([], description="As SPLIT/ROW or by key.")
+    reason: str = Field("", max_length=1000, description="Why samples are excluded.")
+
+
 class _Classes(_Named):
     rename: list[tuple[str, str]] = []
     merge: list[tuple[list[str], str]] = Field([], description="Names, and the name that they become.")
@@ -187,6 +203,13 @@ def exclude(studio: StudioDep, who: TrainerUser, job_id: str, body: _Exclude) ->
     """Make a version without some samples, or without those that have a problem."""
     given = body.model_dump(exclude={"samples"})
     return answer(studio.datasets.exclude(job_id, body.samples, **given, owner=who.name), 201)
+
+
+@router.post("/datasets/{job_id}/corrections", response_model=JobShape, status_code=201)
+def correct(studio: StudioDep, who: TrainerUser, job_id: str, body: _Corrections) -> Response:
+    """Make one version of many corrections: samples that get another label each, and samples that are left out."""
+    given = body.model_dump()
+    return answer(studio.datasets.correct(job_id, given.pop("labels"), **given, owner=who.name), 201)
 
 
 @router.post("/datasets/{job_id}/classes", response_model=JobShape, status_code=201)

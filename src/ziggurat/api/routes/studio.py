@@ -25,6 +25,10 @@ class _Project(RequestBody):
     name: str = Field(min_length=1, max_length=200)
 
 
+class _Folder(RequestBody):
+    path: str = Field(min_length=1, max_length=4096, description="Absolute path of a folder that exists.")
+
+
 @router.get("/projects", response_model=list[ProjectShape])
 def projects(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return all projects by name, each with how many jobs it has."""
@@ -98,6 +102,21 @@ def choose_roots(studio: StudioDep, who: AdminUser, body: RootsShape) -> Respons
     studio.paths.choose(body.roots)
     studio.people.note(who, "settings.roots", roots=body.roots)
     return answer({"roots": studio.paths.chosen})
+
+
+@router.post("/roots", response_model=RootsShape, status_code=201)
+def allow_root(studio: StudioDep, who: AdminUser, body: _Folder) -> Response:
+    """Allow one more folder; a file stands for its folder."""
+    studio.people.note(who, "settings.roots", allowed=studio.paths.allow(body.path))
+    return answer({"roots": studio.paths.chosen}, 201)
+
+
+@router.get("/folders", response_model=Json)
+def folders(studio: StudioDep, _who: TrainerUser, path: Annotated[str, Query(max_length=4096)] = "") -> Response:
+    """Return what is in an allowed folder: ``path``, ``parents``, ``entries``, ``is_complete``; without a path, the
+    allowed folders themselves.
+    """
+    return answer(studio.paths.listing(path))
 
 
 @router.get("/settings", response_model=list[Json])

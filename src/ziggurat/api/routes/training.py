@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field
 
 from ziggurat.api.responses import answer
@@ -16,6 +17,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import networks as standard
+from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S
 
 __all__ = ["previews_router", "router"]
 
@@ -109,6 +111,26 @@ class _Preflight(NewJobBody):
         return JobRequest(**{**self.model_dump(exclude={"describe"}), "tags": tuple(self.tags)})
 
 
+class _TestBatch(NewJobBody):
+    find_rate: bool = Field(True, description="Whether learning rates are tried, too: most of the time.")
+    ticket: str = Field("", max_length=64, pattern="^[A-Za-z0-9_-]*$", description="By which it can be canceled.")
+    time_limit_s: float = Field(TEST_BATCH_LIMIT_S, ge=1, le=3600, description="How long it may take.")
+
+    def request(self) -> JobRequest:
+        """Return what would make the job."""
+        content = self.model_dump(exclude={"find_rate", "ticket", "time_limit_s"})
+        return JobRequest(**{**content, "tags": tuple(self.tags)})
+
+
+_ChosenNetwork = Annotated[
+    str | None,
+    Query(
+        max_length=200,
+        description="Network that is chosen already, as `framework/name`, `framework/` or `name`; empty for a file.",
+    ),
+]
+
+
 class _PreviewSource(RequestBody):
     spec: dict[str, Any] = Field(description="Of a dataset; all but `source` may be missing.")
     samples: int = Field(24, ge=0, le=200, description="How many are shown.")
@@ -134,6 +156,50 @@ def preflight(studio: StudioDep, _who: TrainerUser, body: _Preflight) -> Respons
     """Return what a training will take: ``findings``, ``steps``, ``steps_per_epoch``, ``parameters``."""
     studio.paths.check_spec(body.spec)
     return answer(studio.training.preflight(body.request(), describe=body.describe))
+
+
+@previews_router.post("/trainings/test-batch", response_model=Json)
+def try_batch(studio: StudioDep, _who: TrainerUser, body: _TestBatch) -> Response:
+    """Train some steps in a process that is thrown away, and return what was measured.
+
+    `total_s`, `epoch_s`, `step_s`, `data_wait_share`, `memory_bytes`, `largest_batch` (null where it is not known), and
+    `rate`: `suggested` and `largest_finite` learning rate with the curve (`rates`, `losses`), null where not asked for.
+    One runs at a time; its figures go into the pre-flight check.
+    """
+    studio.paths.check_spec(body.spec)
+    options = body.model_dump(include={"find_rate", "ticket", "time_limit_s"})
+    return answer(studio.training.test_batch(body.request(), **options))
+
+
+@previews_router.delete("/trainings/test-batch/{ticket}", status_code=204)
+def cancel_test_batch(studio: StudioDep, _who: TrainerUser, ticket: str) -> Response:
+    """End a test batch that runs; its request is answered with an error."""
+    studio.training.trials.cancel(ticket)
+    return Response(status_code=204)
+
+
+@previews_router.get("/datasets/{dataset_id}/recipe", response_model=Json)
+def recipe(studio: StudioDep, _who: ViewerUser, dataset_id: str, network: _ChosenNetwork = None) -> Response:
+    """Return what a training on a dataset should begin with: `network`, `fields`, `summary`, `reason`.
+
+    `dataset_id` is that of a dataset, or `digits`. `network` is written as `framework/name`, and `fields` maps paths of
+    the spec, such as `schedule.policy`, to values. The answer is null where no network can be trained on it, or it is
+    not done.
+    """
+    found = studio.training.recipe(dataset_id, network=network)
+    return answer(None if found is None else asdict(found))
+
+
+@previews_router.get("/datasets/{dataset_id}/networks", response_model=list[Json])
+def cards(
+    studio: StudioDep, _who: ViewerUser, dataset_id: str, batch_size: Annotated[int, Query(ge=1, le=1_000_000)] = 64
+) -> Response:
+    """Return the standard networks with what each takes on a dataset, the recommended one first.
+
+    Each has `name`, `title`, `parameters`, `epoch_s` and `memory_bytes` (null where not known), `badge`, and `why_not`:
+    why it cannot be trained on the dataset, empty where it can.
+    """
+    return answer([asdict(card) for card in studio.training.cards(dataset_id, batch_size)])
 
 
 @previews_router.post("/trainings/text", response_model=Json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import linecache
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -217,6 +218,10 @@ def _variable(name: str, shape: tuple[int, ...], dtype: Any) -> Any:
 _TOO_LARGE: Final = "Cannot parse tensor from proto"
 """What TensorFlow says of a constant that it cannot allocate; a graph made by Python has no damaged ones."""
 
+_ASKED: Final = re.compile(r"allocating tensor with shape\[([\d,]*)\] and type (\w+)")
+_WIDTHS: Final = {"float": 4, "half": 2, "bfloat16": 2, "double": 8, "int32": 4, "int64": 8, "uint8": 1, "bool": 1}
+"""Type, as TensorFlow's messages name it → bytes of a number."""
+
 _NODE: Final = re.compile(r"\{\{\{?node ([^\s}]+)\}")
 
 _MEMORY: Final = {
@@ -251,7 +256,7 @@ def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step"
             rule,
             received=f"{where}: {first}",
             advice=advice,
-            details={"file": path, "line": line, "error_type": type(error).__name__},
+            details={"file": path, "line": line, "error_type": type(error).__name__, **_asked_memory(first)},
         )
     source = linecache.getline(path, line).strip() if line else ""
     return NetworkCodeError(
@@ -259,6 +264,16 @@ def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step"
         received=f"{where}: {source}" if source else where,
         details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
     )
+
+
+def _asked_memory(message: str) -> dict[str, Any]:
+    """Return ``asked_bytes`` and ``is_gpu`` of a tensor that found no place; empty where the message tells no size."""
+    found = _ASKED.search(message)
+    width = _WIDTHS.get(found.group(2)) if found is not None else None
+    if found is None or width is None:
+        return {}
+    sizes = [int(size) for size in found.group(1).split(",") if size.strip()]
+    return {"asked_bytes": math.prod(sizes) * width, "is_gpu": "GPU:" in message}
 
 
 def _named_operation(text: str, graph: Any) -> Any:

@@ -30,7 +30,7 @@ class GraphOptions:
     """What the graph is built for.
 
     Args:
-        batch_size: samples in a step over all towers.
+        batch_size: samples in a step, over all devices.
         labels: ``class`` for int64 (N), ``array`` for float32 arrays, ``none``.
         label_shape: shape of one label array.
         devices: one training tower on each; empty for one tower where TensorFlow likes.

@@ -23,7 +23,7 @@ from ziggurat.dataflow.dataset.files import Download, find_files, require_split,
 from ziggurat.dataflow.indexed import ArraySet
 from ziggurat.errors import DataError
 
-__all__ = ["FashionMnist", "Mnist", "read_idx"]
+__all__ = ["FashionMnist", "Mnist", "damaged_file", "read_idx"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _GZIP = b"\x1f\x8b"
@@ -145,21 +145,22 @@ def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
         data = path.read_bytes()
         data = gzip.decompress(data) if data.startswith(_GZIP) else data
     except (OSError, EOFError, zlib.error) as error:
-        raise _bad(path, f"it cannot be read ({error})") from error
+        raise damaged_file(path, f"it cannot be read ({error})") from error
     if len(data) < 4 or data[:2] != b"\x00\x00" or data[2] not in _TYPES:
-        raise _bad(path, f"it starts with {data[:4]!r}")
+        raise damaged_file(path, f"it starts with {data[:4]!r}")
     if data[3] != dimensions:
-        raise _bad(path, f"it has {data[3]} dimensions instead of {dimensions}")
+        raise damaged_file(path, f"it has {data[3]} dimensions instead of {dimensions}")
     start = 4 + 4 * dimensions
     shape = [int.from_bytes(data[place : place + 4]) for place in range(4, start, 4)]
     dtype = np.dtype(_TYPES[data[2]])
     if len(data) != start + math.prod(shape) * dtype.itemsize:
-        raise _bad(path, f"{len(data) - start} bytes for values of shape {tuple(shape)}")
+        raise damaged_file(path, f"{len(data) - start} bytes for values of shape {tuple(shape)}")
     values = np.frombuffer(data, dtype, offset=start).reshape(shape)
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _bad(path: Path, received: str) -> DataError:
+def damaged_file(path: Path, received: str) -> DataError:
+    """Return the error of an idx file that does not hold what its header says."""
     return DataError(
         "An idx file has a header and as many values as it says.",
         received=f"`{path}`: {received}",

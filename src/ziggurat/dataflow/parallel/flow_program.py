@@ -374,7 +374,7 @@ class RoundRobin:
         return lane.points.popleft()
 
     def ends(self) -> set[int | None]:
-        """Wait until every worker has come to the end of the pass; return where they found it."""
+        """Wait until every worker has finished the pass; return the ends that they report."""
         for lane in self._lanes:
             while lane.last is None:
                 lane.points.clear()  # beyond the end of the pass

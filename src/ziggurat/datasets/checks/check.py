@@ -27,6 +27,7 @@ from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, Check
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import MOST_DISTANCE, NEAR_DISTANCE
 from ziggurat.errors import DataError, DatapointError
+from ziggurat.formatting import plural
 from ziggurat.records.codec import FileReference
 
 __all__ = ["check_dataset"]
@@ -34,6 +35,7 @@ __all__ = ["check_dataset"]
 _FACTOR: Final = 4.0  # an unusual area or aspect is this many times the median, or that part of it
 _DEVIATIONS: Final = 5.0  # and this many median deviations off, as sizes of some datasets vary much
 _ADVICE = "Leave them out, or bring the files back as they were and check again."
+_CHANGED = "to a file that is gone, has changed, or cannot be decoded."
 
 
 def check_dataset(
@@ -112,7 +114,8 @@ def _told_before(facts: Facts) -> Iterator[Finding]:
             kind=f"at-creation-{kind}",
             severity="note",
             count=count,
-            text=f"{count} problems of kind {kind} were noted when the dataset was made.",
+            text=f"{plural(count, f'problem of kind {kind} was', f'problems of kind {kind} were')} noted when the "
+            "dataset was made.",
             advice="Mend the source and make the dataset again, if they matter.",
             cases=tuple(Case(key=problem.key, note=problem.reason) for problem in problems),
         )
@@ -140,7 +143,8 @@ def check_sizes(facts: Facts) -> Iterator[Finding]:
         "size-outlier",
         "note",
         places,
-        f"{len(places)} images have another size or form than most, which have about {usual} pixels.",
+        f"{plural(len(places), 'image has', 'images have')} another size or form than most, which have about "
+        f"{usual} pixels.",
         "Look at them: thumbnails, icons and banners are often no samples.",
         notes={place: f"{width[place]:g} x {height[place]:g}" for place in shown},
     )
@@ -163,7 +167,8 @@ def check_stores(facts: Facts, *, verify: bool) -> Iterator[Finding]:
             kind="changed-store",
             severity="error",
             count=len(wrong),
-            text=f"{len(wrong)} files are not as they were made: {'; '.join(wrong[:10])}.",
+            text=f"{plural(len(wrong), 'file is not as it was', 'files are not as they were')} made: "
+            f"{'; '.join(wrong[:10])}.",
             advice="Bring them back from a copy, or make the dataset again.",
         )
 
@@ -176,13 +181,13 @@ def check_records(facts: Facts) -> Iterator[Finding]:
         is_reference, reason = _read(facts, place)
         if reason:
             (changed if is_reference else damaged)[place] = reason
-    for kind, notes, what in (
-        ("corrupt-record", damaged, "samples cannot be read or decoded."),
-        ("changed-file", changed, "samples refer to a file that is gone, has changed, or cannot be decoded."),
+    for kind, notes, words in (
+        ("corrupt-record", damaged, ("sample cannot be read or decoded.", "samples cannot be read or decoded.")),
+        ("changed-file", changed, (f"sample refers {_CHANGED}", f"samples refer {_CHANGED}")),
     ):
         if notes:
             places = np.array(list(notes), np.int64)
-            yield facts.finding(kind, "error", places, f"{len(notes)} {what}", _ADVICE, notes=notes)
+            yield facts.finding(kind, "error", places, plural(len(notes), *words), _ADVICE, notes=notes)
 
 
 def _read(facts: Facts, place: int) -> tuple[bool, str]:

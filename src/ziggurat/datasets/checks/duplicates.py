@@ -10,6 +10,7 @@ from ziggurat.datasets.checks.report import Facts, Finding
 from ziggurat.datasets.hashing import NO_HASH, clusters, stored_hashes
 from ziggurat.datasets.samples import SPLITS
 from ziggurat.datasets.splitting.leaks import find_leaks
+from ziggurat.formatting import plural
 
 __all__ = ["check_duplicates"]
 
@@ -42,8 +43,9 @@ def _without_hash(facts: Facts, hashes: np.ndarray) -> Iterator[Finding]:
             "no-picture-hash",
             "note",
             places,
-            f"{len(places)} samples have no perceptual hash: near duplicates of them and their leaks are not found.",
-            "Check with `--verify`, which reads them, or make the dataset again.",
+            f"{plural(len(places), 'sample has', 'samples have')} no perceptual hash: near duplicates and their leaks "
+            "are not found.",
+            "Run the full check, which reads them, or create the dataset again.",
             exclude=places[:0],
         )
         yield finding
@@ -97,7 +99,7 @@ def _other_labels(facts: Facts, groups: np.ndarray, first: np.ndarray) -> Iterat
             "duplicate-with-other-label",
             "error",
             places,
-            f"{len(places)} samples have the content of another sample, but not its label.",
+            f"{plural(len(places), 'sample has', 'samples have')} the content of another sample, but not its label.",
             "Give them one label, or leave them out: a network cannot learn both.",
             notes=_twins(facts, places, groups, first),
         )
@@ -117,7 +119,7 @@ def _across(facts: Facts, groups: np.ndarray, first: np.ndarray) -> Iterator[Fin
         "duplicate-across-splits",
         "error",
         places,
-        f"{len(places)} samples have the content of a sample in another split.",
+        f"{plural(len(places), 'sample has', 'samples have')} the content of a sample in another split.",
         f"Leave out those in training{again}: results on known samples look better than they are.",
         notes=_twins(facts, places, groups, first),
         exclude=np.concatenate([in_train, later]),
@@ -133,7 +135,7 @@ def _within(facts: Facts, groups: np.ndarray) -> Iterator[Finding]:
             "duplicate",
             "warning",
             places,
-            f"{len(places)} samples have the content of an earlier sample of their split.",
+            f"{plural(len(places), 'sample has', 'samples have')} the content of an earlier sample of the same split.",
             "Leave them out unless they are to count more than once.",
             notes=_twins(facts, places, of_split, first),
         )
@@ -158,8 +160,8 @@ def _near(facts: Facts, hashes: np.ndarray, repeated: np.ndarray) -> Iterator[Fi
         "near-duplicate",
         "note",
         places,
-        f"{len(places)} samples are near duplicates of an earlier one.",
-        "They teach little that is new; leave them out, or keep them together by `--splits cluster`.",
+        f"{plural(len(places), 'sample is a near duplicate', 'samples are near duplicates')} of an earlier one.",
+        "They teach little that is new; leave them out, or keep them together by the split method `cluster`.",
         notes=notes,
     )
 
@@ -174,7 +176,8 @@ def _near_with_other_labels(facts: Facts, groups: np.ndarray, first: np.ndarray)
             "near-duplicate-with-other-label",
             "warning",
             places,
-            f"{len(places)} samples are near duplicates of a sample with another label.",
+            f"{plural(len(places), 'sample is a near duplicate', 'samples are near duplicates')} of a sample with "
+            "another label.",
             "Look at them: one of the labels may be wrong, or both may be in the image.",
             notes=notes,
         )

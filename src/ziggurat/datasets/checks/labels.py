@@ -17,6 +17,7 @@ from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.checks.report import Facts, Finding, Severity
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import DataError, DatapointError, MissingDependencyError
+from ziggurat.formatting import plural
 
 __all__ = ["BoxLook", "LabelLook", "Predictions", "check_classes", "check_labels", "check_masks", "read_predictions"]
 
@@ -29,11 +30,11 @@ _FORM = "Predictions are a probability for each class, in the order of the class
 _MASKS_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
     "unknown-mask-value": (
         "error",
-        "have values that no class has.",
+        "{have} values that no class has.",
         "Name the classes, say which value is to be ignored, or leave the samples out.",
     ),
-    "mask-size": ("error", "have another size than their image.", "Leave them out, or make them anew."),
-    "empty-mask": ("note", "have nothing but what is to be ignored.", "They teach nothing; leave them out."),
+    "mask-size": ("error", "{have} another size than the image.", "Leave them out, or make them anew."),
+    "empty-mask": ("note", "{have} nothing but what is to be ignored.", "They teach nothing; leave them out."),
 }
 
 _SLACK_PX: Final = 1.0  # formats count the last pixel in or out
@@ -41,27 +42,27 @@ _IGNORED: Final = -1
 _BOX_KINDS: Final[dict[str, tuple[Severity, str, str]]] = {
     "zero-size-box": (
         "error",
-        "{boxes} boxes in {samples} samples have no width or no height.",
+        "{boxes} in {samples} {have} no width or no height.",
         "Draw them again, or leave the samples out: a loss divides by their size.",
     ),
     "unknown-box-class": (
         "error",
-        "{boxes} boxes in {samples} samples have a class number that no class has.",
+        "{boxes} in {samples} {have} a class number that no class has.",
         "Name the classes, or leave the samples out.",
     ),
     "box-outside": (
         "warning",
-        "{boxes} boxes in {samples} samples reach outside of their image.",
+        "{boxes} in {samples} {reach} outside of the image.",
         "Look whether boxes and images belong together; a rotated image is a usual cause.",
     ),
     "duplicate-box": (
         "warning",
-        "{boxes} boxes in {samples} samples are there twice, with the same class.",
+        "{boxes} in {samples} {are} there twice, with the same class.",
         "Delete one of each.",
     ),
     "tiny-box": (
         "note",
-        "{boxes} boxes in {samples} samples are under {tiny:g} px wide or high.",
+        "{boxes} in {samples} {are} under {tiny:g} px wide or high.",
         "A network hardly finds them; store larger images, or mark them as to be ignored.",
     ),
 }
@@ -87,7 +88,7 @@ class LabelLook:
                 "empty-label",
                 "error",
                 np.array(self._empty),
-                f"{len(self._empty)} samples have no label.",
+                f"{plural(len(self._empty), 'sample has', 'samples have')} no label.",
                 "Label them, or leave them out.",
             )
 
@@ -114,7 +115,7 @@ def check_classes(facts: Facts) -> Iterator[Finding]:
             kind="small-class",
             severity="warning",
             count=len(small),
-            text=f"{len(small)} classes have fewer than {limit} {what} in training: {few}.",
+            text=f"{plural(len(small), 'class has', 'classes have')} fewer than {limit} {what} in training: {few}.",
             advice="Add some, merge the classes with others, or drop them.",
         )
     yield from _imbalance(facts, {number: train[number] for number in known if train.get(number, 0)}, what)
@@ -128,7 +129,8 @@ def _unknown(facts: Facts) -> Iterator[Finding]:
             "unknown-class",
             "error",
             places,
-            f"{len(places)} samples have a class number beyond the {count} classes that have names.",
+            f"{plural(len(places), 'sample has', 'samples have')} a class number beyond the {count} classes that "
+            "have names.",
             "Name the classes, or leave the samples out.",
             notes={place: f"class {facts.classes[place]}" for place in places[: facts.limits.most_cases].tolist()},
         )
@@ -143,7 +145,7 @@ def _missing(facts: Facts, counts: dict[str, dict[int, int]], known: list[int]) 
             kind="empty-class",
             severity="warning",
             count=len(empty),
-            text=f"{len(empty)} classes have nothing in any split: {_names(names, empty)}.",
+            text=f"{plural(len(empty), 'class has', 'classes have')} nothing in any split: {_names(names, empty)}.",
             advice="A network gets an output for each of them; drop the classes that stay empty.",
         )
     for split in facts.dataset.splits:
@@ -157,7 +159,8 @@ def _missing(facts: Facts, counts: dict[str, dict[int, int]], known: list[int]) 
                 f"class-not-in-training-but-{split}",
                 "error",
                 np.flatnonzero(own),
-                f"{len(untrained)} classes of {split} are not in training: {_names(names, untrained)}.",
+                f"{plural(len(untrained), f'class of {split} is', f'classes of {split} are')} not in training: "
+                f"{_names(names, untrained)}.",
                 "Split again by class, or exclude them: they cannot be learned.",
             )
             yield Finding(**{**vars(finding), "count": len(untrained)})
@@ -166,7 +169,8 @@ def _missing(facts: Facts, counts: dict[str, dict[int, int]], known: list[int]) 
                 kind=f"class-missing-in-{split}",
                 severity="warning",
                 count=len(unmeasured),
-                text=f"{len(unmeasured)} classes of training are not in {split}: {_names(names, unmeasured)}.",
+                text=f"{plural(len(unmeasured), 'class of training is', 'classes of training are')} not in {split}: "
+                f"{_names(names, unmeasured)}.",
                 advice=f"Nothing will be measured of them; split again by class, or add samples to {split}.",
             )
 
@@ -211,7 +215,13 @@ def check_masks(facts: Facts, *, every: bool) -> Iterator[Finding]:
     for kind, (severity, text, advice) in _MASKS_KINDS.items():
         found = np.array(list(notes[kind]), np.int64)
         if len(found):
-            yield facts.finding(kind, severity, found, f"{len(found)} masks{of} {text}", advice, notes=notes[kind])
+            said = f"{plural(len(found), 'mask')}{of} {text.format(**_verbs(len(found)))}"
+            yield facts.finding(kind, severity, found, said, advice, notes=notes[kind])
+
+
+def _verbs(count: int) -> dict[str, str]:
+    """Return the verbs of a text as they follow a count."""
+    return {many: one if count == 1 else many for many, one in (("have", "has"), ("reach", "reaches"), ("are", "is"))}
 
 
 def _looked_at(facts: Facts, place: int) -> Iterator[tuple[str, str]]:
@@ -304,7 +314,12 @@ class BoxLook:
             places = self._places[kind]
             if not places:
                 continue
-            said = text.format(boxes=self._boxes[kind], samples=len(places), tiny=self._facts.limits.tiny_box_px)
+            said = text.format(
+                boxes=plural(self._boxes[kind], "box", "boxes"),
+                samples=plural(len(places), "sample"),
+                tiny=self._facts.limits.tiny_box_px,
+                **_verbs(self._boxes[kind]),
+            )
             finding = self._facts.finding(kind, severity, np.array(places), said, advice, notes=self._notes[kind])
             yield Finding(**{**vars(finding), "count": self._boxes[kind]})
         if self._empty:
@@ -312,7 +327,7 @@ class BoxLook:
                 "no-objects",
                 "note",
                 np.array(self._empty),
-                f"{len(self._empty)} samples have no object.",
+                f"{plural(len(self._empty), 'sample has', 'samples have')} no object.",
                 "Fine where nothing is to be seen in them; else label them or leave them out.",
             )
 
@@ -359,7 +374,8 @@ def check_labels(facts: Facts, predictions: Predictions) -> Iterator[Finding]:
         "label-error",
         "warning",
         doubtful,
-        f"{len(doubtful)} of {len(usable)} samples with predictions have a label that is probably wrong.",
+        f"{len(doubtful)} of {len(usable)} samples with predictions {'has' if len(doubtful) == 1 else 'have'} a label "
+        "that is probably wrong.",
         "Look at them and label them anew. Only predictions of a network that was not trained on a sample can tell.",
         notes=notes,
     )
@@ -422,7 +438,9 @@ def read_predictions(path: str | os.PathLike[str], dataset: Dataset) -> Predicti
     classes = len(dataset.schema.class_names)
     if probabilities.ndim != 2 or len(probabilities) != len(names) or (classes and probabilities.shape[1] != classes):
         raise DataError(
-            _FORM, received=f"`{path}`: {len(names)} samples, {probabilities.shape} probabilities, {classes} classes"
+            _FORM,
+            received=f"`{path}`: {plural(len(names), 'sample')}, {probabilities.shape} probabilities, "
+            f"{classes} classes",
         )
     if not np.isfinite(probabilities).all() or (probabilities < 0).any():
         raise DataError("Probabilities are from 0 to 1.", received=f"`{path}`, which has others")

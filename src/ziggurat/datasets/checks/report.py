@@ -13,6 +13,7 @@ from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import NEAR_DISTANCE
 from ziggurat.errors import UnknownNameError
+from ziggurat.formatting import plural
 
 __all__ = ["SEVERITIES", "Case", "CheckLimits", "CheckReport", "Facts", "Finding", "Severity"]
 
@@ -134,13 +135,10 @@ class CheckReport:
             finding["cases"] = list(finding["cases"])
         return {**content, "findings": list(content["findings"]), "counts": self.counts}
 
-    def _count(self) -> str:
-        return "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
-
     def as_text(self) -> str:
         """Return it for a terminal."""
         how = "every record was read" if self.verified else "records were not read; ask for it to find damaged ones"
-        lines = [f"{self.dataset}: {self.samples} samples, {self._count()} ({how})."]
+        lines = [f"{self.dataset}: {plural(self.samples, 'sample')}, {plural(len(self.findings), 'finding')} ({how})."]
         for finding in self.findings:
             lines.append(f"{finding.severity}: {finding.kind} ({finding.count}): {finding.text}")
             lines += [f"  {each}" for each in finding.cases[:3]]

@@ -36,6 +36,7 @@ from ziggurat.datasets.importer import PartReader
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources.web import address_limits, limit_addresses
 from ziggurat.errors import DatapointError, DataWorkerError, ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.records.codec import FileReference, pack, pack_record, unpack
 from ziggurat.records.offered_folders import Watched, watch, watched
@@ -266,10 +267,11 @@ def _label(entry: Entry, image: FittedPicture | None) -> tuple[Any, list[Problem
     label, lost = fit_objects(entry.label, image.transform, (height, width), image.source_size)
     problems = []
     if lost:
-        reason = f"{lost} of {entry.objects} objects are outside of the fitted image."
+        reason = f"{lost} of {plural(entry.objects, 'object')} outside of the fitted image."
         problems.append(Problem(key=entry.key, kind="object-lost", reason=reason))
     if bad := misfits(entry.label, image.source_size):
-        reason = f"{bad} of {entry.objects} objects have a mask that is not as large as the image: they stay without."
+        count = plural(entry.objects, "object")
+        reason = f"{bad} of {count} with a mask that is not as large as the image: stored without it."
         problems.append(Problem(key=entry.key, kind="bad-mask", reason=reason))
     return label, problems
 

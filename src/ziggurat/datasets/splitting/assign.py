@@ -15,6 +15,7 @@ from ziggurat.datasets.samples import SPLITS, Problem
 from ziggurat.datasets.splitting.leaks import find_leaks
 from ziggurat.datasets.splitting.rule import SplitRule, digests, digests_of, units_of
 from ziggurat.errors import DataError
+from ziggurat.formatting import plural
 
 __all__ = ["Assignment", "assign_splits", "class_targets", "share_out_units", "split_totals"]
 
@@ -149,7 +150,8 @@ class _Work:
                 advice="Name the column of the time when importing, or split by another method.",
             )
         if len(dated) < len(places):
-            self.warnings.append(f"{len(places) - len(dated)} samples without a time are in training.")
+            undated = plural(len(places) - len(dated), "sample without a time is", "samples without a time are")
+            self.warnings.append(f"{undated} in training.")
         splits = np.zeros(len(places), np.int8)
         order = dated[np.argsort(times[dated], kind="stable")]
         splits[order] = np.repeat(np.arange(len(SPLITS), dtype=np.int8), split_totals(len(order), self.shares))
@@ -182,7 +184,7 @@ class _Work:
         if abs(shares[far] - asked[far]) > _FAR:
             self.warnings.append(
                 f"The split {SPLITS[far]} has {shares[far]:.1%} of the samples where {asked[far]:.1%} were asked for: "
-                f"the largest {self.rule.method} has {largest} samples, which stay together."
+                f"the largest {self.rule.method} has {plural(largest, 'sample')}, which stay together."
             )
 
     def finished(self) -> Assignment:
@@ -203,7 +205,7 @@ class _Work:
             Problem(key=entry.key, kind="not-listed", reason=reason, left_out=True)
             for entry in self.catalog.entries(numbers.tolist())
         ]
-        self.warnings.append(f"{len(self.unnamed)} samples are in no list and are left out.")
+        self.warnings.append(f"{plural(len(self.unnamed), 'sample is', 'samples are')} in no list and left out.")
 
     def _warn_of_leaks(self) -> None:
         texts = self.catalog.texts("group")
@@ -283,7 +285,8 @@ def _check_single(catalog: Catalogue, splits: np.ndarray, found: np.ndarray, spl
         key = catalog.entries([number])[0].key
         raise DataError(
             "A sample is in one split only.",
-            received=f"{len(twice)} samples that the lists name for {split} and for another split, such as `{key}`",
+            received=f"{plural(len(twice), 'sample')} that the lists name for {split} and for another split, "
+            f"such as `{key}`",
             advice="Take them out of one of the lists.",
         )
 
@@ -296,7 +299,8 @@ def _missing(path: Path, wanted: np.ndarray, names: list[np.ndarray]) -> str:
     if known.all():
         return ""
     shown = [name for name, is_known in zip(_lines(path), known, strict=True) if not is_known][:_SHOWN]
-    return f"{(~known).sum()} names in `{path}` are of no sample, such as {', '.join(f'`{name}`' for name in shown)}."
+    count = plural(int((~known).sum()), "name")
+    return f"{count} in `{path}` without a sample, such as {', '.join(f'`{name}`' for name in shown)}."
 
 
 def share_out_units(
@@ -387,7 +391,9 @@ def limit_classes(
         name = str(class_names[number]) if number < len(class_names) else str(number)
         if count < rule.min_per_class:
             splits[classes == number] = LEFT_OUT
-            reason = f"Class {name} has {count} samples; {rule.min_per_class} are asked for. All of it is left out."
+            reason = (
+                f"Class {name} has {plural(count, 'sample')} of the at least {rule.min_per_class}, and is left out."
+            )
             problems.append(Problem(key=name, kind="small-class", reason=reason, left_out=True))
         elif rule.max_per_class is not None and count > rule.max_per_class:
             free = np.flatnonzero((classes == number) & ((splits == OPEN) | (splits == 0)))

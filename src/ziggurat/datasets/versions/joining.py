@@ -14,6 +14,7 @@ from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.versions.classes import has_one_class, join_classes
 from ziggurat.datasets.versions.draft import LEFT_OUT, Draft, Origin
 from ziggurat.errors import DataError, UsageError
+from ziggurat.formatting import plural
 from ziggurat.records.manifest import ImageForm, SourceNote
 from ziggurat.records.schema import Column, Schema
 
@@ -173,7 +174,7 @@ class Survey:
             self._find_twins()
         if self._leaves_out:
             self._draft.splits[self.twins] = LEFT_OUT
-            self._draft.sentences.append(f"Left out {len(self.twins)} samples that came twice.")
+            self._draft.sentences.append(f"Left out {plural(len(self.twins), 'sample')} that came twice.")
         self._choose_prefixes()
 
     def problems(self) -> Iterator[Problem]:

@@ -38,6 +38,7 @@ from ziggurat.datasets.versions.joining import Duplicates, Survey, joined
 from ziggurat.datasets.versions.writing import write_version
 from ziggurat.entities.names import check_name
 from ziggurat.errors import DataError, UnknownNameError, UsageError
+from ziggurat.formatting import plural
 from ziggurat.records.manifest import Manifest
 
 __all__ = ["append", "make_version", "merge_datasets"]
@@ -231,8 +232,7 @@ def _reason(names: Sequence[str], edit: ClassEdit) -> str:
 
 
 def _samples(chosen: np.ndarray | int) -> str:
-    count = chosen if isinstance(chosen, int) else len(chosen)
-    return f"{count} sample" if count == 1 else f"{count} samples"
+    return plural(chosen if isinstance(chosen, int) else len(chosen), "sample")
 
 
 def _short(value: Any) -> str:

@@ -11,6 +11,7 @@ from ziggurat.engine.callback import Callback, NeedsFolder, innermost
 from ziggurat.engine.callbacks.periods import Period
 from ziggurat.engine.callbacks.setters import HyperParam, HyperParamSetter, ProgramParam, report_change, setters_of
 from ziggurat.engine.monitor import say
+from ziggurat.entities import INTERVENTION
 from ziggurat.errors import ConfigurationError, nearest_names
 from ziggurat.layout import JobFolder
 from ziggurat.schedules.curves import PiecewiseConstant
@@ -195,8 +196,13 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
         was_holding = self.is_holding
         super().set_now()
         if was_holding and not self.is_holding:
-            for schedule in schedules_of(self.trainer, self.param.readable_name):
+            name = self.param.readable_name
+            schedules = schedules_of(self.trainer, name)
+            for schedule in schedules:
                 schedule.take_over()
+            if schedules:
+                title = name.replace("_", " ")
+                say(self.trainer, f"{title[:1].upper()}{title[1:]} follows its schedule again", level=INTERVENTION)
 
     def state(self) -> Any:
         """Return the value that holds, and whether a person holds it."""

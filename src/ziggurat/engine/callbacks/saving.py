@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ziggurat.engine.callback import Callback, NeedsFolder, innermost, missing_folder
 from ziggurat.engine.callbacks.periods import Period
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
 from ziggurat.engine.monitor import ScalarWatch, better
-from ziggurat.entities.best_checkpoint import primary_metric
+from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, primary_metric
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import CheckpointRemoved, CheckpointSaved
 from ziggurat.layout import JobFolder, checkpoint_name
@@ -269,10 +269,6 @@ def _checked(name: str, value: Any) -> Any:
             f"`{name}` must not be negative.", received=value, advice="Leave it out for its default."
         )
     return value
-
-
-PRIMARY_METRIC: Final = "auto"
-"""In the place of a scalar: the validation accuracy, else the validation loss, of what the run puts."""
 
 
 class KeepBest(Saver):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ziggurat.engine.callback import Callback, innermost
 from ziggurat.engine.monitor import ScalarWatch, better, say
+from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, primary_metric
 from ziggurat.entities.jobs import DIVERGED, RECOVERED, Divergence
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import DivergenceNoticed
@@ -27,11 +28,14 @@ class EarlyStopping(Callback):
     It looks at the end of every epoch (a wrapper may change that), after all callbacks have put their numbers. Only new
     points count; NaN is never better.
 
+    With the tag ``auto`` it is the primary metric of the run that decides: the validation accuracy, else the validation
+    error, else the validation loss. Without a validation, it does nothing.
+
     Args:
-        tag: the scalar.
+        tag: the scalar, or ``auto``.
         patience: so many observations in a row without progress end the training; at least 1.
         min_delta: how much better a value must be to count as progress.
-        mode: whether smaller (``min``) or larger (``max``) is better.
+        mode: whether smaller (``min``) or larger (``max``) is better; unused with ``auto``.
     """
 
     def __init__(
@@ -40,10 +44,11 @@ class EarlyStopping(Callback):
         for name, value, least in (("patience", patience, 1), ("min_delta", min_delta, 0)):
             if value < least:
                 raise ConfigurationError(f"`{name}` must be at least {least}.", received=value, advice="Set it so.")
+        self._is_primary = tag == PRIMARY_METRIC
         self._watch = ScalarWatch(tag)
         self._patience = patience
-        self._margin = min_delta if mode == "max" else -min_delta
-        self._better = better(mode)
+        self._min_delta = min_delta
+        self._use_mode(mode)
         self._best: float | None = None
         self._waited = 0
         self._last_step = -1
@@ -60,7 +65,19 @@ class EarlyStopping(Callback):
         """Take back what ``state()`` gave."""
         self._best, self._waited, self._last_step = state["best"], state["waited"], state["last_step"]
 
+    def _use_mode(self, mode: Literal["min", "max"]) -> None:
+        self._margin = self._min_delta if mode == "max" else -self._min_delta
+        self._better = better(mode)
+
     def _judge(self) -> None:
+        if self._is_primary:
+            found = primary_metric(self.trainer.monitors.latest())
+            if found is None:
+                return
+            tag, mode = found
+            if tag != self._watch.tag:
+                self._watch = ScalarWatch(tag)
+                self._use_mode(mode)
         point = self._watch.newest(self.trainer)
         if point is None or point[0] <= self._last_step:
             return

@@ -17,8 +17,9 @@ import functools
 import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,6 +43,25 @@ __all__ = [
 ]
 
 
+_NEVER: Final = 1 << 62
+
+
+@dataclass
+class _Sums:
+    """Sums of values over steps."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, columns: Mapping[str, Sequence[float]]) -> None:
+        for name, column in columns.items():
+            self.sums[name] = functools.reduce(operator.add, column, self.sums.get(name, 0.0))
+        self.count += max(map(len, columns.values()), default=0)
+
+    def means(self) -> dict[str, float]:
+        return {name: total / self.count for name, total in self.sums.items()}
+
+
 class LogScalars(Callback):
     """Puts values of the program on the curves of their names.
 
@@ -54,6 +74,9 @@ class LogScalars(Callback):
             ``SupportsRecording`` keeps the values until then; from any other, every step fetches them. One NaN makes
             the mean NaN.
         hyperparameters: names of hyperparameters to log with them: the values that the logged step used.
+        per_doubling: log additional steps between these: every step at first, and so many each time the number of
+            steps doubles, until the others are closer together. With ``mean``, such a point is the mean since the point
+            before, and changes nothing of the others. None for no additional ones.
     """
 
     def __init__(
@@ -65,6 +88,7 @@ class LogScalars(Callback):
         per_epoch: int = 1,
         mean: bool = False,
         hyperparameters: Sequence[str] = (),
+        per_doubling: int | None = None,
     ) -> None:
         self._given_names = None if names is None else tuple(names)
         self._every_k_steps = Period(every_k_steps, None).every_k_steps
@@ -74,8 +98,9 @@ class LogScalars(Callback):
         self._hyperparameters = tuple(hyperparameters)
         self._names: tuple[str, ...] = ()
         self._is_logging_step = False
-        self._sums: dict[str, float] = {}
-        self._count = 0
+        self._whole, self._part = _Sums(), _Sums()
+        self._per_doubling = per_doubling
+        self._next_extra = 0 if per_doubling else _NEVER
         self._series: StepSeries | None = None
 
     def hooks(self) -> frozenset[str]:
@@ -96,36 +121,48 @@ class LogScalars(Callback):
         """Ask for the values where the step to come is a logging step."""
         if self._series is not None:
             return self._series.before_run()
-        self._is_logging_step = is_due = self._is_due(self.trainer.global_step + 1)
+        coming = self.trainer.global_step + 1
+        self._is_logging_step = is_due = self._is_due(coming) or self._is_extra(coming)
         return self._names if is_due else ()
 
     def after_run(self, values: Mapping[str, Any]) -> None:
         """Put the values of a logging step."""
         series = self._series
-        if series is not None:
-            self._is_logging_step = self._is_due(self.trainer.global_step)
-            if series.fetched:
-                series.after_run(values)
-        if self._is_logging_step:
+        if series is None:
+            if self._is_logging_step:
+                self._put(values)
+            return
+        if series.fetched:
+            series.after_run(values)
+        step = self.trainer.global_step
+        if self._is_due(step):
             self._sum_up()
-            self._put({name: total / self._count for name, total in self._sums.items()} if self._mean else values)
+            self._put(self._whole.means())
+            self._whole, self._part = _Sums(), _Sums()
+        elif step >= self._next_extra and self._is_extra(step):
+            self._sum_up()
+            self._put(self._part.means())
+            self._part = _Sums()
 
     def state(self) -> Any:
         """Return the sums since the last logging."""
         self._sum_up()
-        return {"sums": self._sums, "count": self._count}
+        whole, part = self._whole, self._part
+        return {"sums": whole.sums, "count": whole.count, "part_sums": part.sums, "part_count": part.count}
 
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
         if self._series is not None:
             self._series.take()
-        self._sums, self._count = dict(state["sums"]), state["count"]
+        self._whole = _Sums(dict(state["sums"]), state["count"])
+        self._part = _Sums(dict(state.get("part_sums", {})), state.get("part_count", 0))  # 0.1 had none
+        self._next_extra = 0 if self._per_doubling else _NEVER
 
     def _sum_up(self) -> None:
         columns = {} if self._series is None else self._series.take()
-        for name, column in columns.items():
-            self._sums[name] = functools.reduce(operator.add, column, self._sums.get(name, 0.0))
-        self._count += max(map(len, columns.values()), default=0)
+        self._whole.add(columns)
+        if self._per_doubling:
+            self._part.add(columns)
 
     def _is_due(self, global_step: int) -> bool:
         trainer, k = self.trainer, self._every_k_steps
@@ -135,6 +172,18 @@ class LogScalars(Callback):
             return False
         step, steps = trainer.local_step, trainer.steps_per_epoch
         return (step + 1) * self._per_epoch // steps > step * self._per_epoch // steps
+
+    def _is_extra(self, global_step: int) -> bool:
+        """Return whether a step is an additional one, and note from which step on the next one can be."""
+        many = self._per_doubling
+        if many is None:
+            return False
+        interval = 1 << max(0, (global_step // many).bit_length() - 1)
+        if self._at_epoch_end and interval * self._per_epoch >= self.trainer.steps_per_epoch:
+            self._next_extra = _NEVER
+            return False
+        self._next_extra = global_step - global_step % interval + interval
+        return global_step % interval == 0
 
     def _put(self, values: Mapping[str, Any]) -> None:
         monitors = self.trainer.monitors
@@ -148,7 +197,6 @@ class LogScalars(Callback):
             held = self.trainer.program.hyperparameters()
             for name in self._hyperparameters:
                 monitors.put_scalar(name, held[name])
-        self._sums, self._count = {}, 0
 
     def _found_names(self) -> tuple[str, ...]:
         if self._given_names is not None:

@@ -19,7 +19,7 @@ class ThroughputTracker(Callback):
     """Puts ``Throughput (steps/sec)`` or ``Throughput (samples/sec)`` after each epoch; callbacks' time is excluded.
 
     Args:
-        samples_per_step: samples in a step over all towers; None to count steps.
+        samples_per_step: samples in a step, over all devices; None to count steps.
     """
 
     def __init__(self, samples_per_step: int | None = None) -> None:

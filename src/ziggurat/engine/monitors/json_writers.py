@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from ziggurat.atomic import atomic_write_text
 from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.monitor import Image, Monitor, Scalar
+from ziggurat.entities.json_lines import append_line, encoded_line, read_lines, replace_lines
 from ziggurat.errors import StorageError
 from ziggurat.events import EpochEnded, Event, EventFile, ImageLogged, encode_event
 from ziggurat.layout import JobFolder
@@ -306,9 +306,8 @@ class JSONWriter(Monitor, NeedsFolder):
         path = self._file()
         step, epoch = self.trainer.global_step, self._written_epoch
         kept = [line for line in _lines(path) if line["global_step"] <= step and line["epoch_num"] <= epoch]
-        data = b"".join(map(_encoded, kept))
-        if path.is_file() and path.read_bytes() != data:
-            atomic_write_text(path, data.decode(), _WHAT)
+        if path.is_file() and path.read_bytes() != b"".join(map(encoded_line, kept)):
+            replace_lines(path, kept, _WHAT)
 
     def process_scalar(self, scalar: Scalar) -> None:
         """Keep the newest value of the tag for the line of its epoch."""
@@ -348,7 +347,7 @@ class JSONWriter(Monitor, NeedsFolder):
         values = {tag: to_json(self._values[tag]) for tag in sorted(self._values)}
         self._values = {}
         line = {"epoch_num": self.trainer.epoch_num, "global_step": self.trainer.global_step, **values}
-        _append(self._file(), _encoded(line))
+        append_line(self._file(), line, _WHAT)
 
     def _file(self) -> Path:
         if self._path is None:
@@ -356,38 +355,5 @@ class JSONWriter(Monitor, NeedsFolder):
         return self._path
 
 
-def _encoded(line: dict[str, Any]) -> bytes:
-    return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
 def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    lines = []
-    for line in path.read_bytes().splitlines():
-        try:
-            content = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(content, dict) and "global_step" in content:
-            lines.append(content)
-    return lines
-
-
-def _append(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
-        try:
-            written = 0
-            while written < len(data):
-                written += os.write(descriptor, data[written:])
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StorageError(
-            f"{_WHAT} must be written to {path}.",
-            received=f"{error.strerror} (errno {error.errno})",
-            advice="Free space on the disk or mend the folder's rights, then resume the job.",
-        ) from error
+    return [line for line in read_lines(path) if "global_step" in line]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ziggurat.engine.monitor import Monitor, Scalar, duration_text
+from ziggurat.entities import INTERVENTION
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Event, Message, Progress
 
@@ -56,7 +57,7 @@ class ScalarPrinter(Monitor):
     def process_event(self, event: Event) -> None:
         """Print a message at once; remember the time left."""
         if isinstance(event, Message):
-            self._print(event.text if event.level == "info" else f"{event.level.upper()}: {event.text}")
+            self._print(event.text if event.level in ("info", INTERVENTION) else f"{event.level.upper()}: {event.text}")
         elif isinstance(event, Progress):
             self._left_s = event.remaining_s
 

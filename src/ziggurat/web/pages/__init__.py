@@ -7,6 +7,7 @@ __all__ = ["ROUTERS"]
 ROUTERS: Final = (
     "ziggurat.web.pages.home.routes:router",
     "ziggurat.web.pages.account.routes:router",
+    "ziggurat.web.pages.new_model.test_batch:router",  # before `/models/new/{look}`
     "ziggurat.web.pages.new_model.routes:router",
     "ziggurat.web.pages.new_dataset.routes:router",
     "ziggurat.web.pages.predict.routes:router",
@@ -15,6 +16,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.export.routes:router",
     "ziggurat.web.pages.settings.routes:router",
     "ziggurat.web.pages.about.routes:router",
+    "ziggurat.web.pages.palette.routes:router",
     # These come last: `/models/{job_id}` would take `/models/new`.
     "ziggurat.web.pages.dataset.routes:router",
     "ziggurat.web.pages.dataset.explore:router",

@@ -97,7 +97,10 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             inner = guess.folder if guess is not None else ""
             place = place / inner
             options = _options(chosen, asked, guess)
-            seen = _Seen(importer=chosen, source=place, options=options, catalogue=folder / "seen")
+            kind = guess.kind if guess is not None else chosen.kinds[0]
+            seen = _Seen(
+                importer=chosen, source=place, options=options, catalogue=folder / "seen", schema=Schema(kind=kind)
+            )
             seen.is_complete = _walk(seen, walking, request["at_most"]) and is_whole
     limit_s = request["time_limit_s"] * (1 - _SCAN_SHARE)
     with watched_source(place), Deadline(limit_s) as showing, Catalogue(seen.catalogue) as catalogue:
@@ -115,7 +118,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "is_random": is_random,
-            "classes": _classes(seen.schema, catalogue),
+            "classes": _classes(seen.schema, catalogue) if seen.has_schema else [],
             "colours": [list(color) for color in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
             "samples": samples,
@@ -130,13 +133,14 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class _Seen:
-    """What is known of a source so far."""
+    """What is known of a source so far; the schema is that of the guess until the walk tells it."""
 
     importer: Importer
     source: Path
     options: Mapping[str, Any]
     catalogue: Path
-    schema: Schema = field(default_factory=lambda: Schema(kind="generic"))
+    schema: Schema
+    has_schema: bool = False
     is_complete: bool = False
     warnings: list[str] = field(default_factory=list)
 
@@ -221,19 +225,14 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
                 count += 1
         for problem in links_out(seen.source):
             catalogue.add_problem(problem)
-    seen.schema = _schema_of(scan, each is _END)
+    try:
+        seen.schema, seen.has_schema = scan.schema, True
+    except Exception:  # in mid-walk an importer may not know yet, and then raises what it likes
+        if each is _END:
+            raise
     if each is not _END:
         seen.warnings.append(f"Only a part of the source was looked at: the first {count} samples.")
     return each is _END
-
-
-def _schema_of(scan: Any, is_complete: bool) -> Schema:
-    try:
-        return scan.schema
-    except Exception:  # in mid-walk an importer may not know yet, and then raises what it likes
-        if is_complete:
-            raise
-        return Schema(kind="generic")
 
 
 def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem], bool]:

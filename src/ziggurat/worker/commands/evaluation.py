@@ -13,18 +13,18 @@ from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
+from ziggurat.tasks import ConfusionMetric, MeansMetric
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.pipeline import DataOptions, Pipeline
-from ziggurat.worker.results import SampleResults, write_results
+from ziggurat.worker.results import NAMED_FILES, SampleResults, write_results
 from ziggurat.worker.source import is_dataset, open_source
 
-__all__ = ["Confusion", "evaluate", "evaluate_split"]
+__all__ = ["evaluate", "evaluate_split"]
 
 
-_MANY_CLASSES: Final = 5
 _BATCH_SIZE: Final = 64
-_EVALUATION_NAMED_FILES: Final = 20
+_SHOWN_FILES: Final = 20
 """How many of the files that cannot be read are named; all are counted."""
 
 
@@ -44,15 +44,11 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     evaluation = Evaluation(job, request.get("split") or "val")
-    confusion = Confusion(job.class_names)
+    confusion = ConfusionMetric(job.class_names)
     for batch in evaluation.batches():
         if "probabilities" in batch.values:
-            confusion.add(batch.values["probabilities"], batch.labels)
-    return {
-        **evaluation.figures(),
-        "classifier": confusion.samples > 0,
-        **(confusion.figures() if confusion.samples else {}),
-    }
+            confusion.update(batch.values, {"labels": batch.labels})
+    return {**evaluation.figures(), "classifier": confusion.samples > 0, **confusion.compute()}
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class Evaluation:
     """
 
     def __init__(
-        self, job: TrainedJob, split: str, *, batch_size: int = _BATCH_SIZE, named_files: int = _EVALUATION_NAMED_FILES
+        self, job: TrainedJob, split: str, *, batch_size: int = _BATCH_SIZE, named_files: int = _SHOWN_FILES
     ) -> None:
         self._job = job
         self._split = split
@@ -94,7 +90,7 @@ class Evaluation:
             raise UnknownNameError("split of this data", split, self._source.splits)
         self._source.policy.remember = named_files
         self._flow: Any = self._source.splits[split]
-        self._means = _Means()
+        self._means = MeansMetric()
         self._openings: int | None = None
 
     def __len__(self) -> int:
@@ -112,7 +108,7 @@ class Evaluation:
             self._openings = _note_opening(self._job, self._split)
             for images, labels, rows in flow:
                 values = network.evaluate(images, labels)
-                self._means.add(values, len(labels))
+                self._means.update(values, {"labels": labels})
                 yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
 
     def figures(self) -> dict[str, Any]:
@@ -125,7 +121,7 @@ class Evaluation:
             "skipped": bad.total,
             "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
             "test_openings": self._openings,
-            "scalars": self._means.values(),
+            "scalars": self._means.compute(),
         }
 
 
@@ -138,74 +134,7 @@ def _note_opening(job: TrainedJob, split: str) -> int | None:
         return dataset.count_opening(f"Evaluation of {job.checkpoint} of the job {job.folder.resolve()}.")
 
 
-class _Means:
-    """Means over samples of numbers that came as means over batches."""
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self._sums: dict[str, float] = {}
-
-    def add(self, values: Mapping[str, Any], count: int) -> None:
-        self.samples += count
-        for name, value in values.items():
-            if np.ndim(value) == 0:
-                self._sums[name] = self._sums.get(name, 0.0) + float(value) * count
-
-    def values(self) -> dict[str, float]:
-        return {name: total / max(1, self.samples) for name, total in sorted(self._sums.items())}
-
-
-class Confusion:
-    """Counts which class was taken for which.
-
-    Args:
-        class_names: by class number.
-    """
-
-    def __init__(self, class_names: list[str]) -> None:
-        self._names = class_names
-        self._matrix = np.zeros((len(class_names), len(class_names)), np.int64)
-        self._among_five = 0
-        self.samples = 0
-
-    def add(self, probabilities: np.ndarray, labels: np.ndarray) -> None:
-        """Count a batch.
-
-        Args:
-            probabilities: (N, classes).
-            labels: (N) int64.
-        """
-        ranks = np.argsort(-probabilities, axis=1, kind="stable")[:, :_MANY_CLASSES]
-        np.add.at(self._matrix, (labels, ranks[:, 0]), 1)
-        self._among_five += int((ranks == labels[:, None]).any(axis=1).sum())
-        self.samples += len(labels)
-
-    def figures(self) -> dict[str, Any]:
-        """Return accuracy, top-5 accuracy, the matrix, and precision and recall of each class."""
-        right, actual, predicted = self._matrix.diagonal(), self._matrix.sum(axis=1), self._matrix.sum(axis=0)
-        figures: dict[str, Any] = {"accuracy": float(right.sum() / self.samples)}
-        if len(self._names) > _MANY_CLASSES:
-            figures["top_5"] = self._among_five / self.samples
-        figures["confusion"] = self._matrix.tolist()
-        figures["classes"] = [
-            {
-                "class": name,
-                "samples": int(actual[number]),
-                "predicted": int(predicted[number]),
-                "precision": _share(right[number], predicted[number]),
-                "recall": _share(right[number], actual[number]),
-            }
-            for number, name in enumerate(self._names)
-        ]
-        return figures
-
-
-def _share(part: Any, whole: Any) -> float | None:
-    return float(part / whole) if whole else None
-
-
 _TOP: Final = 5
-_NAMED_FILES: Final = 1000
 
 
 def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> str | None:
@@ -223,18 +152,18 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
     """
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
-    evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=_NAMED_FILES)
+    evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=NAMED_FILES)
     results = SampleResults(len(evaluation), len(job.class_names), _TOP)
     if watch.stop_requested():
         return None
-    done, right = 0, 0
+    done, confusion = 0, ConfusionMetric(job.class_names)
     for batch in evaluation.batches():
         done += len(batch.labels)
         probabilities = batch.values.get("probabilities")
         if probabilities is not None:
             keys = [evaluation.key(row) for row in batch.rows.tolist()]
             results.add(batch.rows.tolist(), keys, batch.labels, np.asarray(probabilities))
-            right += int((np.argmax(probabilities, axis=1) == batch.labels).sum())
+            confusion.update(batch.values, {"labels": batch.labels})
         watch.progress("predict", int(batch.rows[-1]) + 1, len(evaluation))
         if watch.stop_requested():
             return None
@@ -244,7 +173,8 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
         results.write(folder.results, summary)
     else:
         write_results(folder.results, summary)
-    accuracy = f", accuracy {right / results.count:.4f}" if results.count else ""
+    values = confusion.compute()
+    accuracy = f", accuracy {values['accuracy']:.4f}" if values else ""
     bad = summary["skipped"]
     return f"{done} samples of {spec.split}{accuracy}" + (f"; {bad} could not be read" if bad else "")
 

@@ -19,7 +19,7 @@ from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
-from ziggurat.worker.results import SampleResults
+from ziggurat.worker.results import NAMED_FILES, SampleResults
 
 __all__ = ["described", "list_images", "predict", "predict_many"]
 
@@ -218,10 +218,6 @@ def _class_number(label: str, numbers: dict[str, int], place: str) -> int:
     return number
 
 
-_NAMED_FILES: Final = 1000
-"""How many of the files that cannot be read are named; all are counted."""
-
-
 def predict_many(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     """Predict for many images, from the beginning in each attempt; return what is to be said.
 
@@ -282,7 +278,7 @@ def _summary(
     spec: InferSpec, job: TrainedJob, images: ListedImages, failures: list[dict[str, Any]], count: int
 ) -> dict[str, Any]:
     keys = dict(zip(images.files, images.keys, strict=True))
-    named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:_NAMED_FILES]]
+    named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:NAMED_FILES]]
     return {
         "kind": spec.kind,
         "model": str(job.folder),

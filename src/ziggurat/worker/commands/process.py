@@ -6,8 +6,6 @@ import argparse
 import json
 import os
 import sys
-import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +24,9 @@ from ziggurat.worker.commands.foreign import inspect_model, predict_with_model
 from ziggurat.worker.commands.networks import debug, describe
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.previews import augmented, loading
+from ziggurat.worker.commands.test_batch import run_test_batch
 from ziggurat.worker.fetch_limits import keep_to_addresses
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.stopping import end_with
 
 __all__ = ["main"]
 
@@ -42,11 +41,11 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "augmented": augmented,
     "loading": loading,
     "preview_dataset": preview_dataset,
+    "test_batch": run_test_batch,
 }
 """Name → what it does. Requests and results are JSON objects."""
 
 _UNEXPECTED: Final = 1
-_WATCH_S: Final = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = sys.stdin.read() if given.request is None else given.request.read_text(encoding="utf-8")
     with os.fdopen(_take_output(), "w", encoding="utf-8") as answer:
         if given.end_with is not None:
-            _end_with(ParentWatch(given.end_with))
+            end_with(given.end_with)
         content, code = perform(given.name, text)
         json.dump(content, answer, default=_plain, ensure_ascii=False)
     return code
@@ -129,15 +128,6 @@ def _take_output() -> int:
     os.dup2(nothing, 0)
     os.close(nothing)
     return answer
-
-
-def _end_with(parent: ParentWatch) -> None:
-    def watch() -> None:
-        while not parent.is_gone():
-            time.sleep(_WATCH_S)
-        os._exit(_UNEXPECTED)  # no answer is awaited any more, and the user's code may never end
-
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ from ziggurat.errors import CheckpointError, DataError, UsageError
 from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
-from ziggurat.worker.commands.evaluation import Confusion
+from ziggurat.tasks import ConfusionMetric, MeansMetric
 from ziggurat.worker.commands.prediction import described
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
@@ -218,22 +218,18 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     images = images_of(request)
     labels = _labels(request.get("labels"), len(images), len(model.job.class_names))
     failures: list[dict[str, Any]] = []
-    sums: dict[str, float] = {}
-    samples, confusion = 0, Confusion(model.job.class_names)
+    means, confusion = MeansMetric(), ConfusionMetric(model.job.class_names)
     for batch, numbers in _labelled_batches(model, images, labels, failures):
         values = model.network.evaluate(model.job.preprocessing.finish(batch), numbers)
-        samples += len(numbers)
-        for name, value in values.items():
-            if np.ndim(value) == 0:
-                sums[name] = sums.get(name, 0.0) + float(value) * len(numbers)
+        means.update(values, {"labels": numbers})
         if "probabilities" in values:
-            confusion.add(values["probabilities"], numbers)
+            confusion.update(values, {"labels": numbers})
     return {
-        "samples": samples,
-        "scalars": {name: total / samples for name, total in sorted(sums.items())},
+        "samples": means.samples,
+        "scalars": means.compute(),
         "failures": failures,
         "classifier": confusion.samples > 0,
-        **(confusion.figures() if confusion.samples else {}),
+        **confusion.compute(),
     }
 
 

@@ -6,8 +6,6 @@ import argparse
 import os
 import signal
 import sys
-import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +20,11 @@ from ziggurat.records.codec import write_frame
 from ziggurat.settings import load_settings
 from ziggurat.worker.inference.handlers import PredictRequest, Requests, WarmModel, evaluate, predict
 from ziggurat.worker.inference.views import activations, grad_cam
-from ziggurat.worker.stopping import ParentWatch
+from ziggurat.worker.stopping import end_with
 
 __all__ = ["main"]
 
 _UNEXPECTED: Final = 1
-_WATCH_S: Final = 0.5
 _IDLE_S: Final = 600.0
 
 REQUESTS: Final[dict[str, Callable[[WarmModel, Mapping[str, Any]], dict[str, Any]]]] = {
@@ -60,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("default", module="network")
     source, target = _take_pipes()
     if given.end_with is not None:
-        _end_with(ParentWatch(given.end_with))
+        end_with(given.end_with)
     answers = _Answers(target)
     try:
         _hide_devices(given.device)
@@ -181,12 +178,3 @@ def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
     os.dup2(nothing, 0)
     os.close(nothing)
     return os.fdopen(source, "rb"), os.fdopen(target, "wb")
-
-
-def _end_with(parent: ParentWatch) -> None:
-    def watch() -> None:
-        while not parent.is_gone():
-            time.sleep(_WATCH_S)
-        os._exit(_UNEXPECTED)  # no answer is awaited any more, and the user's code may never end
-
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()

@@ -26,24 +26,34 @@ from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_folders import JobStatus, job_status, open_job, unlisted_folders, unlisted_remark
-from ziggurat.workspace.new_jobs import needs_of, network_name
+from ziggurat.workspace.new_jobs import needs_of, network_name, telling_name
 from ziggurat.workspace.passwords import Passwords
 from ziggurat.workspace.server_process import ServerState, WorkspaceLock, running_server
+from ziggurat.workspace.studio.folder_watch import NEVER_BEGUN, FolderWatch, is_of_shell
 from ziggurat.workspace.studio.machine import UPLOADS_KEPT_S, Machine
 from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache
-from ziggurat.workspace.studio.paths import studio_paths
+from ziggurat.workspace.studio.paths import Paths, studio_paths
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
-__all__ = ["DATABASE", "Janitor", "open_people", "open_studio", "reindex", "studio_summary", "upgrade_database"]
+__all__ = [
+    "DATABASE",
+    "Janitor",
+    "open_paths",
+    "open_people",
+    "open_studio",
+    "reindex",
+    "studio_summary",
+    "upgrade_database",
+]
 
 DATABASE: Final = "studio.db"
 """Name of the database in the workspace, where no other one is chosen."""
 
 _LOGS: Final = "logs"
 _LOG: Final = logging.getLogger(__name__)
-_NEVER_BEGUN: Final = "it was made in the shell, and never begun"
+_WATCHED_EVERY_S: Final = 2.0
 
 
 def open_studio(
@@ -77,7 +87,7 @@ def open_studio(
         # First: nothing is touched of a workspace that another process serves.
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
-        remarks = _settle(store, root)
+        remarks = _settle(store, root, watched=start)
         machine = Machine(root, settings=store.settings.all)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
@@ -104,6 +114,8 @@ def open_studio(
         if start:
             graphs.remove_all()  # pages that are open can ask for them again
             made.enter_context(_janitor(supervisor, store, root, graphs))
+            watch = FolderWatch(root, store, job_reader(time.time), supervisor.hub, time.time)
+            made.enter_context(Janitor((watch.look,), every_s=_WATCHED_EVERY_S))
         parts = StudioParts(
             store=store,
             supervisor=supervisor,
@@ -121,11 +133,18 @@ def open_studio(
     return studio
 
 
-def _settle(store: Store, root: Path) -> tuple[str, ...]:
-    """Bring the database and its workspace in line, and return what people should know of that."""
+def _settle(store: Store, root: Path, *, watched: bool) -> tuple[str, ...]:
+    """Bring the database and its workspace in line, and return what people should know of that.
+
+    Args:
+        store: the database.
+        root: the workspace.
+        watched: whether folders that the shell made are taken in by themselves.
+    """
     found = store.settle(root)
+    unlisted = [each for each in unlisted_folders(root, store.jobs.ids()) if not (watched and is_of_shell(each))]
     moved = "" if found is None else _relocation_remark(found.before, root, copied=found.copied)
-    remarks = tuple(filter(None, (moved, unlisted_remark(unlisted_folders(root, store.jobs.ids())))))
+    remarks = tuple(filter(None, (moved, unlisted_remark(unlisted))))
     for remark in remarks:
         _LOG.warning("%s", remark)
     return remarks
@@ -217,6 +236,33 @@ def open_people(settings: Settings, url: str | None = None) -> Iterator[Accounts
         yield Accounts(store)
 
 
+@contextmanager
+def open_paths(
+    settings: Settings, url: str | None = None, *, must_exist: bool = False
+) -> Iterator[tuple[Paths, Accounts]]:
+    """Give the allowed folders of a studio and its accounts, whether its server runs or not.
+
+    Args:
+        settings: of this process.
+        url: of the database; None for that of the workspace.
+        must_exist: whether a workspace that never had a studio is refused; else its database is made.
+
+    Raises:
+        JobError: where a server of another version runs: opening could change the database under it; or where there
+            never was a studio.
+        StorageError: where the database cannot be read or written.
+    """
+    _refuse_other_version(running_server(settings.workspace))
+    if must_exist and url is None and not (settings.workspace / DATABASE).is_file():
+        raise JobError(
+            "A studio must have been started in the workspace.",
+            received=f"no studio in {settings.workspace}",
+            advice="Name another workspace by `ziggurat --workspace FOLDER`, or start a studio with `ziggurat up`.",
+        )
+    with _open_store(settings, url) as store:
+        yield studio_paths(settings.workspace, store.settings), Accounts(store)
+
+
 def reindex(settings: Settings, url: str | None = None, *, clock: Callable[[], float] = time.time) -> ReindexReport:
     """Rebuild what the studio knows of jobs from their folders alone; users, tokens and settings stay.
 
@@ -245,14 +291,14 @@ def _read_job(folder: Path, now: float) -> JobOnDisk:
     state, reason = status.state, status.reason
     if state == "queued" and record is None:
         # It was never queued in a studio: a rebuild must not start to train it.
-        state, reason = "stopped", _NEVER_BEGUN
+        state, reason = "stopped", NEVER_BEGUN
     known = record or JobRecord()
     created = known.created or path.stat().st_mtime
     return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
 
 
 def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
-    said = asdict(record) | {"created": created, "name": record.name or spec.name or folder.name}
+    said = asdict(record) | {"created": created, "name": record.name or spec.name or telling_name(spec)}
     return NewJob(
         id=folder.name,
         kind=spec.kind,

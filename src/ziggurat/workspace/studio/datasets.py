@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ziggurat.atomic import storage_errors
+from ziggurat.datasets.catalog import Entry
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.versions import VersionNote, history
@@ -17,7 +18,7 @@ from ziggurat.entities import Job, NewJob
 from ziggurat.errors import JobError, SpecError, ZigguratError
 from ziggurat.jobs import Supervisor
 from ziggurat.jobs.job_file import record_of, write_job_file
-from ziggurat.layout import other_folders
+from ziggurat.layout import CACHE_FOLDER, other_folders
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
@@ -29,6 +30,8 @@ from ziggurat.workspace.previews import preview_dataset
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.images import smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.originals import OriginalImage, original_image, source_file, unchanged_source
+from ziggurat.workspace.studio.thumbnails import ThumbnailCache
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["StudioDatasets"]
@@ -45,6 +48,9 @@ class StudioDatasets(Datasets):
         folder: where each gets its folder.
         clock: seconds since 1970.
         offered: returns the folders below which files are read for people of the studio; links lead nowhere else.
+
+    Attributes:
+        thumbnails: small images of samples that were made once.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class StudioDatasets(Datasets):
         self._folder = folder
         self._clock = clock
         self._offered = offered
+        self.thumbnails = ThumbnailCache(folder.parent / CACHE_FOLDER / "thumbnails")
 
     # ---- making
 
@@ -105,10 +112,10 @@ class StudioDatasets(Datasets):
         Raises:
             JobError: where there is none of that id, or it is not done.
         """
-        job = self._jobs.get(name)
-        if job.kind != "dataset" or job.state != "done":
-            raise JobError("This needs a dataset that is done.", received=f"{name}, of kind {job.kind}, {job.state}")
-        return Path(job.folder)
+        kind, state, folder = self._store.jobs.place(name)
+        if kind != "dataset" or state != "done":
+            raise JobError("This needs a dataset that is done.", received=f"{name}, of kind {kind}, {state}")
+        return Path(folder)
 
     def facts(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
         """Return id → kind of data, samples, counts of the splits and classes of each dataset that is done.
@@ -135,6 +142,25 @@ class StudioDatasets(Datasets):
         """Return an image of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""
         content = super().picture(name, split, row, part)
         return content if max_side_px is None else smaller_picture(content, max_side_px)
+
+    def original(self, name: str, split: str, row: int, part: int = 0) -> OriginalImage:
+        """Return the image that a sample was made of, see ``ziggurat.workspace.studio.originals``.
+
+        Raises:
+            MissingEntryError: where there is no such sample.
+            DataError: where the sample has no such image.
+        """
+        with self.opened(name) as dataset:
+            return original_image(dataset, dataset.entry(split, row), self._offered(), part)
+
+    def may_have_sources(self, dataset: Dataset, entries: Iterable[Entry]) -> list[bool]:
+        """Return whether the file that each sample was made of is there and may be read; contents are not looked at."""
+        offered = self._offered()
+        return [source_file(dataset, entry, offered) is not None for entry in entries]
+
+    def source_content(self, dataset: Dataset, entry: Entry) -> bytes | None:
+        """Return the file that a sample was made of; None where it is gone, has changed or may not be read."""
+        return unchanged_source(dataset, entry, self._offered())
 
     def exported(
         self, job_id: str, export_format: str, archive_format: str, options: Mapping[str, Any]
@@ -164,6 +190,24 @@ class StudioDatasets(Datasets):
         """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
         return self._version(
             job_id, name, owner, lambda old, new: dataset_versions.relabel(old, samples, label, new, name)
+        )
+
+    def correct(
+        self,
+        job_id: str,
+        labels: Mapping[str, Any],
+        excluded: Sequence[str],
+        *,
+        reason: str = "",
+        name: str = "",
+        owner: str = "",
+    ) -> Job:
+        """Make one version of many corrections: ``SPLIT/ROW`` or key → label, and samples that are left out."""
+        return self._version(
+            job_id,
+            name,
+            owner,
+            lambda old, new: dataset_versions.correct(old, labels, excluded, new, reason=reason, name=name),
         )
 
     def exclude(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.jobs import Supervisor
-from ziggurat.layout import JobFolder, present_path
+from ziggurat.layout import JobFolder, checkpoint_step, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
+from ziggurat.tasks.classification_metrics import mcnemar_p_value
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
 from ziggurat.workspace.studio.images import read_pictures, smaller_picture
@@ -124,8 +127,10 @@ class Evaluations:
             ``skipped`` (how many could not be read) and ``failures`` (``key`` and ``reason`` of the first 1000);
             ``scalars`` (means over all samples); ``classifier``; ``classes`` (names); ``accuracy``, ``top5`` (with more
             than five classes), ``confusion`` (a row for each label) and ``per_class`` (``name``, ``precision``,
-            ``recall``, ``f1``, ``support``), empty where labels are not known; ``dataset`` (id of the dataset's job,
-            or empty) and ``data`` (its place); ``openings`` (how often the test split was measured on, else None).
+            ``recall``, ``f1``, ``support``), empty where labels are not known; ``labeled``, ``correct``,
+            ``accuracy_interval`` (95 %), ``macro_f1``, ``top3``, ``log_loss`` and ``calibration_error``; ``dataset``
+            (id of the dataset's job, or empty) and ``data`` (its place); ``openings`` (how often the test split was
+            measured on, else None).
         """
         job, found = self._done(job_id), self._predictions(job_id)
         left_out = ("version", "samples_digest", "root")
@@ -137,7 +142,16 @@ class Evaluations:
             "data": data,
             "dataset": self._dataset(data) if is_split else "",
             **found.figures,
+            **found.quality,
         }
+
+    def checkpoint_of(self, job_id: str) -> str:
+        """Return the name of the checkpoint that a job used; ``best`` and the like are resolved."""
+        job = self._done(job_id)
+        named = str(job.spec.get("checkpoint", ""))
+        if checkpoint_step(named) is not None:
+            return named
+        return str(Predictions(JobFolder(Path(job.folder)).results).summary["checkpoint"])
 
     def samples(self, job_id: str, *, offset: int = 0, limit: int = 50, **chosen: Any) -> dict[str, Any]:
         """Return some of the samples that a filter leaves.
@@ -155,6 +169,17 @@ class Evaluations:
         found = self._predictions(job_id)
         places = found.select(SampleFilter(**chosen))
         return {"total": len(places), "samples": found.samples(places[offset : offset + limit])}
+
+    def rows(self, job_id: str, **chosen: Any) -> list[int]:
+        """Return the rows of the samples that a filter leaves, in its order; ``chosen`` is that of ``samples``."""
+        found = self._predictions(job_id)
+        return found.rows[found.select(SampleFilter(**chosen))].tolist()
+
+    def of_rows(self, job_id: str, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return row → what a job found of it, shaped as by ``samples``; rows that it did not see are left out."""
+        found = self._predictions(job_id)
+        places = [place for row in rows if (place := found.known_place(row)) is not None]
+        return {each["row"]: each for each in found.samples(np.array(places, np.int64))}
 
     def curves(self, job_id: str, class_index: int, *, points: int = 200) -> dict[str, Any]:
         """Return how well one class is told from all others, at thresholds that fall.
@@ -192,8 +217,8 @@ class Evaluations:
             limit: how many to return at most.
 
         Returns:
-            ``counts`` of the three, ``total`` of the chosen one, and ``samples``: those of the first evaluation, with
-            what the second says of each as ``second``: ``predicted``, ``score`` and ``top``.
+            ``counts`` of the three, ``p_value`` of McNemar's test, ``total`` of the chosen one, and ``samples``: those
+            of the first evaluation, with what the second says of each as ``second``: ``predicted``, ``score``, ``top``.
 
         Raises:
             JobError: where they are not of the same dataset, split and rows.
@@ -204,6 +229,7 @@ class Evaluations:
         pairs = zip(first.samples(places), second.samples(places), strict=True)
         return {
             "counts": {name: len(found) for name, found in changed.items()},
+            "p_value": mcnemar_p_value(len(changed["fixed"]), len(changed["broken"])),
             "total": len(changed[which]),
             "samples": [
                 {**one, "second": {name: other[name] for name in ("predicted", "score", "top")}} for one, other in pairs

@@ -21,7 +21,9 @@ from ziggurat.entities import (
     JobChange,
     JobFilter,
     JobPage,
+    JobTotals,
     Mark,
+    SweepSummary,
 )
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
@@ -30,10 +32,21 @@ from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.studio.evaluation_results import evaluation_results
+from ziggurat.workspace.studio.job_names import JobNames
+from ziggurat.workspace.studio.job_timeline import (
+    EarlyStoppingState,
+    TimelineEvent,
+    early_stopping_state,
+    job_timeline,
+)
 
-__all__ = ["Jobs", "act_on_jobs", "chosen_ids", "clone_request"]
+__all__ = ["RECENT_S", "Jobs", "act_on_jobs", "chosen_ids", "clone_request"]
 
 BULK_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "change")
+RECENT_S: Final = 7 * 86400.0
+"""What ended within so many seconds is recent: "failed this week"."""
+
 _PAGE: Final = 500
 _MOST_MARKS: Final = 200
 
@@ -49,6 +62,9 @@ class Jobs:
         supervisor: carries out what changes their state.
         clock: seconds since 1970.
         before_delete: called with the id of a job whose folder is about to go, such as to end its TensorBoard.
+
+    Attributes:
+        names: names that filters may use.
     """
 
     def __init__(
@@ -58,6 +74,7 @@ class Jobs:
         clock: Callable[[], float],
         before_delete: Callable[[str], None] = lambda _job_id: None,
     ) -> None:
+        self.names = JobNames(store.names)
         self._store = store
         self._supervisor = supervisor
         self._clock = clock
@@ -76,8 +93,12 @@ class Jobs:
     # ---- looking
 
     def page(self, chosen: JobFilter) -> JobPage:
-        """Return some of the jobs that a filter leaves."""
-        page = self._store.jobs.page(chosen)
+        """Return some of the jobs that a filter leaves.
+
+        Raises:
+            UsageError: where a condition has an unknown name, or a value that it cannot have.
+        """
+        page = self._store.jobs.page(self.names.checked(chosen))
         return replace(page, jobs=type(page.jobs)(self._with_problems(page.jobs)))
 
     def get(self, job_id: str) -> Job:
@@ -105,7 +126,7 @@ class Jobs:
         Raises:
             JobError: where there is none of that id.
         """
-        return JobFolder(Path(self._store.jobs.get(job_id).folder))
+        return JobFolder(Path(self._store.jobs.place(job_id)[2]))
 
     def dependents(self, job_id: str) -> list[Job]:
         """Return the jobs that need a job, such as the evaluations of a training.
@@ -123,13 +144,21 @@ class Jobs:
         """Return id → how many jobs need it; those that are not needed are left out."""
         return self._store.jobs.dependent_counts(job_ids)
 
-    def kind_counts(self) -> dict[str, int]:
-        """Return kind → jobs; kinds without any are left out."""
-        return self._store.jobs.kind_counts()
-
     def counts(self) -> dict[str, int]:
         """Return state → jobs."""
         return self._store.jobs.counts()
+
+    def sweeps(self, groups: Iterable[str]) -> dict[str, SweepSummary]:
+        """Return id of a sweep → what its jobs came to."""
+        return self._store.jobs.sweeps(groups)
+
+    def totals(self) -> JobTotals:
+        """Return how many jobs there are; ``failed`` counts the trainings that failed within the last 7 days."""
+        return self._store.jobs.totals(self._clock() - RECENT_S)
+
+    def results(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+        """Return id → result of each evaluation that is done; see ``evaluation_results``."""
+        return evaluation_results(self._store, jobs)
 
     def queue(self, limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs that wait, so many at most, the next one first; each says why it waits."""
@@ -199,6 +228,14 @@ class Jobs:
         if divergence is not None:
             found.append(Mark(kind="divergence", step=divergence.step, text=divergence.text))
         return sorted(found, key=lambda mark: mark.step)
+
+    def timeline(self, job_id: str) -> list[TimelineEvent]:
+        """Return the events of a training for people, oldest first; those with a number are flags on the charts."""
+        return job_timeline(self._store, self.get(job_id))
+
+    def early_stopping(self, job_id: str) -> EarlyStoppingState | None:
+        """Return how early stopping of a training stands; None where it is off."""
+        return early_stopping_state(self._store, self.get(job_id))
 
     def check_removable(self, job_id: str, checkpoint: str) -> None:
         """Refuse the removal of a checkpoint that must stay.

@@ -40,11 +40,11 @@ _LEAST: Final = {
 """Name → smallest value: with less, no job would ever start, or uploads would be gone at once."""
 
 _HELP: Final = {
-    "cpu_slots": "Jobs that run on processors at a time. Usual is half of the cores.",
-    "dataset_slots": "Datasets created at a time. Usual is 1: two on one disk hold each other up.",
-    "memory_bytes": "Memory that all jobs together may ask for. Usual is nine tenths of the machine's.",
-    "disk_reserve_bytes": "Free disk space below which no job is started. Usual is 2 % of the disk, at least 1 GiB.",
-    "uploads_kept_s": "How long files that people sent wait to become a dataset. Usual is a week.",
+    "cpu_slots": "Jobs that run on the CPU at a time; typical: half of the cores.",
+    "dataset_slots": "Datasets created at a time; typical: 1, as two on one disk slow each other down.",
+    "memory_bytes": "Memory that all jobs together may request; typical: 90 % of the machine's.",
+    "disk_reserve_bytes": "Free disk space below which no job starts; typical: 2 % of the disk, at least 1 GiB.",
+    "uploads_kept_s": "How long uploaded files are kept before they become a dataset; typical: a week.",
 }
 
 

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities.backend_info import backend_info, backend_infos
-from ziggurat.errors import UsageError
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.errors import NetworkCodeError, UsageError
 from ziggurat.workspace.passwords import TooBusyError
+from ziggurat.workspace.recipes import usual_network
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.zoo import network_path
-from ziggurat.zoo.backends import why_not_usable
 
 __all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn", "usual_network"]
 
@@ -27,10 +28,6 @@ _LIMIT_S: Final = 120.0
 """How long a person's network may take to be described or debugged."""
 
 _WAIT_S: Final = 30.0
-_SMALL_PX: Final = 32
-
-_MIDDLE_PX: Final = 96
-"""Up to the first, LeNet is enough for gray images; beyond the second, the first layer must be a coarse one."""
 
 
 class Networks:
@@ -39,11 +36,13 @@ class Networks:
     Args:
         jobs: of every kind.
         tasks: short processes around a training.
+        kept: takes note of what was found.
     """
 
-    def __init__(self, jobs: Jobs, tasks: Tasks) -> None:
+    def __init__(self, jobs: Jobs, tasks: Tasks, kept: Measurements) -> None:
         self._jobs = jobs
         self._tasks = tasks
+        self._kept = kept
         self._free = threading.BoundedSemaphore(NETWORKS_AT_ONCE)
 
     def describe(
@@ -57,8 +56,15 @@ class Networks:
             time_limit_s: how long it may take.
             options: see ``ziggurat.workspace.tasks.Tasks.describe``; those that are None are left out.
         """
+        backend, key = options.get("backend") or DEFAULT_BACKEND, network_key(network, text or None)
         with turn(self._free, _WAIT_S), _place_of(network, text) as place:
-            found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
+            try:
+                found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
+            except NetworkCodeError as error:
+                if options.get("input_shape"):  # what is too small for one input may fit another
+                    self._kept.note_failure(backend, key, options["input_shape"], options.get("classes"), str(error))
+                raise
+        self._kept.note_description(backend, key, found)
         return {**found, "network": network}
 
     def debug(
@@ -137,32 +143,6 @@ def standard_networks(backend: str) -> list[dict[str, Any]]:
         UnknownNameError: where no backend of that name is installed.
     """
     return [{**asdict(network), "kinds": list(network.kinds)} for network in backend_info(backend).networks]
-
-
-def usual_network(size: tuple[int, int] | None, channels: int | None) -> str:
-    """Return the standard network to begin with for images with a class each, as ``backend/name``.
-
-    Args:
-        size: (height, width) of the images; None where they differ.
-        channels: of the images; None where they differ.
-    """
-    if size is not None and channels == 1 and max(size) <= _SMALL_PX:
-        fitting = ("lenet", "convnet")
-    else:
-        fitting = ("convnet",) if size is None or min(size) <= _MIDDLE_PX else ("resnet18",)
-    usable = {name: info for name, info in backend_infos().items() if why_not_usable(name) is None}
-    for backend, info in usable.items():
-        for name in fitting:
-            network = info.network(name)
-            if network is not None and (size is None or min(size) >= network.smallest_px):
-                return f"{backend}/{name}"
-    # What takes images of any size.
-    return next(
-        f"{backend}/{network.name}"
-        for backend, info in usable.items()
-        for network in info.networks
-        if network.input_shape is None
-    )
 
 
 def network_text(name: str, backend: str) -> str:

@@ -16,6 +16,15 @@ import numpy as np
 
 from ziggurat.errors import JobError, StorageError, UsageError
 from ziggurat.layout import ResultFiles
+from ziggurat.tasks.classification_metrics import (
+    NO_QUALITY,
+    class_curves,
+    class_figures,
+    confusion_matrix,
+    quality_measures,
+    threshold_figures,
+    top_share,
+)
 
 __all__ = [
     "TABLE_TYPES",
@@ -24,12 +33,7 @@ __all__ = [
     "Predictions",
     "SampleFilter",
     "TableFormat",
-    "class_curves",
-    "class_figures",
-    "confusion_matrix",
     "prediction_table",
-    "threshold_figures",
-    "top_share",
 ]
 
 Order = Literal["hardest", "surest_wrong", "row"]
@@ -41,6 +45,7 @@ TABLE_TYPES: Final[dict[str, str]] = {"csv": "text/csv; charset=utf-8", "json": 
 
 _MANY_CLASSES: Final = 5
 _AT_ONCE: Final = 1000
+_KEPT_CURVES: Final = 256
 
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a cell that spreadsheets compute begins with."""
@@ -86,6 +91,7 @@ class Predictions:
             raise StorageError(f"The results in {folder} must be readable.", received=str(error)) from error
         self.class_names: list[str] = self.summary["classes"]
         self.split: str = self.summary["split"]
+        self._curves: dict[tuple[int, int], dict[str, Any]] = {}
 
     # ---- arrays
 
@@ -172,6 +178,15 @@ class Predictions:
             "per_class": class_figures(matrix, self.class_names),
         }
 
+    @cached_property
+    def quality(self) -> dict[str, Any]:
+        """The measures of ``ziggurat.tasks.classification_metrics.quality_measures``; None where no label is known."""
+        if not self.summary["classifier"]:
+            return dict(NO_QUALITY)
+        return quality_measures(
+            self.labels, self.predicted, self.scores, self.label_scores, self._top[0], self.figures["per_class"]
+        )
+
     def at_threshold(self, threshold: float) -> dict[str, Any]:
         """Return the figures where only samples with a score from ``threshold`` on count as decided."""
         return threshold_figures(self.labels, self.predicted, self.scores, self.class_names, threshold)
@@ -183,9 +198,15 @@ class Predictions:
         among the best of a sample counts with 0.
         """
         self._check_class(class_index)
-        known = self.labels >= 0
-        scores, is_exact = self._class_scores(class_index)
-        return {**class_curves(scores[known], self.labels[known] == class_index, points), "exact": is_exact}
+        kept = self._curves.get((class_index, points))  # a page asks for those of all classes at each threshold
+        if kept is None:
+            known = self.labels >= 0
+            scores, is_exact = self._class_scores(class_index)
+            found = class_curves(scores[known], self.labels[known] == class_index, points)
+            if len(self._curves) >= _KEPT_CURVES:
+                self._curves.clear()
+            kept = self._curves[class_index, points] = {**found, "exact": is_exact}
+        return kept
 
     # ---- samples
 
@@ -243,10 +264,15 @@ class Predictions:
         Raises:
             UsageError: where there is none.
         """
-        place = int(np.searchsorted(self.rows, row))
-        if place >= len(self) or self.rows[place] != row:
+        place = self.known_place(row)
+        if place is None:
             raise UsageError("A row is that of a sample that was predicted for.", received=str(row))
         return place
+
+    def known_place(self, row: int) -> int | None:
+        """Return the place of the sample of a row; None where nothing was predicted for it."""
+        place = int(np.searchsorted(self.rows, row))
+        return place if place < len(self) and self.rows[place] == row else None
 
     def changed(self, other: Predictions) -> dict[Changed, np.ndarray]:
         """Return the places of the samples that a second model got right, got wrong, or still gets wrong.
@@ -374,110 +400,3 @@ def _sound(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _sound(part) for name, part in value.items()}
     return [_sound(part) for part in value] if isinstance(value, list) else value
-
-
-def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """Return how often each class was taken for each: (classes, classes) int64, a row for each label.
-
-    Args:
-        labels: (N) class numbers; samples with -1 are not counted.
-        predicted: (N) class numbers.
-        classes: how many there are.
-    """
-    known = labels >= 0
-    places = labels[known].astype(np.int64) * classes + predicted[known]
-    return np.bincount(places, minlength=classes * classes).reshape(classes, classes)
-
-
-def class_figures(matrix: np.ndarray, names: Sequence[str], support: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """Return ``name``, ``precision``, ``recall``, ``f1`` and ``support`` of each class; None where one is not defined.
-
-    Args:
-        matrix: a confusion matrix.
-        names: of the classes, by number.
-        support: samples of each class; the sums of the rows where it is not given.
-    """
-    right, taken = matrix.diagonal(), matrix.sum(axis=0)
-    samples = matrix.sum(axis=1) if support is None else support
-    return [
-        {
-            "name": name,
-            "precision": _share(right[number], taken[number]),
-            "recall": _share(right[number], samples[number]),
-            # 2PR / (P + R), written in counts: it is defined as soon as either of the two is.
-            "f1": _share(2 * right[number], taken[number] + samples[number]),
-            "support": int(samples[number]),
-        }
-        for number, name in enumerate(names)
-    ]
-
-
-def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
-    """Return the share of labeled samples whose label is among their best classes; None where none is labeled."""
-    known = labels >= 0
-    return _share((top_classes == labels[:, None]).any(axis=1)[known].sum(), known.sum())
-
-
-def threshold_figures(
-    labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray, names: Sequence[str], threshold: float
-) -> dict[str, Any]:
-    """Return the figures where a sample counts as decided from a score of ``threshold`` on.
-
-    Returns:
-        ``threshold``; ``coverage``, the share of samples that are decided; ``decided``, how many; ``accuracy`` and
-        ``confusion`` of the decided ones; ``per_class``, whose recall and support count the undecided ones as well.
-    """
-    decided = scores >= threshold
-    classes = len(names)
-    matrix = confusion_matrix(labels[decided], predicted[decided], classes)
-    support = np.bincount(labels[labels >= 0], minlength=classes)
-    return {
-        "threshold": threshold,
-        "coverage": _share(decided.sum(), len(scores)),
-        "decided": int(decided.sum()),
-        "accuracy": _share(matrix.trace(), matrix.sum()),
-        "per_class": class_figures(matrix, names, support),
-        "confusion": matrix.tolist(),
-    }
-
-
-def class_curves(scores: np.ndarray, is_of_class: np.ndarray, points: int) -> dict[str, Any]:
-    """Return how well the score of one class tells its samples from all others.
-
-    A sample is taken for the class where its score is at least a threshold; the thresholds are the scores themselves.
-
-    Args:
-        scores: (N) of the class; NaN counts as 0.
-        is_of_class: (N) bool.
-        points: how many are returned at most; average precision and area are those of all.
-
-    Returns:
-        ``thresholds``, falling; ``precision``, ``recall``, ``false_positive`` and ``true_positive`` (rates) at each;
-        ``average_precision``, the mean of the precisions weighted by the gain in recall; ``area`` under true over
-        false positive rate. None where there is no sample of the class, or no other.
-    """
-    scores = np.nan_to_num(scores, nan=0.0)
-    order = np.argsort(-scores, kind="stable")
-    falling, hits = scores[order], is_of_class[order]
-    last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1) if len(falling) else np.zeros(0, np.intp)
-    found = np.cumsum(hits)[last] if len(falling) else np.zeros(0, np.int64)
-    wrong = last + 1 - found
-    positives, negatives = int(hits.sum()), int(len(hits) - hits.sum())
-    precision = found / (last + 1)
-    recall, false_rate = found / max(1, positives), wrong / max(1, negatives)
-    gains = np.diff(recall, prepend=0.0)
-    area = float(np.sum(np.diff(false_rate, prepend=0.0) * (recall + np.append(0.0, recall[:-1])) / 2))
-    shown = np.unique(np.linspace(0, len(last) - 1, min(points, len(last))).round().astype(int))
-    return {
-        "thresholds": falling[last][shown].astype(float).tolist(),
-        "precision": precision[shown].tolist(),
-        "recall": recall[shown].tolist(),
-        "false_positive": false_rate[shown].tolist(),
-        "true_positive": recall[shown].tolist(),
-        "average_precision": float(np.sum(gains * precision)) if positives else None,
-        "area": area if positives and negatives else None,
-    }
-
-
-def _share(part: Any, whole: Any) -> float | None:
-    return float(part / whole) if whole else None

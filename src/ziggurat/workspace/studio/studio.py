@@ -19,10 +19,12 @@ from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.images import WebPictures
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.machine import Limits, Machine
+from ziggurat.workspace.studio.measurements import MEASUREMENTS_FILE, Measurements
 from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.paths import studio_paths
+from ziggurat.workspace.studio.saved_items import SavedItems
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.tasks import Tasks
@@ -80,6 +82,7 @@ class Studio(Workspace[Jobs]):
         limits: numbers that an admin chooses.
         people: users, sessions, tokens, and the audit log.
         projects: of the store.
+        saved: views, presets and drafts of users.
         notices: news for pages that are open.
         paths: that people may name.
         uploads: files that people sent.
@@ -100,8 +103,10 @@ class Studio(Workspace[Jobs]):
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
         jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
+        self._store = store
         self.people = parts.people
         self.projects = store.projects
+        self.saved = SavedItems(store)
         self.curves = store.curves
         self.notices = supervisor.hub
         self.machine = parts.machine
@@ -111,8 +116,9 @@ class Studio(Workspace[Jobs]):
         self.datasets = StudioDatasets(
             jobs, store, supervisor, Tasks(settings), root / "datasets", clock, lambda: self.paths.roots
         )
-        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine)
-        self.networks = Networks(jobs, self.tasks)
+        kept = Measurements(root / MEASUREMENTS_FILE, clock)
+        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine, kept)
+        self.networks = Networks(jobs, self.tasks, kept)
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         self.evaluations = Evaluations(jobs, supervisor, self.paths, root / "jobs", clock)
@@ -126,6 +132,11 @@ class Studio(Workspace[Jobs]):
         """End what belongs to this process, and give the workspace up; workers go on. Closing twice does nothing."""
         self.exports.close()
         self._close()
+
+    def change_numbers(self) -> tuple[int, int] | None:
+        """Return numbers that differ after every change that lists show; None where the database does not tell."""
+        stored = self._store.change_number()
+        return None if stored is None else (stored, self.notices.number)
 
     def _tell_of_job(self, job_id: str) -> None:
         self.notices.publish(f"job:{job_id}", "changed", job_id)

@@ -21,11 +21,15 @@ from ziggurat.specs import FieldDescription, TrainSpec, ZooNetwork, describe_fie
 from ziggurat.workspace.checkpoints import checkpoint_details
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep, make_jobs, train_needs, train_spec
 from ziggurat.workspace.previews import draft_of_training
+from ziggurat.workspace.recipes import Recipe, recommend
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.machine import Machine
+from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.studio.preflight import Preflight
+from ziggurat.workspace.studio.recipes import CardFigures, NetworkCard, better_run, network_cards
+from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S, Trials
 from ziggurat.workspace.tasks import Tasks
-from ziggurat.workspace.training_checks import Pending, obstacle_of
+from ziggurat.workspace.training_checks import DIGITS, KnownData, Pending, known_data, obstacle_of
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Training", "command_line", "short_content", "spec_document"]
@@ -51,6 +55,7 @@ class Training:
         folder: where each training gets its folder.
         clock: seconds since 1970.
         machine: what it has.
+        kept: what descriptions and test batches found.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class Training:
         folder: Path,
         clock: Callable[[], float],
         machine: Machine,
+        kept: Measurements,
     ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
@@ -68,7 +74,9 @@ class Training:
         self._folder = folder
         self._clock = clock
         self._machine = machine
-        self._preflight = Preflight(tasks, machine, self._finished)
+        self._kept = kept
+        self._preflight = Preflight(tasks, machine, self._finished, kept)
+        self.trials = Trials(tasks, machine, kept)
 
     # ---- before one is started
 
@@ -124,9 +132,11 @@ class Training:
             describe: whether the data is measured and the network built, in processes of their own; takes seconds.
 
         Returns:
-            ``findings``: ``name`` (``memory``, ``disk``, ``time``, ``data``, ``network``, ``batch`` or ``device``),
-            ``level`` (``ok``, ``unknown``, ``warning`` or ``error``), ``sentence`` and its numbers; a name may come
-            several times. ``steps``, ``steps_per_epoch`` and ``parameters``, None if unknown.
+            ``findings``: ``name`` (``memory``, ``time``, ``data``, ``network``, ``disk``, ``classes``, ``loading``,
+            ``rate``, ``batch`` or ``device``), ``level`` (``ok``, ``unknown``, ``warning`` or ``error``), ``title``,
+            ``value`` (a few words), ``sentence``, ``field`` (of the spec, empty for none), perhaps ``fix`` (``title``
+            and ``fields``: path → value) and its numbers; a name may come several times. ``steps``,
+            ``steps_per_epoch`` and ``parameters``, None if unknown.
 
         Raises:
             SpecError: where the spec is not valid; it names the field.
@@ -138,6 +148,79 @@ class Training:
             return self._preflight.refuse(specs[0], jobs=len(specs), problems=obstacle.details["problems"])
         dataset = self._jobs.get(request.dataset) if request.dataset else None
         return self._preflight.check(with_backend(specs[0]), jobs=len(specs), dataset=dataset, describe=describe)
+
+    def test_batch(
+        self,
+        request: JobRequest,
+        *,
+        find_rate: bool = True,
+        ticket: str = "",
+        time_limit_s: float = TEST_BATCH_LIMIT_S,
+    ) -> dict[str, Any]:
+        """Train some steps of a training in a process of its own, and measure them; nothing is kept but the figures.
+
+        Args:
+            request: as for ``create``; of a sweep, the first training.
+            find_rate: whether learning rates are tried, too.
+            ticket: by which ``trials.cancel`` ends it; empty for none.
+            time_limit_s: how long it may take.
+
+        Returns:
+            ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of the training, and what
+            ``ziggurat.worker.commands.test_batch`` finds.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+            JobError: where the dataset is not done, or it was canceled.
+            TooBusyError: where another one runs.
+            ZigguratError: where the training cannot succeed.
+        """
+        if request.dataset and (dataset := self._jobs.of_kind(request.dataset, "dataset")).state != "done":
+            raise JobError("A test batch needs a dataset that is done.", received=f"{dataset.id}, {dataset.state}")
+        complete = self._complete(request)
+        self._refuse(complete)
+        spec = with_backend(_specs(complete)[0])
+        return self.trials.run(spec, find_rate=find_rate, ticket=ticket, time_limit_s=time_limit_s)
+
+    def recipe(self, dataset_id: str, *, network: str | None = None) -> Recipe | None:
+        """Return what a training on a dataset should begin with; None where it is not known, or cannot be trained on.
+
+        Args:
+            dataset_id: of a dataset, or ``digits``.
+            network: that is chosen already, as ``backend/name``; empty for a file; None for the recommended one.
+
+        Raises:
+            JobError: where there is no such dataset.
+        """
+        source, data = self._known(dataset_id)
+        found = None if data is None else recommend(data, network=network)
+        if data is None or found is None or network is not None:
+            return found
+        return recommend(data, earlier=better_run(self._finished(), source, found.network))
+
+    def cards(self, dataset_id: str | None, batch_size: int) -> list[NetworkCard]:
+        """Return the standard networks with what each takes on a dataset, the recommended one first.
+
+        Args:
+            dataset_id: of a dataset, or ``digits``; None where none is chosen.
+            batch_size: for which memory and time are said.
+
+        Raises:
+            JobError: where there is no such dataset.
+        """
+        source, data = ("", None) if dataset_id is None else self._known(dataset_id)
+        chosen = None if data is None else recommend(data)
+        if data is None or chosen is None:
+            return network_cards(data, {})
+        figures = CardFigures(self._kept, self._machine.memory_bytes, self._finished())
+        return network_cards(data, figures.all(data, source, batch_size), chosen.network)
+
+    def _known(self, dataset_id: str) -> tuple[str, KnownData | None]:
+        """Return the source of a dataset, and what is known of it; None where it is not done."""
+        if dataset_id == DIGITS:
+            return DIGITS, known_data(DIGITS, {})
+        dataset = self._jobs.of_kind(dataset_id, "dataset")
+        return dataset.folder, known_data(dataset.folder, {}) if dataset.state == "done" else None
 
     def as_text(self, request: JobRequest, *, url: str = "http://127.0.0.1:5000") -> dict[str, str]:
         """Return the same training as command line, JSON and Python.

@@ -20,6 +20,7 @@ from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk, 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
+from ziggurat.formatting import plural
 from ziggurat.records.schema import Schema
 
 __all__ = ["ClassFolders"]
@@ -160,7 +161,7 @@ class _ClassScan(Scan):
         return Problem(
             key=place.path_of(folder),
             kind="small-class" if is_small else "unknown-class",
-            reason=f"The class {reason}; its {count} images are left out.",
+            reason=f"The class {reason}; {plural(count, 'image is', 'images are')} left out.",
             left_out=True,
         )
 
@@ -257,7 +258,7 @@ def chosen_images(
         else:
             heapq.heappushpop(kept, ranked)
     if count > most:
-        reason = f"{most} of its {count} images were chosen by chance."
+        reason = f"{most} of its {count} images {'was' if most == 1 else 'were'} chosen by chance."
         yield Problem(key=folder, kind="large-class", reason=reason, left_out=True)
     for _rank_of, _position, found in sorted(kept, key=lambda entry: -entry[1]):
         yield found

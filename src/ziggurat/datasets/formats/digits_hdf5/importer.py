@@ -205,11 +205,6 @@ def _names_in_folder(folder: Path) -> list[str]:
     )
 
 
-def _number_and_name(name: str) -> tuple[int, str]:
-    stem = PurePath(name).stem
-    return int(stem) if stem.isdecimal() else -1, name
-
-
 def _split_of_file(name: str) -> str:
     words = PurePath(name).stem.replace("-", "_").split("_")
     return next((split_of(word) for word in words if split_of(word)), "")

@@ -24,6 +24,7 @@ from ziggurat.datasets.formats.shared.text_files import Labels, ListLine, SeenKe
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.formatting import plural
 from ziggurat.records.objects import ImageObject, objects_to_json
 from ziggurat.records.schema import Schema
 
@@ -216,7 +217,11 @@ class _MetadataScan(Scan):
             found = sum(1 for each in self._walk.images(folder) if isinstance(each, FoundImage))
             self._used -= found
         if self._used < 0:
-            yield Problem(key=".", kind="not-listed", reason=f"{-self._used} images have no row in the metadata.")
+            yield Problem(
+                key=".",
+                kind="not-listed",
+                reason=f"{plural(-self._used, 'image has', 'images have')} no row in the metadata.",
+            )
 
 
 def _files(source: Path) -> list[MetadataFile]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.dataset.mnist import read_idx
+from ziggurat.dataflow.dataset.mnist import damaged_file, read_idx
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
@@ -241,9 +241,9 @@ def read_header_of(path: Path) -> IndexedHeader:
         with gzip.open(path) if compressed else path.open("rb") as file:
             start = file.read(_HEADER_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise _bad(path, f"it cannot be read ({error})") from error
+        raise damaged_file(path, f"it cannot be read ({error})") from error
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or len(start) < 4 + 4 * start[3]:
-        raise _bad(path, f"it starts with {start[:4]!r}")
+        raise damaged_file(path, f"it starts with {start[:4]!r}")
     shape = tuple(int.from_bytes(start[place : place + 4]) for place in range(4, 4 + 4 * start[3], 4))
     header = IndexedHeader(shape, np.dtype(_TYPES[start[2]]), compressed)
     _check_size(path, header)
@@ -266,7 +266,7 @@ def _check_size(path: Path, header: IndexedHeader) -> None:
     if not header.compressed:
         found = path.stat().st_size
         if found != header.size_bytes:
-            raise _bad(path, f"{found} bytes where its header says {header.size_bytes}")
+            raise damaged_file(path, f"{found} bytes where its header says {header.size_bytes}")
         return
     if header.size_bytes > _MOST_BYTES:
         raise DataError(
@@ -278,13 +278,4 @@ def _check_size(path: Path, header: IndexedHeader) -> None:
         file.seek(-4, 2)
         found = int.from_bytes(file.read(4), "little")
     if found != header.size_bytes:
-        raise _bad(path, f"{found} bytes where its header says {header.size_bytes}")
-
-
-def _bad(path: Path, received: str) -> DataError:
-    return DataError(
-        "An idx file has a header and as many values as it says.",
-        received=f"`{path}`: {received}",
-        advice="It is damaged, cut off, or another kind of file: get it anew.",
-        details={"path": str(path)},
-    )
+        raise damaged_file(path, f"{found} bytes where its header says {header.size_bytes}")

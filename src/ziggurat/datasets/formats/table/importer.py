@@ -39,6 +39,7 @@ from ziggurat.datasets.formats.table.files import (
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import LEAKING, Problem, Sample
 from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError
+from ziggurat.formatting import plural
 from ziggurat.records.schema import COLUMN_TYPES, Column, Schema
 
 __all__ = ["TableImporter"]
@@ -421,7 +422,8 @@ class TableScan(Scan):
                 reason = f"The column {column} has {plan.bad} cells that are none, the first {plan.first_bad}."
                 yield Problem(key=name, kind="bad-value", reason=reason)
         if self._no_target and self._target is not None:
-            reason = f"{self._no_target} rows have no value in the target `{self._target.name}` and are left out."
+            rows = plural(self._no_target, "row without", "rows without")
+            reason = f"{rows} a value in the target `{self._target.name}`: left out."
             yield Problem(key=name, kind="missing-value", reason=reason, left_out=True)
 
     def _check_names(self) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from ziggurat.datasets.formats.shared.detection_export import TREES, DetectionExport, PlacedSample, SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
+from ziggurat.formatting import plural
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.run_lengths import mask_outlines, read_run_lengths
 
@@ -81,23 +82,29 @@ def _all_outlined(dataset: SampleSource) -> bool:
 def _notes(export: DetectionExport, counts: _Counts, outlines: bool) -> list[str]:
     notes = []
     if outlines and counts.outlined < counts.objects:
-        without = f"{counts.objects - counts.outlined} of {counts.objects} objects"
-        notes.append(f"{without} have no outline and are written as the rectangle of their box.")
+        without = counts.objects - counts.outlined
+        notes.append(
+            f"{without} of {plural(counts.objects, 'object')} without an outline: written as the rectangle of the box."
+        )
     elif counts.outlined and not outlines:
         notes.append(
-            f"{counts.outlined} of {counts.objects} objects have an outline, and all are written as boxes: a YOLO "
-            "dataset has one or the other. With the option `outlines` they are outlines, and boxes become rectangles."
+            f"{counts.outlined} of {plural(counts.objects, 'object')} with an outline, and all are written as boxes: "
+            "a YOLO dataset has one or the other. With the option `outlines` they are outlines, and boxes become "
+            "rectangles."
         )
     if "val" not in export.dataset.splits:
         notes.append(
             "There is no validation split, and YOLO programs need one: add `val` to data.yaml, or split the dataset."
         )
     if export.converted:
-        notes.append(f"{export.converted} images are written as PNG: YOLO programs do not read their format.")
+        notes.append(
+            f"{plural(export.converted, 'image is', 'images are')} written as PNG: YOLO programs do not read the "
+            "format."
+        )
     if counts.outside:
         notes.append(
-            f"{counts.outside} images have an object that reaches far beyond its image: YOLO programs leave such "
-            "images out."
+            f"{plural(counts.outside, 'image has', 'images have')} an object that reaches far beyond it: YOLO programs "
+            "leave such images out."
         )
     return notes
 

@@ -34,8 +34,9 @@ _WITHIN_S: Final = 5.0
 _PARTS: Final = {
     "datasets": "Datasets",
     "jobs": "Trainings and evaluations",
-    "uploads": "Uploads that wait",
-    "temporary": "Viewed graphs",
+    "uploads": "Uploads without a dataset",
+    "cache": "Thumbnails",
+    "temporary": "Graphs and measurements",
     ".trash": "Deleted, removed soon",
     "logs": "Logs",
 }
@@ -105,7 +106,7 @@ def about(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
 
 @router.get("/about/frameworks", include_in_schema=False)
 def frameworks(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return how each framework is, found in processes of their own; the first look takes seconds."""
+    """Return the state of each framework, found in separate processes; the first check takes seconds."""
     studio.machine.frameworks.find()
     if is_part(request):
         return part(request, "about/frameworks.html", frameworks=_frameworks(studio))
@@ -114,7 +115,7 @@ def frameworks(request: Request, studio: StudioDep, _who: ViewerUser) -> Respons
 
 @router.post("/about/frameworks", include_in_schema=False)
 def look_again(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
-    """Forget how each framework was, and find it out again, after something was installed."""
+    """Check each framework again, after something was installed."""
     studio.machine.frameworks.forget()
     return frameworks(request, studio, _who)
 
@@ -130,14 +131,14 @@ def doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
 
 @router.post("/about/doctor", include_in_schema=False)
 def start_doctor(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
-    """Begin to look; it takes longer than a request should, so it is not awaited here."""
+    """Start the diagnostics; they take longer than a request should, so it does not wait for them."""
     doctor_look(request).start()
     return doctor(request, studio, _who) if is_part(request) else see_other(request, "/about/doctor")
 
 
 @router.get("/about/disk", include_in_schema=False)
 def disk(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return how much of the disk each part of the workspace takes."""
+    """Return how much of the disk each part of the workspace uses."""
     parts = disk_use(studio.root)
     if is_part(request):
         return part(request, "about/disk.html", parts=parts)
@@ -160,7 +161,7 @@ def licence(
     found = next((each for each in known if each.name == name), None)
     if found is None:
         raise NotFoundError("There is no such package.", received=name[:200], advice="Check the list.")
-    text = licence_text(found) or "The package brings no text of its license."
+    text = licence_text(found) or "The package comes without a license text."
     if is_part(request):
         return part(request, "about/licence.html", text=text)
     return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"})
@@ -198,7 +199,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class DoctorLook:
-    """Looks in a thread of its own; what is found so far can be read at any time. Any thread may call any method.
+    """Diagnostics in a thread of their own; findings can be read at any time. Any thread may call any method.
 
     Args:
         examine: yields what is found.
@@ -212,17 +213,17 @@ class DoctorLook:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a look is under way."""
+        """Whether the diagnostics run."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def findings(self) -> list[Finding] | None:
-        """What the newest look found so far; None before the first."""
+        """What the newest diagnostics found so far; None before the first."""
         found = self._findings
         return None if found is None else list(found)
 
     def start(self) -> None:
-        """Begin a look; while one is under way, nothing is begun."""
+        """Start the diagnostics, unless they run already."""
         with self._lock:
             if self.is_looking:
                 return
@@ -234,8 +235,8 @@ class DoctorLook:
         try:
             found.extend(self._examine())
         except Exception as error:  # what was found until then is still worth reading
-            _LOG.exception("the look at this installation failed")
-            found.append(Finding("studio", "doctor", "problem", f"it could not look at the rest: {error}"))
+            _LOG.exception("the diagnostics failed")
+            found.append(Finding("studio", "doctor", "problem", f"The remaining checks could not run: {error}"))
 
 
 def doctor_look(request: Request) -> DoctorLook:

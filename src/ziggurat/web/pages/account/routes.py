@@ -13,6 +13,7 @@ from ziggurat.errors import ConfigurationError, UsageError, ZigguratError
 from ziggurat.server.authentication import address_of, clear_session, session_secret, set_session
 from ziggurat.server.dependencies import StudioDep, accounts_of
 from ziggurat.server.permissions import anyone, new_router, require
+from ziggurat.web.keyboard import KEYS_COOKIE, has_single_keys
 from ziggurat.web.rendering import page, part, see_other
 from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
@@ -26,6 +27,7 @@ _Self = Annotated[Identity, require("viewer", "admin")]
 """A user who may change what is their own: by a session, or a token of scope ``admin``."""
 
 _DAY_S: Final = 24 * 3600
+_YEAR_S: Final = 365 * _DAY_S
 _EXPIRIES: Final = {
     "7": ("In a week", 7 * _DAY_S),
     "30": ("In 30 days", 30 * _DAY_S),
@@ -34,9 +36,9 @@ _EXPIRIES: Final = {
     "never": ("Never", None),
 }
 _SCOPE_TEXTS: Final = {
-    "read": "read: look at everything",
-    "write": "write: make and change jobs, too",
-    "admin": "admin: all that you may do",
+    "read": "read: view everything",
+    "write": "write: also create and change jobs",
+    "admin": "admin: everything that you may do",
 }
 _NAME_LENGTH: Final = 200
 
@@ -71,6 +73,22 @@ def logout_everywhere(request: Request, studio: StudioDep, who: _Self) -> Respon
     """End all one's sessions, this one too."""
     studio.people.logout_everywhere(_user(who).name, by=who)
     return _logged_out(request)
+
+
+@router.post("/account/keyboard", include_in_schema=False)
+def choose_keys(request: Request, _who: _Self, single_keys: Annotated[bool, Form()] = False) -> Response:
+    """Switch the single-key shortcuts of this browser on or off."""
+    response = see_other(request, "/account")
+    place = address(request, "/")
+    chosen = "on" if single_keys else "off"  # the pages' script reads it
+    response.set_cookie(KEYS_COOKIE, chosen, max_age=_YEAR_S, path=place, samesite="lax")
+    return response
+
+
+@router.get("/account/{_act}", include_in_schema=False)
+def come_back(request: Request, _who: _Self) -> Response:
+    """Send those who ask by its address for the page that refused a change to the account."""
+    return see_other(request, "/account")
 
 
 @router.get("/settings/tokens", include_in_schema=False)
@@ -115,7 +133,8 @@ def revoke_token(request: Request, studio: StudioDep, who: _Self, token_id: int)
 
 def _account(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
     has_accounts = studio.people.has_accounts()
-    return page(request, "account/page.html", status, has_accounts=has_accounts, who=who, **values)
+    shown = {"has_accounts": has_accounts, "who": who, "single_keys": has_single_keys(request), **values}
+    return page(request, "account/page.html", status, **shown)
 
 
 def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, **values: Any) -> Response:
@@ -138,7 +157,7 @@ def _tokens(request: Request, studio: Studio, who: Identity, status: int = 200, 
 
 def _user(who: Identity) -> User:
     if who.user is None:
-        raise UsageError("This requires an account.", advice="Make an account first.")
+        raise UsageError("This requires an account.", advice="Create an account first.")
     return who.user
 
 

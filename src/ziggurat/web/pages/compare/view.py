@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from ziggurat.entities import Job, JobFilter
+from ziggurat.entities import ENDED_STATES, Job, JobFilter
+from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.errors import NotThereError, ZigguratError
+from ziggurat.web.columns import metric_mode
+from ziggurat.web.pages.job.view import UNSHOWN_TAGS
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
@@ -17,25 +21,41 @@ __all__ = [
     "Comparison",
     "CurveResult",
     "EvaluatedSplit",
+    "Sweep",
     "chosen_runs",
     "compared",
     "found_runs",
+    "short_names",
+    "sweep_of",
 ]
 
 MOST_COMPARED: Final = 20
 """Runs on one page: more curves cannot be told apart."""
 
+_MOST_TRIALS: Final = 500
+_MOST_PAIRS: Final = 6
+_LONGEST_LABEL: Final = 40
+_LABEL_HEAD: Final = 12
+_LEAST_SHARED: Final = 8
+_LONG_NAME: Final = 24
+_LEAST_NAME: Final = 3
+
 _FOUND: Final = 20
 _SHOWN_RESULTS: Final = 6
 _LONG_TEXT: Final = 100
 _AXES: Final = 7
+_FIRST_AXES: Final = ("learning_rate", "batch_size", "epochs", "network.name", "optimizer.name", "weight_decay")
+_TECHNICAL: Final = ("heartbeat_s", "hung_after_s", "machine_load_s", "sample_predictions", "on_stop")
+"""Fields that do not change what is learned: they are no axes."""
 _LONGEST_CATEGORY: Final = 24
 _WIDE: Final = 50
 """Largest over smallest value from which on an axis is logarithmic."""
 
-_UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
-_FIRST_TAGS: Final = ("validation_accuracy", "validation_cost", "accuracy", "cost", "validation_error", "error")
-_SMALL_IS_GOOD: Final = ("cost", "loss", "error", "distance", "mae", "mse", "regularization")
+_FIRST_TAGS: Final = (
+    *("validation_accuracy", "val/accuracy", "validation_cost", "val/loss", "val/cost"),
+    *("accuracy", "train/accuracy", "cost", "train/loss", "train/cost", "validation_error", "error"),
+)
+_PENALTY: Final = "regularization"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +64,14 @@ class CurveResult:
 
     Args:
         tag: name of the curve.
-        is_small_good: whether small values are good.
+        is_small_good: whether small values are good; None where better and worse have no meaning.
         last: newest value of each run; None where it has no such curve.
-        best: best value of each run.
+        best: best value of each run; the newest one where better has no meaning.
         winner: place of the run with the best value; None where there is nothing to choose from.
     """
 
     tag: str
-    is_small_good: bool
+    is_small_good: bool | None
     last: tuple[float | None, ...]
     best: tuple[float | None, ...]
     winner: int | None
@@ -65,7 +85,8 @@ class EvaluatedSplit:
         split: name of it.
         data: place of the data, as the runs name it.
         first: evaluation of the run that comes first.
-        others: (run, evaluation) of the others.
+        others: run, evaluation, and number of samples by outcome (``fixed``, ``broken``, ``still_wrong``) of the
+            others; no numbers where they cannot be compared, or after the first few.
         run: that comes first.
     """
 
@@ -73,7 +94,7 @@ class EvaluatedSplit:
     data: str
     run: Job
     first: Job
-    others: tuple[tuple[Job, Job], ...]
+    others: tuple[tuple[Job, Job, dict[str, int]], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +103,7 @@ class Comparison:
 
     Args:
         runs: in the order in which they were asked for.
-        labels: their names, told apart by the end of the id where several have the same.
+        labels: their names, shortened to what tells them apart.
         differences: (path of a field, its text in each run) where they differ.
         results: the important ones first.
         evaluations: that can be held against each other, sample by sample.
@@ -95,6 +116,55 @@ class Comparison:
     results: list[CurveResult]
     evaluations: list[EvaluatedSplit]
     chart: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The runs of a sweep.
+
+    Args:
+        group: its id.
+        name: what its runs have in common in their names.
+        runs: the best first, then those without a value, in the order of their creation.
+        best: its best run; None before the first value.
+        tag: metric by which they are ordered; empty before the first value.
+        open_ids: runs that are in the queue or running, but for the best one.
+    """
+
+    group: str
+    name: str
+    runs: list[Job]
+    best: Job | None
+    tag: str
+    open_ids: list[str]
+
+
+def sweep_of(studio: Studio, group: str) -> Sweep:
+    """Return the runs of a sweep.
+
+    Raises:
+        NotThereError: where there is no training of that sweep.
+    """
+    page = studio.jobs.page(JobFilter(kinds=("train",), group=group, limit=_MOST_TRIALS, descending=False))
+    found = list(page.jobs)
+    if not found:
+        raise NotThereError(
+            "There is no sweep of that id.", received=f"`{group[:100]}`", advice="It may have been deleted."
+        )
+    judged = next((each for each in _results(found) if each.is_small_good is not None), None)
+    names = [job.name for job in found]
+    shared = _shared_start(names).rpartition(" ")[0].rstrip(" ,;:(") if len(names) > 1 else names[0]
+    if judged is None:
+        ordered, best, tag = found, None, ""
+    else:
+        sign = 1 if judged.is_small_good else -1
+        values = {job.id: value for job, value in zip(found, judged.best, strict=True) if _finite(value) is not None}
+        ordered = sorted(found, key=lambda job: sign * (values.get(job.id) or 0.0) if job.id in values else math.inf)
+        best, tag = (ordered[0] if values else None), judged.tag
+    kept = best.id if best is not None else ""
+    open_ids = [job.id for job in found if job.state not in ENDED_STATES and job.id != kept]
+    name = shared if len(shared) >= _LEAST_NAME else group
+    return Sweep(group=group, name=name, runs=ordered, best=best, tag=tag, open_ids=open_ids)
 
 
 def chosen_runs(studio: Studio, job_ids: Sequence[str]) -> tuple[list[Job], list[str]]:
@@ -128,15 +198,45 @@ def compared(studio: Studio, runs: Sequence[Job], coloured_by: str = "") -> Comp
     )
 
 
+def short_names(names: Sequence[str], *, is_sweep: bool = False) -> list[str]:
+    """Return names without what they share at the begin, cut in the middle where they are still long.
+
+    The first word stays; names that are equal, or become so, are left to the caller.
+
+    Args:
+        names: of the runs.
+        is_sweep: whether they are of one sweep, whose name stands above them: then the first word goes, too.
+    """
+    shared = _shared_start(names) if len(names) > 1 else ""
+    shared = shared[: max(shared.rfind(mark) for mark in " ,;/") + 1]
+    if not shared or (not is_sweep and (len(shared) < _LEAST_SHARED or max(map(len, names)) <= _LONG_NAME)):
+        return [_middle_cut(name) for name in names]
+    first = "" if is_sweep else f"{shared.split(' ')[0][:_LABEL_HEAD]} … "
+    return [_middle_cut(f"{first}{name[len(shared) :]}" if name != shared else name) for name in names]
+
+
+def _shared_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    length = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)
+    return first[: min(len(first), len(last)) if length is None else length]
+
+
+def _middle_cut(name: str) -> str:
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    return f"{name[:_LABEL_HEAD].rstrip()} … {name[-(_LONGEST_LABEL - _LABEL_HEAD - 3) :].lstrip()}"
+
+
 def _labels(runs: Sequence[Job]) -> list[str]:
-    names = [job.name or job.id for job in runs]
+    is_sweep = len({job.group for job in runs}) == 1 and bool(runs[0].group)
+    names = short_names([job.name or job.id for job in runs], is_sweep=is_sweep)
     return [
         name if names.count(name) == 1 else f"{name} ({job.id[-4:]})" for name, job in zip(names, runs, strict=True)
     ]
 
 
 def _results(runs: Sequence[Job]) -> list[CurveResult]:
-    tags = {tag for job in runs for tag in job.scalars if not tag.startswith(_UNSHOWN_TAGS)}
+    tags = {tag for job in runs for tag in job.scalars if not tag.startswith(UNSHOWN_TAGS) and _PENALTY not in tag}
     tags -= {f"{start}error" for start in ("", "validation_") if f"{start}accuracy" in tags}  # the same, upside down
     first = [tag for tag in _FIRST_TAGS if tag in tags]
     rest = sorted(tags - set(first), key=lambda tag: (not tag.startswith("validation"), tag))
@@ -144,8 +244,12 @@ def _results(runs: Sequence[Job]) -> list[CurveResult]:
 
 
 def _result(tag: str, runs: Sequence[Job]) -> CurveResult:
-    is_small_good = any(word in tag.lower() for word in _SMALL_IS_GOOD)
+    mode = metric_mode(tag)
+    is_small_good = None if mode is None else mode == "min"
     scalars = [job.scalars.get(tag) for job in runs]
+    last = tuple(None if each is None else each.last for each in scalars)
+    if is_small_good is None:
+        return CurveResult(tag=tag, is_small_good=None, last=last, best=last, winner=None)
     best = [None if each is None else (each.minimum if is_small_good else each.maximum) for each in scalars]
     numbers = [(value, place) for place, value in enumerate(best) if value is not None and math.isfinite(value)]
     chosen = (min if is_small_good else max)(numbers, key=lambda pair: pair[0]) if len(numbers) > 1 else None
@@ -153,7 +257,7 @@ def _result(tag: str, runs: Sequence[Job]) -> CurveResult:
     return CurveResult(
         tag=tag,
         is_small_good=is_small_good,
-        last=tuple(None if each is None else each.last for each in scalars),
+        last=last,
         best=tuple(best),
         winner=None if chosen is None or is_shared else chosen[1],
     )
@@ -163,12 +267,13 @@ def _chart(
     labels: Sequence[str], raw: dict[str, list[Any]], results: Sequence[CurveResult], wanted: str
 ) -> dict[str, Any]:
     """Return the parallel coordinates as the charts island takes them; the wanted curve comes last and colors."""
-    columns = {path: axis for path, values in raw.items() if (axis := _column(values)) is not None}
+    paths = sorted((path for path in raw if path not in _TECHNICAL), key=lambda path: (path not in _FIRST_AXES, path))
+    columns = {path: axis for path in paths if (axis := _column(raw[path])) is not None}
     if not columns or not results:
         return {}
     last = next((each for each in results if each.tag == wanted), results[0])
     results = [*(each for each in results[:3] if each is not last), last]
-    bests = [(each.tag, [_finite(value) for value in each.best]) for each in results]
+    bests = [(metric_title(each.tag), [_finite(value) for value in each.best]) for each in results]
     named = [*list(columns.items())[:_AXES], *bests]
     lines = [{"name": label, "values": [values[place] for _, values in named]} for place, label in enumerate(labels)]
     return {"kind": "parallel", "axes": [_axis(name, values) for name, values in named], "lines": lines}
@@ -218,10 +323,24 @@ def _evaluations(studio: Studio, runs: Sequence[Job]) -> list[EvaluatedSplit]:
             if each.kind == "evaluate" and each.state == "done":
                 newest.setdefault((str(each.spec.get("split", "")), place), {}).setdefault(run.id, each)
     by_id = {run.id: run for run in runs}
-    found = []
+    found: list[EvaluatedSplit] = []
+    left = _MOST_PAIRS
     for (split, place), evaluated in sorted(newest.items()):
-        (first_run, first), *others = evaluated.items()
+        # In the order of the runs, so that Swap turns the comparison around.
+        (first_run, first), *others = [(run.id, evaluated[run.id]) for run in runs if run.id in evaluated]
         if others:
-            pairs = tuple((by_id[run_id], each) for run_id, each in others)
+            pairs = tuple(
+                (by_id[run_id], each, _changes(studio, first, each) if number < left else {})
+                for number, (run_id, each) in enumerate(others)
+            )
+            left = max(0, left - len(pairs))
             found.append(EvaluatedSplit(split=split, data=place, run=by_id[first_run], first=first, others=pairs))
     return found
+
+
+def _changes(studio: Studio, first: Job, second: Job) -> dict[str, int]:
+    """Return the number of samples by outcome; empty where the two are not of the same samples."""
+    try:
+        return studio.evaluations.differences(first.id, second.id, limit=0)["counts"]
+    except ZigguratError:
+        return {}

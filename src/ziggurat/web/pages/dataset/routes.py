@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Form, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from ziggurat.entities import Job
+from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import NotThereError, ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
-from ziggurat.web.pages.dataset.samples import mean_picture, sample_picture
-from ziggurat.web.pages.dataset.view import dataset_about, dataset_charts, dataset_problems, dataset_spec, single_values
-from ziggurat.web.pages.job.view import job_log, job_now
+from ziggurat.web.flash import see_deleted
+from ziggurat.web.pages.dataset.sample_images import mean_picture, places_of, sample_picture, tile_sheet
+from ziggurat.web.pages.dataset.view import (
+    KIND_NAMES,
+    KIND_WORDS,
+    class_bars,
+    dataset_about,
+    dataset_charts,
+    dataset_problems,
+    dataset_spec,
+    seen_sentence,
+    single_values,
+    used_classes,
+)
+from ziggurat.web.pages.job.log import job_log
+from ziggurat.web.pages.job.view import job_now
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import why_not_trainable
 
-__all__ = ["dataset_frame", "is_finished", "router"]
+__all__ = ["dataset_frame", "is_finished", "router", "statistics_result"]
 
 router = new_router()
 
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
+_VERSIONS: Final = 30
 _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 """A dataset never changes, and an id is never used again."""
 
@@ -33,6 +49,14 @@ _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 class _Picture(BaseModel):
     part: int = Field(0, ge=0, le=100)
     max_side_px: int = Field(1024, ge=8, le=4096)
+    overlay: bool = False
+    original: bool = False
+
+
+class _Sheet(BaseModel):
+    of: str = Field(max_length=2000)
+    source: bool = False
+    part: int = Field(0, ge=0, le=100)
     overlay: bool = False
 
 
@@ -46,13 +70,14 @@ def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
         return see_other(request, f"/jobs/{job_id}")
     if job.state != "done":
         return page(request, "dataset/making_page.html", topics=(f"job:{job_id}",), **_making(studio, job_id))
-    found = _statistics(request, studio, job_id, _AT_ONCE_S)
+    found = statistics_result(request, studio, job_id, _AT_ONCE_S)
     about = dataset_about(studio, job)
     return page(
         request,
         "dataset/page.html",
-        **dataset_frame(studio, job, "", about.problem_count),
+        **dataset_frame(studio, job, ""),
         about=about,
+        leaks=seen_sentence(studio, about.described, job_id),
         projects=[each.name for each, _ in studio.projects.all()],
         **_charts(request, job_id, found),
     )
@@ -64,7 +89,7 @@ def charts(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -
     job = studio.jobs.get(job_id)
     if not is_part(request, "dataset-charts"):
         return see_other(request, f"/datasets/{job_id}")
-    found = _statistics(request, studio, job_id, _PATIENCE_S)
+    found = statistics_result(request, studio, job_id, _PATIENCE_S)
     return part(request, "dataset/charts.html", job=job, **_charts(request, job_id, found))
 
 
@@ -84,7 +109,13 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     wanted: Annotated[_Picture, Query()],
 ) -> Response:
-    """Return an image of a sample, made smaller where it is larger; a mask in the colors of its classes."""
+    """Return an image of a sample, made smaller where it is larger; a mask in the colors of its classes.
+
+    With ``original``, the file that it was made of, where that is still there.
+    """
+    if wanted.original:
+        found = studio.datasets.original(job_id, split, row, wanted.part)
+        return Response(found.content, media_type=found.media_type, headers=found.headers)
     content, media_type = sample_picture(
         studio,
         job_id,
@@ -95,6 +126,22 @@ def picture(
         is_overlay=wanted.overlay,
     )
     return Response(content, media_type=media_type, headers=_KEPT)
+
+
+@router.get("/datasets/{job_id}/tiles", include_in_schema=False)
+def tiles(studio: StudioDep, _who: ViewerUser, job_id: str, wanted: Annotated[_Sheet, Query()]) -> Response:
+    """Return one image with the small images of several samples; its address names them, so it never changes."""
+    content, media_type = tile_sheet(studio, job_id, places_of(wanted.of), part=wanted.part, is_overlay=wanted.overlay)
+    return Response(content, media_type=media_type, headers=_KEPT)
+
+
+@router.get("/datasets/{job_id}/log", include_in_schema=False)
+def log(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the end of the log of a dataset's creation."""
+    job = studio.jobs.get(job_id)
+    if not is_finished(job):
+        return see_other(request, f"/datasets/{job_id}")
+    return page(request, "dataset/log.html", **dataset_frame(studio, job, "log"), log=job_log(studio, job_id))
 
 
 @router.get("/datasets/{job_id}/delete", include_in_schema=False)
@@ -110,28 +157,72 @@ def delete(
     """Delete a dataset that nothing uses; ``force`` ends the worker that makes it."""
     if studio.jobs.dependents(job_id):
         return _delete_page(request, studio, job_id, 409)
+    name = studio.jobs.get(job_id).name
     try:
         studio.jobs.delete(job_id, force=force)
     except ZigguratError as error:
         return _delete_page(request, studio, job_id, error=error)
     studio.people.note(who, "job.delete", job_id, force=force)
-    return see_other(request, "/", {"kind": "dataset"})
+    return see_deleted(request, "/datasets", name)
 
 
-def dataset_frame(studio: Studio, job: Job, tab: str, problem_count: int | None = None) -> dict[str, Any]:
+def dataset_frame(studio: Studio, job: Job, tab: str) -> dict[str, Any]:
     """Return what the head of every page of a dataset shows.
 
     Args:
         studio: where it is.
         job: of the dataset, which is done.
-        tab: name of the page: empty, ``explore``, ``check``, ``problems``, ``versions`` or ``export``.
-        problem_count: problems that were found when it was made; counted where it is not given.
+        tab: name of the page: empty, ``explore``, ``check``, ``versions``, ``log`` or ``export``.
     """
     described = studio.datasets.describe(job.id)
-    if problem_count is None:
-        problem_count = sum(described["problems"].values())
-    is_trainable = not why_not_trainable(described["kind"])
-    return {"job": job, "tab": tab, "problem_count": problem_count, "is_trainable": is_trainable}
+    total = sum(described["splits"].values())
+    word = "image" if described["image"] else KIND_WORDS.get(described["kind"], "sample")
+    counts = [plural(total, word)]
+    if described["classes"]:
+        counts.append(plural(len(used_classes(described)), "class", "classes"))
+    why_not = why_not_trainable(described["kind"])
+    chain = version_chain(studio, job)
+    return {
+        "job": job,
+        "tab": tab,
+        "kind_title": KIND_NAMES.get(described["kind"], described["kind"]),
+        "counts": ", ".join(counts),
+        "problem_count": sum(described["problems"].values()),
+        "is_trainable": not why_not,
+        "why_not_trainable": why_not,
+        "chain": chain,
+        "version_number": sum(1 for each in chain if not each.is_newer),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainLink:
+    """A version of a dataset in the menu of versions.
+
+    Args:
+        job: of the version.
+        number: its place in the chain, from 1.
+        is_newer: whether it was made of the one that is shown.
+    """
+
+    job: Job
+    number: int
+    is_newer: bool = False
+
+
+def version_chain(studio: Studio, job: Job) -> list[ChainLink]:
+    """Return a dataset with the versions that it came from and that came from it, the newest first."""
+    older, at = [job], job
+    while at.parent and len(older) < _VERSIONS:
+        try:
+            at = studio.jobs.get(at.parent)
+        except NotThereError:  # deleted since
+            break
+        older.append(at)
+    of_it = JobFilter(kinds=("dataset",), conditions=(("parent", "=", job.id),), limit=_VERSIONS)
+    number = len(older)
+    newer = [ChainLink(job=each, number=number + 1, is_newer=True) for each in studio.jobs.page(of_it).jobs]
+    return newer + [ChainLink(job=each, number=number - place) for place, each in enumerate(older)]
 
 
 def is_finished(job: Job) -> bool:
@@ -160,7 +251,8 @@ def _making_or_over(request: Request, studio: Studio, job_id: str) -> Response:
     return Response(status_code=204, headers={"HX-Refresh": "true"})
 
 
-def _statistics(request: Request, studio: Studio, job_id: str, wait_s: float) -> BackgroundResult:
+def statistics_result(request: Request, studio: Studio, job_id: str, wait_s: float) -> BackgroundResult:
+    """Return the statistics of a dataset, which are counted in the background, once."""
     studio.datasets.folder(job_id)
     key = ("statistics", job_id)
     return background_results(request).get(key, lambda: studio.datasets.statistics(job_id), wait_s=wait_s)
@@ -171,7 +263,8 @@ def _charts(request: Request, job_id: str, found: BackgroundResult) -> dict[str,
     statistics = found.value if found.is_ready else None
     return {
         "is_counted": found.is_ready,
-        "charts": dataset_charts(statistics, explore) if statistics is not None else [],
+        "classes": class_bars(statistics, explore) if statistics is not None else None,
+        "charts": dataset_charts(statistics) if statistics is not None else [],
         "notes": [*statistics.notes, *single_values(statistics)] if statistics is not None else [],
         "counting_problem": found.error.as_dict() if found.is_ready and found.error is not None else None,
     }

@@ -67,15 +67,15 @@ def differences_of(older: Path, newer: Path) -> list[tuple[str, int, Sequence[st
     found = what_differs(older, newer)
     words = {
         "added": "Added",
-        "removed": "Left out",
-        "moved": "In another split",
-        "relabelled": "With another label",
-        "replaced": "With other content",
+        "removed": "Excluded",
+        "moved": "Moved to another split",
+        "relabelled": "Relabeled",
+        "replaced": "Content replaced",
     }
     lists = [(title, found.counts[name], getattr(found, name)) for name, title in words.items()]
     lists += [
         ("Classes added", len(found.classes_added), found.classes_added),
-        ("Excluded classes", len(found.classes_removed), found.classes_removed),
+        ("Classes removed", len(found.classes_removed), found.classes_removed),
     ]
     return [(title, count, names) for title, count, names in lists if count]
 
@@ -118,7 +118,7 @@ def versions(
     return page(
         request,
         "dataset/versions.html",
-        **dataset_frame(studio, job, "versions", about.problem_count),
+        **dataset_frame(studio, job, "versions"),
         about=about,
         versions=versions_of(studio, job_id),
         **_compared(studio, other, found),
@@ -168,7 +168,7 @@ def _export_page(
     return page(
         request,
         "dataset/export.html",
-        **dataset_frame(studio, job, "export", sum(described["problems"].values())),
+        **dataset_frame(studio, job, "export"),
         formats=export_formats(studio, described["kind"]),
         archives=[(name, name) for name in sorted(ARCHIVE_FORMATS, key=lambda name: name != "zip")],
         is_reference=(described["image"] or {}).get("encoding") == "reference",

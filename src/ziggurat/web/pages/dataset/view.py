@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +13,24 @@ from urllib.parse import urlencode
 
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import JobError
-from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time
+from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time, plural
 from ziggurat.workspace.datasets import problems_so_far
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = [
     "KIND_NAMES",
+    "KIND_WORDS",
+    "ClassBars",
+    "class_bars",
     "dataset_about",
     "dataset_charts",
     "dataset_problems",
     "dataset_spec",
     "next_name",
+    "seen_sentence",
     "single_values",
+    "used_classes",
 ]
 
 
@@ -80,6 +86,16 @@ class DatasetAbout:
         return sum(self.described["splits"].values())
 
     @property
+    def used_classes(self) -> int:
+        """Classes with samples."""
+        return len(used_classes(self.described))
+
+    @property
+    def empty_classes(self) -> int:
+        """Classes without samples."""
+        return len(self.described["classes"]) - self.used_classes
+
+    @property
     def problem_count(self) -> int:
         """Problems that were found when it was made."""
         return sum(self.described["problems"].values())
@@ -114,6 +130,16 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
         users=studio.jobs.dependents(job.id),
         why_not_trainable=why_not_trainable(described["kind"]),
     )
+
+
+def used_classes(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the classes with samples, as the background of COCO has none; all of them where none is counted.
+
+    Args:
+        described: as the studio's ``datasets.describe`` returns it.
+    """
+    found = [each for each in described["classes"] if any(each[split] for split in described["splits"])]
+    return found or described["classes"]
 
 
 def dataset_problems(job: Job) -> DatasetProblems:
@@ -174,11 +200,8 @@ def _size_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-SPLIT_NAMES: Final[Mapping[str, str]] = {"train": "Training", "val": "Validation", "test": "Test", "": "No split"}
-"""Split → how people call it."""
-
 _MOST_ROWS: Final = 1000
-_MANY_CLASSES: Final = 8
+_MANY_CLASSES: Final = 15
 _MOST_COLUMNS: Final = 60
 
 
@@ -220,14 +243,13 @@ class DatasetChart:
         return found
 
 
-def dataset_charts(statistics: Any, explore: str) -> list[DatasetChart]:
-    """Return the charts that fit a dataset.
+def dataset_charts(statistics: Any) -> list[DatasetChart]:
+    """Return the charts that fit a dataset, without that of its classes.
 
     Args:
         statistics: as the studio's ``datasets.statistics`` returns them.
-        explore: address of the explorer; a class is added to it.
     """
-    return [chart for chart in _charts(statistics, explore) if chart is not None and len(chart.rows) > 1]
+    return [chart for chart in _charts(statistics) if chart is not None and len(chart.rows) > 1]
 
 
 def single_values(statistics: Any) -> list[str]:
@@ -243,8 +265,7 @@ def single_values(statistics: Any) -> list[str]:
     ]
 
 
-def _charts(found: Any, explore: str) -> Iterator[DatasetChart | None]:
-    yield _classes(found, explore)
+def _charts(found: Any) -> Iterator[DatasetChart | None]:
     yield _pixels(found)
     for number, label in enumerate(found.labels, 1):
         title = "Values to predict" if len(found.labels) == 1 else f"Values to predict, number {number}"
@@ -265,42 +286,58 @@ def _charts(found: Any, explore: str) -> Iterator[DatasetChart | None]:
         yield _numbers("Sizes of the files", found.source_bytes, "Size", "Samples", as_text=as_bytes)
 
 
-def _classes(found: Any, explore: str) -> DatasetChart | None:
+@dataclass(frozen=True, kw_only=True)
+class ClassBars:
+    """Samples, or objects, of each class and split, drawn as bars with every name.
+
+    Args:
+        title: of the chart.
+        splits: names of the splits that have some.
+        rows: of each class: its name, where it leads, counts of the splits, their sum.
+        longest: the largest sum.
+        rest: classes that are not shown.
+        by_size: whether the largest class comes first.
+    """
+
+    title: str
+    splits: Sequence[str]
+    rows: Sequence[tuple[str, str, Sequence[int], int]]
+    longest: int
+    rest: int
+    by_size: bool
+
+
+def class_bars(found: Any, explore: str) -> ClassBars | None:
+    """Return the classes of a dataset with their counts; None where it has none.
+
+    Args:
+        found: as the studio's ``datasets.statistics`` returns them.
+        explore: address of the explorer; a class is added to it.
+    """
     if not found.classes:
         return None
     splits = [split for split in found.samples if any(each.counts.get(split) for each in found.classes)] or ["train"]
     classes = list(found.classes)
-    if len(classes) > _MANY_CLASSES:
+    is_sorted = len(classes) > _MANY_CLASSES
+    if is_sorted:
         classes.sort(key=lambda each: -each.total)
-    links = [f"{explore}?{urlencode({'class_name': each.name})}" for each in classes]
-    what = "Objects" if found.objects is not None else "Samples"
-    return DatasetChart(
-        title=f"{what} per class and split",
-        spec={
-            "kind": "bar",
-            "names": [each.name for each in classes],
-            "series": [
-                {"name": _split_name(split), "values": [each.counts.get(split, 0) for each in classes]}
-                for split in splits
-            ],
-            "stacked": True,
-            "x": "Class",
-            "y": what,
-            "links": links,
-        },
-        heads=("Class", *(_split_name(split) for split in splits), "Together"),
-        rows=[
-            (each.name, *(as_count(each.counts.get(split, 0)) for split in splits), as_count(each.total))
-            for each in classes[:_MOST_ROWS]
-        ],
-        links=links[:_MOST_ROWS],
-        note="" if len(classes) <= _MOST_ROWS else f"The table has the {_MOST_ROWS} largest of {len(classes)} classes.",
-        wide=True,
+    rows = [
+        (
+            each.name,
+            f"{explore}?{urlencode({'class_name': each.name})}",
+            [each.counts.get(split, 0) for split in splits],
+            each.total,
+        )
+        for each in classes[:_MOST_ROWS]
+    ]
+    return ClassBars(
+        title=f"{'Objects' if found.objects is not None else 'Samples'} per class and split",
+        splits=splits,
+        rows=rows,
+        longest=max((each.total for each in classes), default=0) or 1,
+        rest=len(classes) - len(rows),
+        by_size=is_sorted,
     )
-
-
-def _split_name(split: str) -> str:
-    return SPLIT_NAMES.get(split) or split
 
 
 def _pixels(found: Any) -> DatasetChart | None:
@@ -328,7 +365,7 @@ def _pixels(found: Any) -> DatasetChart | None:
 
 
 def _unread(masks: int) -> str:
-    return f"{masks} masks could not be read." if masks else ""
+    return f"{plural(masks, 'mask')} could not be read." if masks else ""
 
 
 def _ignored(masks: Any) -> str:
@@ -355,15 +392,19 @@ def _sizes(pictures: Any) -> DatasetChart | None:
         return None
     rest = pictures.different_sizes - len(pictures.sizes)
     return _counted(
-        "Most frequent sizes", pictures.sizes, "Size", "Images", note=f"{rest} more sizes." if rest > 0 else ""
+        "Most frequent sizes",
+        pictures.sizes,
+        "Size",
+        "Images",
+        note=f"{plural(rest, 'more size')}." if rest > 0 else "",
     )
 
 
 def _column(column: Any) -> DatasetChart | None:
-    title = f"Column {column.name}{' (to be predicted)' if column.is_target else ''}"
-    note = f"{as_count(column.different)} different values; {as_count(column.missing)} rows without one."
+    title = f"Column {column.name}{' (target)' if column.is_target else ''}"
+    note = f"{plural(column.different, 'distinct value')}; {as_count(column.missing)} missing."
     if column.bars:
-        rest = f" {as_count(column.others)} rows have other values." if column.others else ""
+        rest = f" {plural(column.others, 'row has another value', 'rows have other values')}." if column.others else ""
         return _counted(title, column.bars, "Value", "Rows", note=note + rest)
     as_text = as_time if column.type == "time" else as_number
     across = "Characters" if column.type == "text" else "Time" if column.type == "time" else "Value"
@@ -409,14 +450,41 @@ def _numbers(
 
 
 def _bins(edges: Sequence[float], as_text: Any) -> list[str]:
-    """Return the names of bins; a bin around one whole number has the number's name."""
+    """Return the names of bins, with no more digits than they need; a bin around a whole number has its name."""
     pairs = list(pairwise(edges))
     halves = all(edge % 1 == 0.5 for edge in edges)
     if halves and as_text is as_number:
         whole = [(round(low + 0.5), round(high - 0.5)) for low, high in pairs]
         return [as_count(low) if low == high else f"{as_count(low)} to {as_count(high)}" for low, high in whole]
+    if as_text is as_number:
+        width = min((high - low for low, high in pairs if high > low), default=1.0)
+        digits = max(0, -math.floor(math.log10(width)))
+        return [f"{_rounded(low, digits)} to {_rounded(high, digits)}" for low, high in pairs]
     return [f"{as_text(low)} to {as_text(high)}" for low, high in pairs]
 
+
+def _rounded(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_SAME: Final[Mapping[str, str]] = {"text-classification": "text", "table": "row"}
+
+
+def seen_sentence(studio: Studio, described: Mapping[str, Any], job_id: str) -> list[str]:
+    """Return a sentence for each split with samples whose content is in training too, which spoils its figures."""
+    with studio.datasets.opened(job_id) as dataset:
+        seen = dataset.catalogue.seen_in_training()
+    what = "image" if described["image"] else _SAME.get(described["kind"], "content")
+    return [
+        f"{as_count(count)} of {plural(described['splits'][split], 'sample')} of {split} "
+        f"{'has' if count == 1 else 'have'} the same {what} as a sample of train."
+        for split, count in seen.items()
+    ]
+
+
+KIND_WORDS: Final[Mapping[str, str]] = {"text-classification": "text", "table": "row"}
+"""Kind of a dataset without images → what one sample is called."""
 
 KIND_NAMES: Final[Mapping[str, str]] = {
     "image-classification": "Image classification",

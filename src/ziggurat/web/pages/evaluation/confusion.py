@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ __all__ = [
 MOST_CELLS_ACROSS: Final = 40
 """A matrix of more classes is shown as an image."""
 
-_LEVELS: Final = 9
+_LEVELS: Final = 10
 _PAIRS: Final = 50
 _PICTURE_PX: Final = 640
 _SHADES: Final = 127
-_RIGHT_COLOUR: Final = (0, 118, 90)
-_WRONG_COLOUR: Final = (180, 73, 10)
+_RIGHT_COLOUR: Final = (11, 95, 174)
+_WRONG_COLOUR: Final = (192, 39, 29)
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class ConfusionRow:
         number: of the class.
         name: of the class.
         total: samples.
-        cells: count and shade (0 to 9) for each class.
+        cells: count, shade (0 to 10), and share of the row, for each class.
     """
 
     number: int
     name: str
     total: int
-    cells: list[tuple[int, int]]
+    cells: list[tuple[int, int, float]]
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,24 @@ class ConfusedPair:
 
 
 def confusion_rows(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> list[ConfusionRow]:
-    """Return the rows of a matrix; the shade of a cell goes by its share of the row."""
+    """Return the rows of a matrix.
+
+    The shade of a correct cell is its share of the row; that of an error its share relative to the largest one, so
+    that the worst confusion of a good model is as visible as that of a bad one.
+    """
+    shares = [[count / max(1, sum(row)) for count in row] for row in matrix]
+    worst = max((share for at, row in enumerate(shares) for to, share in enumerate(row) if at != to), default=0.0)
     return [
-        ConfusionRow(number, names[number], total, [(count, _level(count, total)) for count in row])
-        for number, (row, total) in enumerate((row, sum(row)) for row in matrix)
+        ConfusionRow(
+            at,
+            names[at],
+            sum(row),
+            [
+                (count, _level(share if at == to else share / (worst or 1.0)), share)
+                for to, (count, share) in enumerate(zip(row, shares[at], strict=True))
+            ],
+        )
+        for at, row in enumerate(matrix)
     ]
 
 
@@ -123,8 +138,9 @@ def cell_at(text: str, classes: int) -> tuple[int, int] | None:
     return (label, said) if label < classes and said < classes else None
 
 
-def _level(count: int, total: int) -> int:
-    return -(-count * _LEVELS // total) if count else 0
+def _level(share: float) -> int:
+    """Return the shade of a share; the least error is visible."""
+    return min(_LEVELS, max(1, math.ceil(round(share * _LEVELS, 6)))) if share else 0
 
 
 def _indexed_png(levels: np.ndarray) -> bytes:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from fastapi import Form, Path, Query, Request, Response
+from pydantic import BaseModel, Field, model_validator
 
 from ziggurat.entities import Job
-from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.errors import JobError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
-from ziggurat.web.pages.evaluation.view import COLUMNS, Asked, evaluation_state, found_view, other_runs, sample_source
+from ziggurat.web.pages.evaluation.measures import Comparison, change_of, compared_with, measures_of
+from ziggurat.web.pages.evaluation.view import (
+    COLUMNS,
+    Asked,
+    Found,
+    checkpoint_options,
+    evaluation_state,
+    found_view,
+    other_runs,
+    sample_source,
+)
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
@@ -21,7 +33,7 @@ router = new_router()
 
 _KINDS: Final = ("evaluate", "infer")
 _GRID: Final = 48
-_ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Most confident errors first", "row": "By their place"}
+_ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Most confident errors first", "row": "In dataset order"}
 _CHANGES: Final = {"fixed": "Fixed", "broken": "Broken", "still_wrong": "Still wrong"}
 
 _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
@@ -30,12 +42,24 @@ _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 class _Wanted(BaseModel):
     threshold: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
     class_number: int | None = Field(None, alias="class", ge=0, lt=2**31)
-    sort: Literal["", "precision", "recall", "f1", "support"] = ""
+    sort: Literal["name", "precision", "recall", "f1", "ap", "support"] = "f1"
     down: bool = False
     all_classes: bool = Field(False, alias="all")
+    label: int | None = Field(None, ge=0, lt=2**31)
+    predicted: int | None = Field(None, ge=0, lt=2**31)
+    show: Literal["", "errors", "cell", "hardest", "highest"] = ""
+    values: Literal["count", "percent"] = "count"
+    curve: Literal["pr", "roc"] = "pr"
+    against: str = Field("", max_length=100)
 
 
 class _Filter(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, values: Any) -> Any:
+        """Leave out fields that were left empty in the form: their defaults hold."""
+        return {name: value for name, value in dict(values).items() if value != ""}
+
     label: str = Field("", pattern=r"^(-1|[0-9]{0,9})$")
     predicted: str = Field("", pattern=r"^[0-9]{0,9}$")
     only: Literal["", "wrong", "right"] = ""
@@ -60,13 +84,72 @@ def evaluation(
         return see_other(request, f"/jobs/{job_id}")
     asked = Asked(**wanted.model_dump())
     found = found_view(studio, job, asked) if job.state == "done" else None
-    values = {"job": job, "found": found, "columns": COLUMNS}
+    values: dict[str, Any] = {"job": job, "found": found, "columns": COLUMNS, "is_part": False}
     if found is not None and is_part(request, "evaluation-results"):
-        return part(request, "evaluation/results.html", **values)
-    values |= {"state": evaluation_state(studio, job), "others": other_runs(studio, job) if found is not None else []}
+        return part(request, "evaluation/results.html", **{**values, "is_part": True})
+    values |= _beside(studio, job, found)
     if is_part(request, "evaluation"):
-        return part(request, "evaluation/content.html", **values)
-    return page(request, "evaluation/page.html", topics=(f"job:{job_id}",), **values)
+        return part(request, "evaluation/content.html", **values, brings_head=True)
+    return page(request, "evaluation/page.html", topics=(f"job:{job_id}",), **values, brings_head=False)
+
+
+def _beside(studio: Studio, job: Job, found: Found | None) -> dict[str, Any]:
+    """Return what the page shows beside the results: state, metrics, the other run, other checkpoints."""
+    state = evaluation_state(studio, job)
+    others = other_runs(studio, job) if found is not None else []
+    wanted = found.asked.against if found else ""
+    is_lost = wanted not in ("", "none") and not studio.jobs.some([wanted])
+    compared = compared_with(studio, job, others, "" if is_lost else wanted) if found and found.has_labels else None
+    return {
+        "state": state,
+        "others": others,
+        "compared": compared,
+        "is_lost": is_lost,
+        "change": _accuracy_change(found.summary, compared) if found else None,
+        "measures": measures_of(found.summary, compared.summary if compared else None) if found else [],
+        "checkpoints": checkpoint_options(studio, job, state.model, found.summary["checkpoint"]) if found else [],
+    }
+
+
+def _accuracy_change(summary: Mapping[str, Any], compared: Comparison | None) -> tuple[str, str] | None:
+    if compared is None or summary["accuracy"] is None:
+        return None
+    return change_of(summary["accuracy"], compared.summary["accuracy"], rises=True, is_share=True)
+
+
+@router.get("/evaluations/{job_id}/report.md", include_in_schema=False)
+def report(
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    against: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """Return the results as Markdown, for a review or a wiki."""
+    job = _done(studio, job_id)
+    found = found_view(studio, job, Asked(against=against, all_classes=True))
+    answer = part(request, "evaluation/report.md", job=job, found=found, **_beside(studio, job, found))
+    name = f"evaluation-{job_id}.md"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    return Response(answer.body, media_type="text/markdown; charset=utf-8", headers=headers)
+
+
+@router.post("/evaluations/{job_id}/checkpoint", include_in_schema=False)
+def evaluate_checkpoint(
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    checkpoint: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Evaluate another checkpoint of the same model on the same split, and show the job."""
+    job = _done(studio, job_id)
+    if job.kind != "evaluate":
+        raise JobError("Another checkpoint is evaluated on a split.", received=f"{job_id}, of kind {job.kind}")
+    split = str(job.spec["split"])
+    made = studio.evaluations.create(str(job.parent), split=split, checkpoint=checkpoint, owner=who.name)
+    studio.people.note(who, "evaluation.create", made.id, model=job.parent, split=split)
+    return see_other(request, f"/evaluations/{made.id}")
 
 
 @router.get("/evaluations/{job_id}/samples", include_in_schema=False)

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from ziggurat.entities import Job, JobFilter
+from ziggurat.errors import UsageError
 from ziggurat.web.pages.evaluation.confusion import (
     MOST_CELLS_ACROSS,
     ConfusedPair,
@@ -14,81 +17,43 @@ from ziggurat.web.pages.evaluation.confusion import (
     confused_pairs,
     confusion_rows,
 )
+from ziggurat.web.pages.evaluation.curves import (
+    MOST_CONTEXT_LINES,
+    Chart,
+    CurveKind,
+    curve_table,
+    line_of,
+    worst_classes,
+)
 from ziggurat.web.pages.job.view import Failure, JobAction, actions_of, failure_of
+from ziggurat.workspace.checkpoints import best_of_model, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["COLUMNS", "Asked", "evaluation_state", "found_view", "other_runs", "sample_source"]
+__all__ = [
+    "COLUMNS",
+    "Asked",
+    "CheckpointOption",
+    "Found",
+    "checkpoint_options",
+    "evaluation_state",
+    "found_view",
+    "other_runs",
+    "sample_source",
+]
 
 
-_SIDE: Final = 200
-_LEFT: Final = 34
-_TOP: Final = 8
-_TABLE_ROWS: Final = 21
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurvesPicture:
-    """Numbers of the two images.
-
-    Args:
-        precision: points of an SVG polyline, precision over recall.
-        rates: points of an SVG polyline, true over false positive rate.
-        precision_mark: place of the threshold on the first curve; None where there is none.
-        rates_mark: place of the threshold on the second curve; None where there is none.
-        table: threshold, precision, recall and false positive rate, thinned out.
-    """
-
-    precision: str
-    rates: str
-    precision_mark: tuple[float, float] | None
-    rates_mark: tuple[float, float] | None
-    table: Sequence[tuple[float, float, float, float]]
-
-
-def curves_picture(curves: Mapping[str, Any], threshold: float) -> CurvesPicture:
-    """Return the images of a class.
-
-    Args:
-        curves: as ``Evaluations.curves`` gives them.
-        threshold: that is marked; 0 for none.
-    """
-    recall, precision = curves["recall"], curves["precision"]
-    false, true = curves["false_positive"], curves["true_positive"]
-    marked = _marked(curves["thresholds"], threshold)
-    rows = list(zip(curves["thresholds"], precision, recall, false, strict=True))
-    return CurvesPicture(
-        precision=_points(recall, precision),
-        rates=_points([0.0, *false], [0.0, *true]),
-        precision_mark=None if marked is None else _place(recall[marked], precision[marked]),
-        rates_mark=None if marked is None else _place(false[marked], true[marked]),
-        table=[rows[place] for place in _thinned(len(rows))],
-    )
-
-
-def _marked(thresholds: Sequence[float], threshold: float) -> int | None:
-    """Return the place of the last point that a threshold leaves; thresholds fall."""
-    left = [place for place, value in enumerate(thresholds) if value >= threshold]
-    return left[-1] if left and threshold > 0 else None
-
-
-def _points(across: Sequence[float], up: Sequence[float]) -> str:
-    places = (_place(x, y) for x, y in zip(across, up, strict=True))
-    return " ".join(f"{x},{y}" for x, y in places)
-
-
-def _place(across: float, up: float) -> tuple[float, float]:
-    return round(_LEFT + _SIDE * across, 1), round(_TOP + _SIDE * (1 - up), 1)
-
-
-def _thinned(count: int) -> list[int]:
-    return sorted({round(row * (count - 1) / (_TABLE_ROWS - 1)) for row in range(_TABLE_ROWS)}) if count else []
-
-
-COLUMNS: Final = {"precision": "Precision", "recall": "Recall", "f1": "F1", "support": "Samples"}
-_STRIP: Final = 8
+COLUMNS: Final = {
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "ap": "AP",
+    "support": "Images",
+}
+_STRIP: Final = 10
 _ROWS: Final = 200
 _OTHERS: Final = 200
 _COUNTED_CLASSES: Final = 40
+_CURVE_POINTS: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +62,45 @@ class Asked:
 
     Args:
         threshold: a sample counts as decided from that score on.
-        class_number: whose curves are shown; None for the one that is told worst.
-        sort: a name in ``COLUMNS``; empty for the order of the classes.
+        class_number: that is highlighted besides the worst ones; None for none.
+        sort: a name in ``COLUMNS``, or ``name`` for the order of the classes.
         down: whether the largest comes first.
         all_classes: whether the table shows all of them.
+        label: actual class of the cell whose samples are shown; None for none.
+        predicted: predicted class of that cell.
+        show: samples below the charts: ``errors``, ``cell``, ``hardest`` or ``highest``.
+        values: of the confusion matrix: ``count`` or ``percent``.
+        curve: ``pr`` or ``roc``.
+        against: id of the run to compare with, ``none``, or empty for the newest one.
     """
 
     threshold: float = 0.0
     class_number: int | None = None
-    sort: str = ""
+    sort: str = "f1"
     down: bool = False
     all_classes: bool = False
+    label: int | None = None
+    predicted: int | None = None
+    show: str = ""
+    values: str = "count"
+    curve: CurveKind = "pr"
+    against: str = ""
+
+    @property
+    def cell(self) -> tuple[int, int] | None:
+        """The cell of the confusion matrix that is chosen; None for none."""
+        return None if self.label is None or self.predicted is None else (self.label, self.predicted)
+
+    def kept(self) -> dict[str, str]:
+        """Return the values that the form of the threshold must send along, without those that are the default."""
+        usual = Asked()
+        names = {"class": "class_number", "all": "all_classes"}
+        names |= {name: name for name in ("sort", "down", "label", "predicted", "show", "values", "curve", "against")}
+        return {
+            name: str(getattr(self, field)).lower() if field in ("down", "all_classes") else str(getattr(self, field))
+            for name, field in names.items()
+            if getattr(self, field) != getattr(usual, field)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,26 +126,20 @@ class EvaluationState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassPart:
-    """What is shown of one class.
+class Strip:
+    """Samples that are shown below the charts.
 
     Args:
-        number: of the class.
-        name: of the class.
-        curves: precision and recall, and rates; None where no label is known.
-        average_precision: None where it is not defined.
-        area: under the curve of the rates; None where it is not defined.
-        exact: whether all probabilities were kept.
-        highest: samples with the highest score of the class.
+        show: what they are: ``errors``, ``cell``, ``hardest`` or ``highest``.
+        samples: the first ones.
+        total: how many there are; None where they are not counted.
+        query: of the page of samples that shows them all.
     """
 
-    number: int
-    name: str
-    curves: CurvesPicture | None
-    average_precision: float | None
-    area: float | None
-    exact: bool
-    highest: list[dict[str, Any]]
+    show: str
+    samples: Sequence[Mapping[str, Any]]
+    total: int | None
+    query: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +152,14 @@ class Found:
         source: where images and pages of samples are.
         has_labels: whether the truth of some samples is known.
         at: figures at the threshold; empty for a network that does not classify.
-        per_class: rows of the table, with ``number``.
+        wrong: errors among the decided samples.
+        per_class: rows of the table, with ``number`` and ``ap``.
         classes_left: so many rows more are not shown.
         rows: of the confusion matrix; empty where there are too many classes.
         pairs: classes that are confused most.
-        hardest: samples whose label got the lowest score; without labels, the least sure ones.
-        surest_wrong: wrong samples with the highest score.
+        strip: samples that are shown below.
         counts: how many samples each class was predicted for; empty with labels, and where there are many classes.
-        chosen: the class whose curves are shown; None where there is none.
+        chart: precision and recall, or ROC; None where no label is known.
     """
 
     summary: Mapping[str, Any]
@@ -180,14 +167,31 @@ class Found:
     source: SampleSource
     has_labels: bool
     at: Mapping[str, Any]
+    wrong: int = 0
     per_class: Sequence[Mapping[str, Any]] = ()
     classes_left: int = 0
     rows: Sequence[ConfusionRow] = ()
     pairs: Sequence[ConfusedPair] = ()
-    hardest: Sequence[Mapping[str, Any]] = ()
-    surest_wrong: Sequence[Mapping[str, Any]] = ()
+    strip: Strip | None = None
     counts: Sequence[tuple[int, str, int]] = ()
-    chosen: ClassPart | None = None
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointOption:
+    """A checkpoint of the model that can be evaluated on the same split.
+
+    Args:
+        name: of it; what a form sends.
+        text: such as ``Step 66, epoch 6``.
+        job: id of its newest evaluation that is done; empty where there is none.
+        is_shown: whether this page is about it.
+    """
+
+    name: str
+    text: str
+    job: str
+    is_shown: bool
 
 
 def evaluation_state(studio: Studio, job: Job) -> EvaluationState:
@@ -216,26 +220,61 @@ def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
     source = sample_source(studio, job, summary)
     if not summary["classifier"]:
         return Found(summary=summary, asked=asked, source=source, has_labels=False, at={})
+    _check_classes(summary["classes"], asked)
     has_labels = bool(summary["confusion"])
     at = studio.evaluations.at_threshold(job.id, asked.threshold)
-    per_class = _per_class(at["per_class"], asked)
-    matrix = at["confusion"] if has_labels else []
-    few = len(summary["classes"]) <= MOST_CELLS_ACROSS
+    if not has_labels:
+        counts = _counts(studio, job, summary["classes"], asked)
+        strip = _strip(studio, job, asked, has_labels=False)
+        return Found(summary=summary, asked=asked, source=source, has_labels=False, at=at, counts=counts, strip=strip)
+    matrix, few = np.array(at["confusion"], np.int64), len(summary["classes"]) <= MOST_CELLS_ACROSS
+    chart, precisions = _chart(studio, job, summary, asked)
+    per_class = _per_class(at["per_class"], precisions, asked)
     return Found(
         summary=summary,
         asked=asked,
         source=source,
-        has_labels=has_labels,
+        has_labels=True,
         at=at,
+        wrong=int(matrix.sum() - matrix.trace()),
         per_class=per_class if asked.all_classes else per_class[:_ROWS],
         classes_left=0 if asked.all_classes else max(0, len(per_class) - _ROWS),
-        rows=confusion_rows(matrix, summary["classes"]) if few else (),
-        pairs=confused_pairs(matrix, summary["classes"]),
-        hardest=_some(studio, job, asked, order="hardest"),
-        surest_wrong=_some(studio, job, asked, order="surest_wrong", only="wrong") if has_labels else (),
-        counts=() if has_labels else _counts(studio, job, summary["classes"], asked),
-        chosen=_class_part(studio, job, summary, asked, has_labels=has_labels),
+        rows=confusion_rows(at["confusion"], summary["classes"]) if few else (),
+        pairs=confused_pairs(at["confusion"], summary["classes"]),
+        strip=_strip(studio, job, asked, has_labels=True),
+        chart=chart,
     )
+
+
+def checkpoint_options(studio: Studio, job: Job, model: Job | None, shown: str) -> list[CheckpointOption]:
+    """Return the checkpoints of the model of an evaluation, the newest first; none where the model was deleted.
+
+    Args:
+        studio: where they are.
+        job: of kind ``evaluate``.
+        model: its training.
+        shown: name of the checkpoint of this evaluation.
+    """
+    if model is None or job.kind != "evaluate":
+        return []
+    best, done = best_of_model(model), {shown: job.id}
+    evaluated = [each for each in studio.evaluations.of_model(model.id) if _is_alike(each, job)]
+    for each in evaluated[:_OTHERS]:
+        done.setdefault(studio.evaluations.checkpoint_of(each.id), each.id)
+    marked = best.checkpoint if best is not None and best.basis != "newest" else None
+    return [
+        CheckpointOption(
+            name=each.name,
+            text=f"Best: {each.place}" if each == marked else each.place.capitalize(),
+            job=done.get(each.name, ""),
+            is_shown=each.name == shown,
+        )
+        for each in reversed(checkpoints_of_model(model))
+    ]
+
+
+def _is_alike(one: Job, other: Job) -> bool:
+    return one.state == "done" and one.kind == other.kind and one.spec.get("split") == other.spec.get("split")
 
 
 def other_runs(studio: Studio, job: Job) -> list[Job]:
@@ -259,17 +298,75 @@ def _models_on_the_same_data(studio: Studio, job: Job) -> set[str]:
     return {job.parent, *(each.id for each in studio.jobs.dependents(dataset_ids[0]))}
 
 
-def _per_class(figures: Sequence[Mapping[str, Any]], asked: Asked) -> list[dict[str, Any]]:
-    rows = [{"number": number, **each} for number, each in enumerate(figures)]
-    if not asked.sort:
+def _check_classes(classes: Sequence[str], asked: Asked) -> None:
+    for number in (asked.class_number, asked.label, asked.predicted):
+        if number is not None and number >= len(classes):
+            raise UsageError(f"A class has a number from 0 to {len(classes) - 1}.", received=str(number))
+
+
+def _per_class(
+    figures: Sequence[Mapping[str, Any]], precisions: Mapping[int, float | None], asked: Asked
+) -> list[dict[str, Any]]:
+    rows = [{"number": number, "ap": precisions.get(number), **each} for number, each in enumerate(figures)]
+    if asked.sort == "name":
         return rows[::-1] if asked.down else rows
     known = [row for row in rows if row[asked.sort] is not None]
     known.sort(key=lambda row: row[asked.sort], reverse=asked.down)
     return known + [row for row in rows if row[asked.sort] is None]
 
 
-def _some(studio: Studio, job: Job, asked: Asked, **chosen: Any) -> list[dict[str, Any]]:
-    return studio.evaluations.samples(job.id, limit=_STRIP, min_score=asked.threshold, **chosen)["samples"]
+def _chart(studio: Studio, job: Job, summary: Mapping[str, Any], asked: Asked) -> tuple[Chart, dict[int, float | None]]:
+    """Return the chart, and the average precision of each class whose curve is known."""
+    classes = summary["classes"]
+    highlighted = worst_classes(summary["per_class"], asked.class_number)
+    supported = [number for number, each in enumerate(summary["per_class"]) if each["support"]]
+    drawn = supported if len(classes) <= MOST_CONTEXT_LINES else [each for each in supported if each in highlighted]
+    curves = {
+        number: studio.evaluations.curves(job.id, number, points=_CURVE_POINTS) for number in {*drawn, *highlighted}
+    }
+    lines = [
+        line_of(
+            number,
+            classes[number],
+            found,
+            kind=asked.curve,
+            series=highlighted.get(number, 0),
+            threshold=asked.threshold,
+        )
+        for number, found in sorted(curves.items(), key=lambda item: highlighted.get(item[0], 0))
+    ]
+    chart = Chart(
+        kind=asked.curve,
+        lines=[each for each in lines if each.series],
+        context=[each for each in lines if not each.series],
+        hidden=len(supported) - len(drawn),
+        exact=all(each["exact"] for each in curves.values()),
+        tables=[curve_table(classes[number], curves[number]) for number in highlighted],
+    )
+    return chart, {number: each["average_precision"] for number, each in curves.items()}
+
+
+def _strip(studio: Studio, job: Job, asked: Asked, *, has_labels: bool) -> Strip:
+    """Return the samples that are shown below the charts, and the way to all of them."""
+    show = asked.show or ("cell" if asked.cell else "errors" if has_labels else "hardest")
+    if show == "highest" and asked.class_number is not None:
+        samples = studio.evaluations.top_of_class(job.id, asked.class_number, _STRIP)
+        return Strip(show=show, samples=samples, total=None, query={"predicted": asked.class_number})
+    query: dict[str, Any] = {"order": "hardest"}
+    if show == "cell" and asked.cell:
+        is_right = asked.label == asked.predicted
+        query = {"label": asked.label, "predicted": asked.predicted, "order": "hardest" if is_right else "surest_wrong"}
+    elif show == "errors" and has_labels:
+        query = {"only": "wrong", "order": "surest_wrong"}
+    else:
+        show = "hardest"
+    found = studio.evaluations.samples(job.id, limit=_STRIP, min_score=asked.threshold, **query)
+    return Strip(
+        show=show,
+        samples=found["samples"],
+        total=found["total"],
+        query={**query, "min_score": asked.threshold or None},
+    )
 
 
 def _counts(studio: Studio, job: Job, classes: Sequence[str], asked: Asked) -> list[tuple[int, str, int]]:
@@ -283,36 +380,9 @@ def _counts(studio: Studio, job: Job, classes: Sequence[str], asked: Asked) -> l
     return [(number, name, count(number)) for number, name in enumerate(classes)]
 
 
-def _class_part(
-    studio: Studio, job: Job, summary: Mapping[str, Any], asked: Asked, *, has_labels: bool
-) -> ClassPart | None:
-    classes = summary["classes"]
-    if not classes or not summary["count"]:
-        return None
-    number = asked.class_number if asked.class_number is not None else _worst(summary["per_class"])
-    curves = studio.evaluations.curves(job.id, number)
-    return ClassPart(
-        number=number,
-        name=classes[number],
-        curves=curves_picture(curves, asked.threshold) if has_labels else None,
-        average_precision=curves["average_precision"],
-        area=curves["area"],
-        exact=curves["exact"],
-        highest=studio.evaluations.top_of_class(job.id, number, _STRIP),
-    )
-
-
-def _worst(per_class: Sequence[Mapping[str, Any]]) -> int:
-    """Return the class that is told worst, of those that have samples; it may not jump with the threshold."""
-    figures = [(each["f1"], number) for number, each in enumerate(per_class) if each["support"]]
-    try:
-        return min(figures)[1]
-    except ValueError:
-        return 0
-
-
 _TINY_PX: Final = 64
 _PICTURE_PX: Final = 160
+_LARGEST_PX: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +410,11 @@ class SampleSource:
     def page(self, sample: Mapping[str, Any]) -> str:
         """Return the path of a sample's page, where its label can be changed; empty where there is none."""
         return f"/datasets/{self.dataset}/samples/{sample['split']}/{sample['row']}" if self.dataset else ""
+
+    @property
+    def original_query(self) -> Mapping[str, Any]:
+        """The query that asks the path of an image for its full size."""
+        return {"max_side_px": _LARGEST_PX} if self.kind == "infer" else {"original": "true"}
 
     @property
     def picture_px(self) -> int:

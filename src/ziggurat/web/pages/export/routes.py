@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
@@ -34,11 +34,17 @@ class _PublishForm(BaseModel):
 
 
 @router.get("/models/{job_id}/take-away", include_in_schema=False)
-def show(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+def show(
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    publish_checkpoint: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
     """Return the page, or the list of exports as it is now."""
     if is_part(request, "take-exports"):
         return part(request, "export/exports.html", view=take_away(studio, job_id))
-    return _page(request, studio, job_id)
+    return _page(request, studio, job_id, typed={**FIRST_TYPED, "publish_checkpoint": publish_checkpoint})
 
 
 @router.post("/models/{job_id}/take-away/export", include_in_schema=False)
@@ -57,7 +63,10 @@ def export(
 @router.post("/models/{job_id}/take-away/exports/{name}/delete", include_in_schema=False)
 def remove(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Delete an export that is not under way."""
-    studio.exports.remove(job_id, name)
+    try:
+        studio.exports.remove(job_id, name)
+    except ZigguratError as error:  # it was deleted in another tab, or is under way
+        return _refused(request, studio, job_id, "delete", error)
     studio.people.note(who, "export.delete", job_id, name=name)
     return see_other(request, f"/models/{job_id}/take-away")
 
@@ -89,7 +98,10 @@ def withdraw(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: Annotated[str, Form()] = ""
 ) -> Response:
     """Take a published model out of the list."""
-    studio.published.withdraw(name)
+    try:
+        studio.published.withdraw(name)
+    except ZigguratError as error:  # it was withdrawn in another tab
+        return _refused(request, studio, job_id, "withdraw", error)
     studio.people.note(who, "model.withdraw", job_id, name=name)
     return see_other(request, f"/models/{job_id}/take-away")
 

@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from starlette.requests import Request
-
-from ziggurat.entities import Identity, Job, JobChange
+from ziggurat.entities import Identity, Job, JobChange, JobFilter
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.formatting import plural
-from ziggurat.web.caches import BoundedCache, of_application
-from ziggurat.web.pages.home.view import NO_PROJECT, HomeQuery
+from ziggurat.web.flash import Outcome, Refused
+from ziggurat.web.job_changes import change_from, named_tags
+from ziggurat.web.pages.home.query import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import act_on_jobs, chosen_ids
 
-__all__ = ["Choice", "Outcome", "carry_out", "change_of", "flash_messages", "named_tags"]
+__all__ = ["Choice", "carry_out", "change_of"]
 
 
 _SHOWN: Final = 20
-_MOST_KEPT: Final = 100
 _DONE: Final = {
     "stop": ("was asked to stop", "were asked to stop"),
     "stop_now": ("was ended", "were ended"),
@@ -29,6 +27,7 @@ _DONE: Final = {
     "retry": ("is in the queue again", "are in the queue again"),
     "delete": ("was deleted", "were deleted"),
     "describe": ("was changed", "were changed"),
+    "evaluate": ("is evaluated on the validation split", "are evaluated on the validation split"),
 }
 
 
@@ -52,42 +51,15 @@ class Choice:
         Raises:
             UsageError: where no job is chosen, or the conditions of the filter are none.
         """
-        found = chosen_ids(studio.jobs, self.query.chosen()) if self.is_all else list(dict.fromkeys(self.ids))
+        found = chosen_ids(studio.jobs, self._filter(studio)) if self.is_all else list(dict.fromkeys(self.ids))
         if not found:
             raise UsageError("No job is chosen.", advice="Select some jobs in the table first.")
         return found
 
-
-@dataclass(frozen=True)
-class Refused:
-    """A job that it was not done with.
-
-    Args:
-        job_id: of the job.
-        name: of the job; its id where it is gone.
-        why: rule and advice.
-    """
-
-    job_id: str
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What is said after something was done.
-
-    Args:
-        text: one sentence on what was done; empty for nothing.
-        refused: jobs that it was not done with, the first few.
-        refused_total: how many there are.
-        error: what went wrong altogether, as JSON values; None for nothing.
-    """
-
-    text: str = ""
-    refused: Sequence[Refused] = ()
-    refused_total: int = 0
-    error: Mapping[str, Any] | None = None
+    def _filter(self, studio: Studio) -> JobFilter:
+        # All jobs of a sweep are meant by its row.
+        chosen = self.query.chosen(studio.clock())
+        return replace(chosen, listing=replace(chosen.listing, one_per_sweep=False, pinned=0))
 
 
 def carry_out(
@@ -104,7 +76,7 @@ def carry_out(
     Args:
         studio: that is held.
         who: asks for it.
-        action: ``stop``, ``pause``, ``resume``, ``retry``, ``delete`` or ``describe``.
+        action: ``stop``, ``pause``, ``resume``, ``retry``, ``delete``, ``evaluate`` or ``describe``.
         ids: of the jobs.
         form: ``add_tags``, ``remove_tags`` and ``project`` for ``describe``.
         force: for ``delete``: also jobs that run, or that others need.
@@ -115,6 +87,8 @@ def carry_out(
     known = studio.jobs.some(ids)
     if action == "describe":
         results = _describe(studio, ids, known, form or {})
+    elif action == "evaluate":
+        results = [_evaluated(studio, each, who.name) for each in ids]
     else:
         results = act_on_jobs(studio.jobs, action, ids, force=force, who=who.name)
     done = [each["id"] for each in results if each["done"]]
@@ -144,16 +118,12 @@ def change_of(form: Mapping[str, str], job: Job) -> JobChange | None:
     return None if change in (JobChange(), replace(JobChange(), project=job.project)) else change
 
 
-def named_tags(text: str) -> tuple[str, ...]:
-    """Return the tags of a text with commas between them."""
-    return tuple(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
-
-
 def _describe(
     studio: Studio, ids: Sequence[str], known: Mapping[str, Job], form: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     if not any(form.get(name, "").strip(" ,") for name in ("add_tags", "remove_tags", "project")):
         raise UsageError("Nothing was entered.", advice="Type tags, or the name of a project.")
+    change_from({"tags": form.get("add_tags", ""), "project": form.get("project", "")})  # before any of them is changed
     results: list[dict[str, Any]] = []
     for job_id in ids:
         job = known.get(job_id)
@@ -168,6 +138,14 @@ def _describe(
             else act_on_jobs(studio.jobs, "change", [job_id], change=change)
         )
     return results
+
+
+def _evaluated(studio: Studio, job_id: str, owner: str) -> dict[str, Any]:
+    try:
+        studio.evaluations.create(job_id, owner=owner)
+    except ZigguratError as error:
+        return {"id": job_id, "done": False, "error": error.as_dict()}
+    return {"id": job_id, "done": True, "error": None}
 
 
 def _audited(action: str) -> str:
@@ -188,8 +166,3 @@ def _text(action: str, done: Sequence[str], known: Mapping[str, Job]) -> str:
         job = known.get(done[0])
         return f"{job.name if job is not None else done[0]} {one}."
     return f"{plural(len(done), 'job')} {many}."
-
-
-def flash_messages(request: Request) -> BoundedCache[Outcome]:
-    """Return the outcomes of forms that the next page shows once."""
-    return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))

@@ -1,35 +1,40 @@
-"""Home page: running and queued jobs, the table of all jobs, actions on them, edit forms; the status bar."""
+"""Lists of runs, datasets, models and evaluations, the queue, saved views, actions on jobs; the status bar."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from fastapi import Depends, Query, Request, Response
+from markupsafe import Markup
 from starlette.datastructures import FormData
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, HTMLResponse
 
-from ziggurat.entities import Job, JobChange
-from ziggurat.errors import ConfigurationError, UnknownNameError, UsageError, ZigguratError
-from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.entities import Identity, Job
+from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
-from ziggurat.web.pages.home.bulk import Choice, Outcome, carry_out, flash_messages, named_tags
-from ziggurat.web.pages.home.view import (
+from ziggurat.web.caches import BoundedCache, of_application
+from ziggurat.web.flash import Outcome, flash_messages
+from ziggurat.web.job_changes import CHANGED_FIELDS, change_from, field_of
+from ziggurat.web.pages.home.bulk import Choice, carry_out
+from ziggurat.web.pages.home.query import (
+    ENDED_WITHIN,
+    LISTS,
     PAGE_SIZES,
     HomeQuery,
-    Results,
-    move_in_queue,
-    place_in_queue,
     query_of,
     query_of_text,
-    queue_of,
-    results_of,
+    tabs_of,
 )
+from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue, queue_of
+from ziggurat.web.pages.home.view import Results, clock_duration, results_of, short_duration
 from ziggurat.web.pages.job.view import actions_of
-from ziggurat.web.rendering import is_part, page, part, see_other, status_bar_of
+from ziggurat.web.rendering import is_part, page, part, part_html, see_other, status_bar_of
 from ziggurat.web.static_files import STATIC
 from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
@@ -40,23 +45,119 @@ __all__ = ["router"]
 router = new_router()
 
 
+async def _sent(request: Request) -> FormData:
+    return await request.form()
+
+
+Sent = Annotated[FormData, Depends(_sent)]
+"""What stands in the form that was sent."""
+
+
 @router.get("/", include_in_schema=False)
 def home(
-    request: Request, studio: StudioDep, _who: ViewerUser, said: Annotated[str, Query(max_length=100)] = ""
+    request: Request, studio: StudioDep, who: ViewerUser, said: Annotated[str, Query(max_length=100)] = ""
 ) -> Response:
-    """Return the first page, or the part of it with the table."""
-    kinds = studio.jobs.kind_counts()
-    query = query_of(request.query_params, kinds)
+    """Return the runs page, or the part of it with the table."""
+    query = query_of(request.query_params)
+    if query.page.path != "/":  # an address of 0.1
+        return see_other(request, query.page.path, query.values(offset=query.offset))
+    return _list_page(request, studio, who, query, said)
+
+
+@router.get("/datasets", include_in_schema=False)
+def datasets(
+    request: Request, studio: StudioDep, who: ViewerUser, said: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """Return the list of datasets."""
+    return _list_page(request, studio, who, query_of(request.query_params, "dataset"), said)
+
+
+@router.get("/models", include_in_schema=False)
+def models(
+    request: Request, studio: StudioDep, who: ViewerUser, said: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """Return the list of trained and published models."""
+    return _list_page(request, studio, who, query_of(request.query_params, "model"), said)
+
+
+@router.get("/evaluations", include_in_schema=False)
+def evaluations(
+    request: Request, studio: StudioDep, who: ViewerUser, said: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """Return the list of evaluations with their results."""
+    return _list_page(request, studio, who, query_of(request.query_params, "test"), said)
+
+
+def _list_page(request: Request, studio: Studio, who: Identity, query: HomeQuery, said: str) -> Response:
     if is_part(request, "results"):
-        return results_part(request, results_of(studio, query, kinds))
-    strip = status_bar_of(request)
-    results = results_of(studio, query, kinds, strip.states)
+        # Also where the filter is wrong: while one types it often is, and each answer would be an error in the console.
+        shown = _shown_list(request, studio, who, query)
+        return _with_address(request, shown.results.query, HTMLResponse(shown.html, headers={"Vary": "HX-Request"}))
+    totals = studio.jobs.totals()
+    strip = status_bar_of(request, totals.states)
+    shown = _shown_list(request, studio, who, query)
+    results = shown.results
     outcome = flash_messages(request).take(said) if said else None
-    found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting), running=strip.running)
-    status = 400 if results.where_problem else 200
-    seen = {"strip": strip, "outcome": outcome, "kinds": kinds, "remarks": studio.remarks}
-    values = {**seen, **home_values(request, results, found)}
-    return page(request, "home/page.html", status, **values)
+    runs = query.page.path == "/"
+    found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting), running=strip.running) if runs else None
+    tabs = tabs_of(query, totals, _saved(studio, who)) if runs else []
+    published = studio.published.all() if query.kind == "model" else []
+    seen = {
+        "strip": strip,
+        "outcome": outcome,
+        "kinds": totals.kinds,
+        "remarks": studio.remarks,
+        "published": published,
+    }
+    values = {**seen, **home_values(request, results, found), "tabs": tabs, "list_html": shown.html}
+    return page(request, "home/page.html", 400 if results.problem else 200, **values)
+
+
+@dataclass(frozen=True)
+class _ShownList:
+    results: Results
+    html: Markup
+
+
+_LISTS_KEPT: Final = 32
+_KEPT_S: Final = 5
+
+
+def _shown_list(request: Request, studio: Studio, who: Identity, query: HomeQuery) -> _ShownList:
+    """Return a list; it is kept for the next tab, for a few seconds at most, until anything changes."""
+    kept: BoundedCache[_ShownList] = of_application(request, "shown_lists", lambda: BoundedCache(_LISTS_KEPT))
+    changes = studio.change_numbers()
+    rights = (who.may("trainer", "write"), who.may("admin", "admin"))
+    key = (changes, int(studio.clock() / _KEPT_S), query, rights, address(request, "/"))
+    found = kept.get(key) if changes is not None else None
+    if found is None:
+        results = results_of(studio, query)
+        found = _ShownList(results, part_html(request, "home/results.html", **home_values(request, results)))
+        kept.put(key, found)
+    return found
+
+
+def _saved(studio: Studio, who: Identity) -> dict[str, str]:
+    """Return name → query of the views that a user saved."""
+    found = studio.saved.list(who.name, "view")
+    # What was saved over REST may be any JSON value.
+    return {each.name: str(each.content.get("query", "")) if isinstance(each.content, dict) else "" for each in found}
+
+
+@router.post("/views", include_in_schema=False)
+def save_view(request: Request, studio: StudioDep, who: ViewerWriteUser, sent: Sent) -> Response:
+    """Keep what the list shows under a name, or delete such a view."""
+    query, name = query_of_text(text_of(sent, "back")), text_of(sent, "name").strip()
+    try:
+        if text_of(sent, "delete"):
+            studio.saved.delete(who.name, "view", text_of(sent, "delete"))
+            return see_other(request, "/")
+        kept = {**query.values(), "kind": query.kind}
+        studio.saved.put(who.name, "view", name, {"query": urlencode(kept, doseq=True)})
+    except ZigguratError as error:
+        outcome = Outcome(error=error.as_dict())
+        return see_other(request, "/", {**query.values(), "said": flash_messages(request).add(outcome)})
+    return see_other(request, "/", dataclasses.replace(query, view=f"my:{name}").values())
 
 
 @router.get("/parts/menu/{job_id}", include_in_schema=False)
@@ -64,22 +165,39 @@ def menu(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) ->
     """Return what can be done with a job of the table."""
     job = studio.jobs.get(job_id)
     is_dataset = job.kind == "dataset" and job.state == "done"
+    query = shown_query(request, "")
     return part(
         request,
         "home/menu.html",
         job=job,
         actions=actions_of(job),
         is_trainable=is_dataset and not why_not_trainable(studio.datasets.describe(job_id)["kind"]),
-        back=shown_query(request, "").text_form,
+        renaming=address(request, query.page.path, query.values(offset=query.offset, rename=job_id)),
+        back=query.text_form,
     )
 
 
+@router.get("/parts/names", include_in_schema=False)
+def names(
+    request: Request, studio: StudioDep, _who: ViewerUser, text: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Return what may complete a text for the filter box, as the options of a list."""
+    return part(request, "home/names.html", candidates=studio.jobs.names.candidates(text))
+
+
 @router.get("/parts/queue", include_in_schema=False)
-def queue(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return what runs and what waits."""
+def queue(
+    request: Request, studio: StudioDep, _who: ViewerUser, waiting: Annotated[str, Query(max_length=10)] = ""
+) -> Response:
+    """Return what runs and what waits; ``waiting`` asks for the whole queue (``all``) or for one line (``line``)."""
     query = shown_query(request, "")
+    if waiting:
+        query = dataclasses.replace(query, waiting="all" if waiting == "all" else "")
     found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
-    return part(request, "home/queue.html", queue=found, **_page_values(request, query))
+    made = part(request, "home/queue.html", queue=found, **_page_values(request, query))
+    if waiting:
+        made.headers["HX-Push-Url"] = address(request, query.page.path, query.values(offset=query.offset))
+    return made
 
 
 @router.get("/parts/strip", include_in_schema=False)
@@ -97,11 +215,14 @@ def icon() -> Response:
 
 def results_part(request: Request, results: Results, status: int = 200) -> Response:
     """Return the part with the table; the browser's address becomes the one that it is shown under."""
-    query = results.query
     answer = part(request, "home/results.html", status, **home_values(request, results))
-    target = address(request, "/", query.values(offset=query.offset, rename=query.rename))
+    return _with_address(request, results.query, answer)
+
+
+def _with_address(request: Request, query: HomeQuery, answer: Response) -> Response:
+    target = address(request, query.page.path, query.values(offset=query.offset, rename=query.rename))
     shown = urlsplit(request.headers.get("hx-current-url", ""))
-    if target != f"{shown.path}?{shown.query}":
+    if target != (f"{shown.path}?{shown.query}" if shown.query else shown.path):
         answer.headers["HX-Push-Url"] = target
     return answer
 
@@ -114,12 +235,16 @@ def shown_query(request: Request, back: str) -> HomeQuery:
         back: its own word for it, which holds where no script changed the page since it was made.
     """
     if is_part(request):
-        back = urlsplit(request.headers.get("hx-current-url", "")).query or back
+        shown = urlsplit(request.headers.get("hx-current-url", ""))
+        path = shown.path.removeprefix(request.scope.get("root_path", ""))
+        kind = next((name for name, each in LISTS.items() if each.path == path and path != "/"), "train")
+        if shown.path:
+            return query_of_text(shown.query, kind)
     return query_of_text(back)
 
 
 def home_values(request: Request, results: Results, queue: Any = None) -> dict[str, Any]:
-    """Return what the templates of the first page use.
+    """Return what the templates of the lists use.
 
     Args:
         request: that is answered.
@@ -135,30 +260,25 @@ def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:
     def link(**changes: Any) -> str:
         wanted = repr(changes)
         if wanted not in made:
-            made[wanted] = address(request, "/", query.values(**changes))
+            made[wanted] = address(request, query.page.path, query.values(**changes))
         return made[wanted]
 
     return {
         "query": query,
         "link": link,
+        "go_to": lambda other: address(request, other.page.path, other.values()),
         "again": link(offset=query.offset, rename=query.rename),
-        "renaming": f"{link(offset=query.offset)}&rename=",  # the id of a job comes behind it
         "back": query.text_form,
         "page_sizes": PAGE_SIZES,
+        "ended_within": ENDED_WITHIN,
+        "left": short_duration,
+        "took": clock_duration,
     }
 
 
-_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "describe")
+_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "describe", "evaluate")
 _MOST_COMPARED: Final = 20
 _NAMED: Final = 10
-
-
-async def _sent(request: Request) -> FormData:
-    return await request.form()
-
-
-Sent = Annotated[FormData, Depends(_sent)]
-"""What stands in the form that was sent."""
 
 
 @router.post("/jobs/bulk", include_in_schema=False)
@@ -169,6 +289,8 @@ def bulk(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> R
     try:
         if action == "compare":
             return _compare(request, studio, choice)
+        if action == "clone":
+            return _clone(request, studio, choice)
         if action not in _ACTIONS:
             raise UnknownNameError("action", action, _ACTIONS)
         ids = choice.resolve(studio)
@@ -207,7 +329,7 @@ def place(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> 
         return answer(request, studio, back, Outcome(error=error.as_dict()), status_of(error))
     studio.people.note(who, "job.reorder", job_id)
     name = studio.jobs.get(job_id).name
-    return answer(request, studio, back, Outcome(text=f"{name} is number {number} of the queue."))
+    return answer(request, studio, back, Outcome(text=f"{name} is number {number} in the queue."))
 
 
 def answer(
@@ -226,8 +348,10 @@ def answer(
     query = shown_query(request, back)
     if not is_part(request):
         values = query.values(offset=query.offset)
-        return see_other(request, "/", {**values, "said": flash_messages(request).add(outcome)})
-    queue = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
+        return see_other(request, query.page.path, {**values, "said": flash_messages(request).add(outcome)})
+    queue = None
+    if query.page.path == "/":
+        queue = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
     values = home_values(request, results_of(studio, query), queue)
     return part(request, "home/answer.html", status, outcome=outcome, dialog=dialog or None, **values)
 
@@ -256,6 +380,14 @@ def _compare(request: Request, studio: Studio, choice: Choice) -> Response:
     return see_other(request, "/compare", {"job": ids})
 
 
+def _clone(request: Request, studio: Studio, choice: Choice) -> Response:
+    ids = choice.resolve(studio)
+    if len(ids) != 1:
+        raise UsageError("One job is cloned at a time.", received=str(len(ids)), advice="Select one.")
+    path = "/datasets/new" if studio.jobs.get(ids[0]).kind == "dataset" else "/models/new"
+    return see_other(request, path, {"clone": ids[0]})
+
+
 def _ask(
     request: Request,
     studio: Studio,
@@ -281,19 +413,14 @@ def _ask(
     }
     if is_part(request):
         return answer(request, studio, choice.query.text_form, Outcome(), **dialog)
-    query = choice.query
-    return page(request, "home/asked.html", dialog=dialog, back=query.text_form, cancel=query.values())
+    return _asked_page(request, choice.query, dialog)
 
 
 @router.get("/jobs/compare", include_in_schema=False)
 def come_back(request: Request, _who: ViewerUser, back: Annotated[str, Query(max_length=5000)] = "") -> Response:
     """Send those who ask by the address of a form to the first page."""
-    return see_other(request, "/", query_of_text(back).values())
-
-
-_LONGEST_NAME: Final = 200
-_LONGEST_NOTES: Final = 100_000
-_PRIORITIES: Final = range(-1000, 1001)
+    query = query_of_text(back)
+    return see_other(request, query.page.path, query.values())
 
 
 def fields_of(job: Job) -> dict[str, str]:
@@ -305,60 +432,6 @@ def fields_of(job: Job) -> dict[str, str]:
         "project": job.project,
         "priority": str(job.priority),
     }
-
-
-def change_from(form: Mapping[str, str]) -> JobChange:
-    """Return what was typed as a change; fields that were not sent stay.
-
-    Raises:
-        ConfigurationError: where a field does not fit; ``details["field"]`` says which.
-    """
-    name, notes, project = (form.get(field) for field in ("name", "notes", "project"))
-    if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
-        raise _wrong("name", f"A name has 1 to {_LONGEST_NAME} characters.", f"{len(name.strip())} characters")
-    if notes is not None and len(notes) > _LONGEST_NOTES:
-        raise _wrong("notes", f"Notes have at most {_LONGEST_NOTES} characters.", f"{len(notes)} characters")
-    if project is not None and len(project.strip()) > _LONGEST_NAME:
-        raise _wrong("project", f"A project has a name of at most {_LONGEST_NAME} characters.", "a longer one")
-    return JobChange(
-        name=None if name is None else name.strip(),
-        notes=notes,
-        project=None if project is None else project.strip(),
-        tags=_tags(form["tags"]) if "tags" in form else None,
-        priority=_priority(form["priority"]) if "priority" in form else None,
-    )
-
-
-def field_of(error: Mapping[str, object]) -> str:
-    """Return at which field an error is shown; empty for the form as a whole."""
-    details = error.get("details")
-    return str(details.get("field", "")) if isinstance(details, Mapping) else ""
-
-
-def _tags(text: str) -> tuple[str, ...]:
-    tags = named_tags(text)
-    long = next((tag for tag in tags if len(tag) > _LONGEST_NAME), None)
-    if long is not None:
-        raise _wrong("tags", f"A tag has at most {_LONGEST_NAME} characters.", f"{len(long)} characters")
-    return tags
-
-
-def _priority(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = _PRIORITIES.stop
-    if number not in _PRIORITIES:
-        rule = f"A priority is a whole number from {_PRIORITIES.start} to {_PRIORITIES.stop - 1}."
-        raise _wrong("priority", rule, f"`{text[:50]}`")
-    return number
-
-
-def _wrong(field: str, rule: str, received: str) -> ConfigurationError:
-    return ConfigurationError(rule, received=received, details={"field": field})
-
-
-_FIELDS = ("name", "notes", "tags", "project", "priority")
 
 
 @router.get("/jobs/{job_id}/edit", include_in_schema=False)
@@ -379,7 +452,7 @@ def save(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, sen
     """Change what was typed; where it does not fit, nothing is lost."""
     back = text_of(sent, "back")
     query = shown_query(request, back)
-    typed = {name: text_of(sent, name) for name in _FIELDS if name in sent}
+    typed = {name: text_of(sent, name) for name in CHANGED_FIELDS if name in sent}
     is_in_place = "in_place" in sent
     try:
         job = studio.jobs.change(job_id, change_from(typed))
@@ -413,7 +486,12 @@ def _form(
     status = 200 if error is None else status_of(error)
     if is_part(request):
         return part(request, "home/dialog.html", status, dialog=dialog, back=query.text_form)
-    return page(request, "home/asked.html", status, dialog=dialog, back=query.text_form, cancel=query.values())
+    return _asked_page(request, query, dialog, status)
+
+
+def _asked_page(request: Request, query: HomeQuery, dialog: dict[str, Any], status: int = 200) -> Response:
+    cancel = address(request, query.page.path, query.values(offset=query.offset))
+    return page(request, "home/asked.html", status, dialog=dialog, back=query.text_form, cancel=cancel, query=query)
 
 
 def _row(request: Request, studio: Studio, job_id: str, query: HomeQuery, typed: str, error: ZigguratError) -> Response:

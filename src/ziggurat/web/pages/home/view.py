@@ -1,212 +1,76 @@
-"""View model of the home page: its URL query, the table of jobs, and the queue with its moves."""
+"""View model of the job lists: rows with their curves and best values, sweeps, and what the filter says."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
 
-from starlette.datastructures import QueryParams
-
-from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter
-from ziggurat.errors import JobError, UnknownNameError, UsageError
-from ziggurat.web.columns import Best, Column, best_values, column_choices, columns_of, value_of
-from ziggurat.web.pages.job.view import JobAction, actions_of
-from ziggurat.workspace.job_query import JobQuery, parse_conditions
+from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Job, JobFilter, SweepSummary
+from ziggurat.entities.best_checkpoint import metric_text
+from ziggurat.errors import UsageError
+from ziggurat.formatting import as_clock
+from ziggurat.web.columns import (
+    Best,
+    Column,
+    best_values,
+    column_choices,
+    columns_of,
+    value_of,
+)
+from ziggurat.web.pages.home.query import HomeQuery
+from ziggurat.web.sparklines import Sparkline, sparkline_of
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = [
-    "NO_PROJECT",
-    "PAGE_SIZES",
-    "HomeQuery",
+    "FilterProblem",
     "Results",
-    "move_in_queue",
-    "place_in_queue",
-    "query_of",
-    "query_of_text",
-    "queue_of",
+    "Row",
+    "Why",
+    "clock_duration",
+    "distinct_titles",
     "results_of",
+    "short_duration",
 ]
 
-
-PAGE_SIZES: Final = (25, 50, 100, 200)
-"""How many jobs a page may show; usually the first: more than a screen holds are only waited for."""
-
-NO_PROJECT: Final = "-"
-"""What stands in the address for jobs without a project."""
-
-TABS: Final = {
-    "train": ("Models", ("train",)),
-    "dataset": ("Datasets", ("dataset",)),
-    "test": ("Tests", ("evaluate", "infer")),
-    "all": ("Everything", ()),
-}
-"""Name in the address → title, and the kinds of job that the table has; none for all."""
-
-_GROUPS: Final = ("project", "group")
-_ORDER: Final = "-created"
-_MOST_COLUMNS: Final = 20
-_LONGEST: Final = 200
-_WAITING_SHOWN: Final = 5
-_WAITING_MOST: Final = 500
+_TRIALS_SHOWN: Final = 50
+_STRIP: Final = 4
+_ICONS: Final = {"table": "table", "text": "text"}
+_MOST_WORDS: Final = 160
 
 
-@dataclass(frozen=True, kw_only=True)
-class HomeQuery:
-    """What the first page shows.
+@dataclass(frozen=True)
+class Why:
+    """What stands in the place of a curve.
 
     Args:
-        kind: a name in ``TABS``.
-        states: of the jobs; none for all.
-        project: of the jobs; ``NO_PROJECT`` for those without one, empty for all.
-        text: that must be in name, id, notes, network or tags.
-        tag: that they must have.
-        group: sweep that they must be of.
-        owner: whose they must be.
-        where: conditions, as they were typed.
-        sort: name of what they are sorted by; with ``-``, large values first.
-        by: ``project`` or ``group``: what stands together; empty for nothing.
-        columns: names of spec fields and curves that are shown besides the usual ones.
-        limit: how many jobs a page shows, one of ``PAGE_SIZES``.
-        offset: jobs that are on the pages before.
-        rename: id of the job whose name is being changed.
-        waiting: ``all`` to show the whole queue.
+        text: one sentence.
+        level: ``failed``, ``diverged``, or empty.
     """
 
-    kind: str = "train"
-    states: tuple[str, ...] = ()
-    project: str = ""
-    text: str = ""
-    tag: str = ""
-    group: str = ""
-    owner: str = ""
-    where: str = ""
-    sort: str = _ORDER
-    by: str = ""
-    columns: tuple[str, ...] = ()
-    limit: int = PAGE_SIZES[0]
-    offset: int = 0
-    rename: str = ""
-    waiting: str = ""
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether it leaves out jobs of its tab."""
-        return bool(self.states or self.project or self.text or self.tag or self.group or self.owner or self.where)
-
-    @property
-    def waiting_limit(self) -> int:
-        """How many jobs of the queue are shown."""
-        return _WAITING_MOST if self.waiting else _WAITING_SHOWN
-
-    @property
-    def sort_name(self) -> str:
-        """The name of what is sorted by."""
-        return self.sort.removeprefix("-")
-
-    @property
-    def is_descending(self) -> bool:
-        """Whether large values come first."""
-        return self.sort.startswith("-")
-
-    def chosen(self) -> JobFilter:
-        """Return the filter.
-
-        Raises:
-            UsageError: where a condition is none.
-        """
-        names = ("text", "tag", "group", "owner", "sort", "offset", "limit")
-        query = JobQuery.model_validate(
-            {
-                **{name: getattr(self, name) for name in names},
-                "kind": TABS[self.kind][1],
-                "state": self.states,
-                "project": {"": None, NO_PROJECT: ""}.get(self.project, self.project),
-                "where": [self.where],
-            }
-        )
-        return query.chosen(group_by=self.by)
-
-    def where_problem(self) -> str:
-        """Return what is wrong with the conditions; empty for nothing."""
-        try:
-            parse_conditions(self.where)
-        except UsageError as error:
-            shape = error.as_dict()
-            return " ".join(filter(None, (shape["rule"], f"Received: {shape['received']}.", shape["advice"])))
-        return ""
-
-    def values(self, **changes: Any) -> dict[str, Any]:
-        """Return the values of an address with some of them changed; usual ones are left out."""
-        changed = dataclasses.replace(self, **{"rename": "", "offset": 0, **changes})
-        usual = HomeQuery()
-        found = {
-            _NAMES.get(each.name, each.name): value
-            for each in dataclasses.fields(self)
-            if (value := getattr(changed, each.name)) != getattr(usual, each.name)
-        }
-        # The tab stands in every address: without it, what there is decides.
-        return {"kind": changed.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}}
-
-    @property
-    def text_form(self) -> str:
-        """The query of its address, for a field by which a form sends it back."""
-        return urlencode(self.values(offset=self.offset), doseq=True)
-
-    def pairs(self, *without: str) -> list[tuple[str, str]]:
-        """Return names and values for the hidden fields of a form, all but those of its own fields."""
-        found: list[tuple[str, str]] = []
-        for name, value in self.values().items():
-            if name not in without:
-                found += [(name, str(each)) for each in (value if isinstance(value, list) else [value])]
-        return found
+    text: str
+    level: str = ""
 
 
-_NAMES: Final = {"states": "state", "columns": "column"}
-
-
-def query_of(params: QueryParams, counts: Mapping[str, int] | None = None) -> HomeQuery:
-    """Return what an address asks for; what it cannot mean is left out.
+@dataclass(frozen=True)
+class Thumbnail:
+    """The small image of a dataset.
 
     Args:
-        params: of the address.
-        counts: kind → jobs, to choose a tab where the address names none.
+        path: of an image of its first sample; empty where it has none.
+        icon: that stands in its place.
+        strip: paths of images of some samples.
     """
-    given = {name: params.get(name, "").strip()[:_LONGEST] for name in _TEXTS}
-    kind = params.get("kind", "")
-    by, sort, offset = params.get("by", ""), given.pop("sort"), params.get("offset", "")
-    limit = next((size for size in PAGE_SIZES if str(size) == params.get("limit")), PAGE_SIZES[0])
-    columns = dict.fromkeys(name.strip()[:_LONGEST] for name in params.getlist("column") if name.strip())
-    return HomeQuery(
-        kind=kind if kind in TABS else _usual_kind(counts or {}),
-        states=tuple(state for state in JOB_STATES if state in params.getlist("state")),
-        by=by if by in _GROUPS else "",
-        sort=sort if sort.removeprefix("-") else _ORDER,
-        columns=tuple(columns)[:_MOST_COLUMNS],
-        limit=limit,
-        offset=min(int(offset), 10**9) // limit * limit if offset.isdecimal() and len(offset) < 12 else 0,
-        waiting="all" if params.get("waiting") == "all" else "",
-        **given,
-    )
 
-
-def query_of_text(text: str) -> HomeQuery:
-    """Return what the query of an address asks for, as a form sends it back."""
-    return query_of(QueryParams(parse_qsl(text, keep_blank_values=True)))
-
-
-_TEXTS: Final = ("project", "text", "tag", "group", "owner", "where", "sort", "rename")
-
-
-def _usual_kind(counts: Mapping[str, int]) -> str:
-    return "dataset" if counts.get("dataset") and not counts.get("train") else "train"
-
-
-_SWEEP_MOST: Final = 200
+    path: str = ""
+    icon: str = "image"
+    strip: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,24 +78,51 @@ class Row:
     """A job in the table.
 
     Args:
-        job: it.
+        job: it; of a sweep its best job, or the first one.
         heading: what begins here where jobs stand in groups; None where none does.
         sources: jobs that it was made from, as far as they are still there.
-        facts: of a dataset that is done.
+        thumbnail: of its dataset.
+        facts: of a dataset or an evaluation that is done.
         users: how many jobs need it.
         best: that it came to; None for nothing.
+        spark: its curve; None where it has none, or ``why`` says more.
+        why: what is said in place of the curve; None for nothing.
         elapsed_s: that its newest attempt took, or takes; None before the first.
-        chosen: values of the columns that people chose.
+        chosen: values of the columns that users chose.
+        sweep: that the row stands for; None for a job.
+        is_trial: whether it stands below the row of its sweep.
+        title: that is shown as its name.
+        published: names of the models that it was published as.
     """
 
     job: Job
-    heading: str | None
-    sources: tuple[Job, ...]
-    facts: Mapping[str, Any]
-    users: int
-    best: Best | None
-    elapsed_s: float | None
-    chosen: Mapping[str, Any]
+    heading: str | None = None
+    sources: tuple[Job, ...] = ()
+    thumbnail: Thumbnail = field(default_factory=Thumbnail)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    users: int = 0
+    best: Best | None = None
+    spark: Sparkline | None = None
+    why: Why | None = None
+    elapsed_s: float | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    sweep: SweepSummary | None = None
+    is_trial: bool = False
+    title: str = ""
+    published: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """The state that its glyph shows; of a sweep that of the jobs that are not done, if any."""
+        if self.sweep is None:
+            job = self.job
+            if job.divergence is not None and job.state in ("done", *ACTIVE_STATES):
+                return "diverged"
+            return "paused" if job.paused and job.state == "stopped" else job.state
+        states = self.sweep.states
+        if any(each in states for each in ACTIVE_STATES):
+            return "running"
+        return next((each for each in ("queued", "done", "stopped") if each in states), "failed")
 
     @property
     def samples(self) -> int | None:
@@ -239,37 +130,58 @@ class Row:
         counts = self.facts.get("counts")  # of a version that an earlier release made, they are all that is noted
         return self.facts.get("samples", sum(counts.values()) if isinstance(counts, dict) else None)
 
+    @property
+    def rate(self) -> Any:
+        """The learning rate; None where it has none."""
+        return self.job.spec.get("learning_rate")
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep:
-    """A sweep that is shown alone.
+    @property
+    def epochs(self) -> int:
+        """Epochs that a training has; 0 for other jobs."""
+        asked = self.job.spec.get("epochs")
+        return self.job.max_epoch or (asked if isinstance(asked, int) else 0)
 
-    Args:
-        id: of the group.
-        states: state → jobs, without states that no job is in.
-        best: the best of its jobs; None while there is none.
-        best_value: by what.
-    """
+    @property
+    def share(self) -> float | None:
+        """How much of a running job is done, in [0, 1]; None while unknown."""
+        return min(1.0, self.job.global_step / self.job.total_steps) if self.job.total_steps else None
 
-    id: str
-    states: Mapping[str, int]
-    best: Job | None
-    best_value: Best | None
+    @property
+    def can_train(self) -> str:
+        """What a dataset can train; empty where that is not known, or it is none."""
+        kind = self.facts.get("kind")
+        if not isinstance(kind, str):
+            return ""
+        return "No network trains on it yet" if why_not_trainable(kind) else "Trains classifiers"
+
+    @property
+    def result(self) -> tuple[str, str]:
+        """Value and metric of an evaluation; empty where it has none."""
+        for name in ("accuracy", "loss", "cost", *self.facts):
+            value = self.facts.get(name)
+            if name not in _NO_METRICS and isinstance(value, int | float):
+                return metric_text(name, value), name.replace("_", " ").capitalize()
+        return "", ""
+
+
+_NO_METRICS: Final = ("step", "epoch", "count", "top5")
 
 
 @dataclass(frozen=True)
-class Tab:
-    """A tab.
+class FilterProblem:
+    """What is wrong with the filter.
 
     Args:
-        name: in the address.
-        title: that stands on it.
-        count: of jobs, whatever the filter.
+        text: rule, what came, and advice.
+        name: what is meant to be something else; empty where there is no suggestion.
+        suggestion: what to write instead.
+        fixed: the whole filter with it.
     """
 
-    name: str
-    title: str
-    count: int
+    text: str
+    name: str = ""
+    suggestion: str = ""
+    fixed: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,17 +190,15 @@ class Results:
 
     Args:
         query: what was asked for.
-        total: jobs that the filter leaves.
+        total: rows that the filter leaves.
         rows: of the page.
-        tabs: all of them.
         columns: behind that of the names.
         scalars: curves that may become columns.
         settings: fields of a spec that may become columns.
         others: further names.
         projects: names of all.
         sweep: that is shown alone; None for none.
-        where_problem: what is wrong with the conditions; empty for nothing.
-        states: state → all jobs of the studio.
+        problem: what is wrong with the filter; None for nothing.
         typed: what was typed as a new name, where it was not taken.
         name_problem: why not.
     """
@@ -296,85 +206,183 @@ class Results:
     query: HomeQuery
     total: int = 0
     rows: Sequence[Row] = ()
-    tabs: Sequence[Tab] = ()
     columns: Sequence[Column] = ()
     scalars: Sequence[str] = ()
     settings: Sequence[str] = ()
     others: Sequence[str] = ()
     projects: Sequence[str] = field(default=())
-    sweep: Sweep | None = None
-    where_problem: str = ""
-    states: Mapping[str, int] = field(default_factory=dict)
+    sweep: SweepSummary | None = None
+    problem: FilterProblem | None = None
     typed: str | None = None
     name_problem: str = ""
 
 
-def results_of(
-    studio: Studio,
-    query: HomeQuery,
-    kinds: Mapping[str, int] | None = None,
-    states: Mapping[str, int] | None = None,
-) -> Results:
+def results_of(studio: Studio, query: HomeQuery) -> Results:
     """Return what the part with the table shows; the number of questions to the store does not grow with the rows.
 
     Args:
         studio: that is held.
         query: what was asked for.
-        kinds: kind → jobs, if already counted.
-        states: state → jobs, in the same way.
     """
-    jobs, counted = studio.jobs, studio.jobs.kind_counts() if kinds is None else kinds
-    problem = query.where_problem()
-    # Where the conditions are wrong, nothing is shown: all jobs would be taken for those that were asked for.
-    page = None if problem else jobs.page(query.chosen())
-    if page is not None and not page.jobs and page.total and query.offset:
-        query = dataclasses.replace(query, offset=(page.total - 1) // query.limit * query.limit)
-        page = jobs.page(query.chosen())
-    shown = () if page is None else page.jobs
-    rows = _rows(studio, query, shown)
-    scalars, settings, others = column_choices(shown, query.columns)
+    jobs, now = studio.jobs, studio.clock()
+    try:
+        page = jobs.page(query.chosen(now))
+        if not page.jobs and page.total and query.offset:
+            query = dataclasses.replace(query, offset=(page.total - 1) // query.limit * query.limit)
+            page = jobs.page(query.chosen(now))
+    except UsageError as error:
+        # Where the conditions are wrong, nothing is shown: all jobs would be taken for those that were asked for.
+        columns, projects = _columns(query, ()), [each.name for each, _ in studio.projects.all()]
+        return Results(query=query, columns=columns, projects=projects, problem=_problem(error, query.q))
+    rows = _rows(studio, query, page.jobs)
+    scalars, settings, others = column_choices(page.jobs, query.columns)
     return Results(
         query=query,
-        total=0 if page is None else page.total,
+        total=page.total,
         rows=rows,
-        tabs=[Tab(name, title, _count(counted, each)) for name, (title, each) in TABS.items()],
         columns=_columns(query, rows),
         scalars=scalars,
         settings=settings,
         others=others,
         projects=[project.name for project, _ in studio.projects.all()],
-        sweep=_sweep(studio, query.group) if query.group else None,
-        where_problem=problem,
-        states=jobs.counts() if states is None else states,
+        sweep=jobs.sweeps([query.group]).get(query.group) if query.group else None,
     )
 
 
-def _count(counts: Mapping[str, int], kinds: Sequence[str]) -> int:
-    return sum(count for kind, count in counts.items() if not kinds or kind in kinds)
+def _problem(error: UsageError, typed: str) -> FilterProblem:
+    shape = error.as_dict()
+    details = shape.get("details") or {}
+    name, suggestion = str(details.get("name", "")), str(details.get("suggestion", ""))
+    if not suggestion:
+        parts = (shape["rule"], f"Received: {shape['received']}." if shape.get("received") else "", shape.get("advice"))
+        return FilterProblem(" ".join(filter(None, parts)))
+    fixed = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", lambda _: suggestion, typed, count=1)
+    return FilterProblem(str(shape["rule"]), name, suggestion, fixed)
 
 
 def _rows(studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> list[Row]:
-    jobs, now = studio.jobs, studio.clock()
-    needed = {each for job in shown for each in job.depends_on}
-    sources = jobs.some(needed) if needed else {}
-    datasets = [job for job in shown if job.kind == "dataset"]
-    facts = studio.datasets.facts(datasets) if datasets else {}
-    users = jobs.dependent_counts([job.id for job in datasets]) if datasets else {}
+    jobs = studio.jobs
+    if query.shows_sweeps:
+        sweeps = jobs.sweeps({job.group for job in shown if job.group})
+    else:
+        sweeps = {}
+    sweeps = {group: found for group, found in sweeps.items() if found.total > 1}
+    best_jobs = jobs.some([each.best_id for each in sweeps.values() if each.best_id])
+    trials = _trials(studio, query) if query.open in sweeps else []
+    leads = [best_jobs.get(sweeps[job.group].best_id, job) if job.group in sweeps else job for job in shown]
+    known = _Known(studio, query, [*leads, *trials])
     headings = _headings(query, shown)
-    bests = best_values(studio, shown)
-    return [
-        Row(
+    rows: list[Row] = []
+    for job, lead, heading in zip(shown, leads, headings, strict=True):
+        sweep = sweeps.get(job.group)
+        rows.append(known.row(lead, heading, sweep=sweep))
+        if sweep is not None and query.open == job.group:
+            titles = distinct_titles([each.name for each in trials])
+            rows += [known.row(each, None, title=title) for each, title in zip(trials, titles, strict=True)]
+    if query.group:  # the jobs of one sweep, alone
+        titles = distinct_titles([row.job.name for row in rows])
+        rows = [dataclasses.replace(row, title=title) for row, title in zip(rows, titles, strict=True)]
+    return rows
+
+
+def _trials(studio: Studio, query: HomeQuery) -> Sequence[Job]:
+    wanted = JobFilter(group=query.open, sort="name", descending=False, limit=_TRIALS_SHOWN)
+    return studio.jobs.page(wanted).jobs
+
+
+def distinct_titles(names: Sequence[str]) -> list[str]:
+    """Return names without the words that all of them begin with: what differs is seen where they are cut off."""
+    if len(set(names)) < 2:
+        return list(names)
+    words = [name.split(" ") for name in names]
+    same = sum(1 for _ in itertools.takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
+    return [" ".join(each[same:]) or name for each, name in zip(words, names, strict=True)]
+
+
+class _Known:
+    """What is known of the jobs of a page besides themselves, asked for all at once."""
+
+    def __init__(self, studio: Studio, query: HomeQuery, shown: Sequence[Job]) -> None:
+        jobs = studio.jobs
+        needed = {each for job in shown for each in job.depends_on}
+        self._sources = jobs.some(needed) if needed else {}
+        datasets = {job.id: job for job in (*shown, *self._sources.values()) if job.kind == "dataset"}
+        self._facts = studio.datasets.facts(list(datasets.values())) if datasets else {}
+        tests = [job for job in shown if job.kind in ("evaluate", "infer")]
+        self._facts |= jobs.results(tests) if tests else {}
+        own = [job.id for job in shown if job.kind == "dataset"]
+        self._users = jobs.dependent_counts(own) if own else {}
+        self._bests = best_values(studio, shown)
+        self._outlines = studio.curves.outlines(
+            {
+                job.id: job.scalars[best.tag]
+                for job in shown
+                if (best := self._bests.get(job.id)) is not None and job.kind == "train" and best.tag in job.scalars
+            }
+        )
+        self._published: dict[str, list[str]] = {}
+        if query.kind == "model":
+            for each in studio.published.all():
+                self._published.setdefault(each.job, []).append(each.name)
+        self._query, self._now = query, studio.clock()
+        queued = any(job.state == "queued" for job in shown)
+        order = jobs.queue_order() if queued else []
+        self._places = {job_id: place for place, (job_id, _) in enumerate(order, start=1)}
+        self._expected = jobs.expected_start
+
+    def row(self, job: Job, heading: str | None, *, sweep: SweepSummary | None = None, title: str = "") -> Row:
+        """Return the row of a job, or of a sweep by its best job."""
+        sources = tuple(self._sources[each] for each in self._in_order(job))
+        facts, best = self._facts.get(job.id, {}), self._bests.get(job.id)
+        why = self._waits(job) if job.state == "queued" else _why(job, best)
+        dataset = job if job.kind == "dataset" else next((each for each in sources if each.kind == "dataset"), None)
+        return Row(
             job=job,
             heading=heading,
-            sources=tuple(sources[each] for each in _in_order(job, sources)),
-            facts=facts.get(job.id, {}),
-            users=users.get(job.id, 0),
-            best=bests.get(job.id),
-            elapsed_s=_elapsed_s(job, now),
-            chosen={name: value_of(job, name, facts.get(job.id, {})) for name in query.columns},
+            sources=sources,
+            thumbnail=_thumbnail(dataset, self._facts) if dataset is not None else Thumbnail(),
+            facts=facts,
+            users=self._users.get(job.id, 0),
+            best=best,
+            spark=self._spark(job, best) if why is None or sweep is not None else None,
+            why=why if sweep is None or best is None else None,
+            elapsed_s=_elapsed_s(job, self._now) if sweep is None else _sweep_elapsed_s(sweep, self._now),
+            chosen={name: value_of(job, name, facts) for name in self._query.columns},
+            sweep=sweep,
+            is_trial=bool(title),
+            title=title or (_without_suffix(job) if sweep is not None else job.name),
+            published=tuple(self._published.get(job.id, ())),
         )
-        for job, heading in zip(shown, headings, strict=True)
-    ]
+
+    def _waits(self, job: Job) -> Why:
+        """Return why a job of the queue waits: the first by its reason, others by their place."""
+        place, start = self._places.get(job.id, 1), self._expected(job.id)
+        text = _sentence(job.reason) or "Starts soon"
+        # What a job needs says more than its place.
+        if place > 1 and not job.reason.startswith("needs the "):
+            text = f"{_ordinal(place)} in the queue" + ("" if start is None else f", starts about {as_clock(start)}")
+        return Why(text)
+
+    def _spark(self, job: Job, best: Best | None) -> Sparkline | None:
+        outline = self._outlines.get(job.id)
+        if outline is None or best is None:
+            return None
+        ring = None if best.step is None or not math.isfinite(best.value) else (best.step, best.value)
+        return sparkline_of(outline, ring, rises=best.word == "highest")
+
+    def _in_order(self, job: Job) -> list[str]:
+        """Return the ids of what a job was made from: of a test the model first, of a training the dataset."""
+        first = "dataset" if job.kind == "train" else "train"
+        found = (each for each in job.depends_on if each in self._sources)
+        return sorted(found, key=lambda each: self._sources[each].kind != first)
+
+
+_SUFFIX: Final = re.compile(r"(?: [\w.]+=\S+)+$")
+
+
+def _without_suffix(job: Job) -> str:
+    """Return the name of a sweep: that of one of its jobs without the values that it tries."""
+    return _SUFFIX.sub("", job.name) or job.name
 
 
 def _headings(query: HomeQuery, shown: Sequence[Job]) -> list[str | None]:
@@ -385,16 +393,56 @@ def _headings(query: HomeQuery, shown: Sequence[Job]) -> list[str | None]:
     return [name if place == 0 or names[place - 1] != name else None for place, name in enumerate(names)]
 
 
-def _in_order(job: Job, sources: Mapping[str, Job]) -> list[str]:
-    """Return the ids of what a job was made from: of a test the model first, of a training the dataset."""
-    first = "dataset" if job.kind == "train" else "train"
-    return sorted((each for each in job.depends_on if each in sources), key=lambda each: sources[each].kind != first)
+def _why(job: Job, best: Best | None) -> Why | None:
+    """Return what is said in place of a curve: why a job waits, failed or diverged, or that there is nothing yet."""
+    if job.divergence is not None:
+        value = "" if job.divergence.value is None else f": loss {job.divergence.value:.4g}"
+        return Why(f"Diverged at epoch {job.divergence.epoch}{value}", "diverged")
+    if job.state == "failed":
+        return Why(_sentence(job.reason) or "Failed for an unknown reason", "failed")
+    if job.is_active and job.health in ("hung", "silent"):
+        return Why("No step for a long time" if job.health == "hung" else "No heartbeat of its worker", "diverged")
+    if best is not None or job.kind != "train":
+        return None
+    if job.state in ENDED_STATES:
+        return Why(_sentence(job.reason) if job.state == "stopped" else "No metrics")
+    return Why("Waiting for the first metrics")
+
+
+def _ordinal(number: int) -> str:
+    teens = 10 <= number % 100 <= 20
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _sentence(text: str) -> str:
+    words = text.strip().rstrip(".").replace("`", "")  # a row has no room for code
+    return f"{words[:1].upper()}{words[1:]}"[:_MOST_WORDS]
+
+
+def _thumbnail(dataset: Job, facts: Mapping[str, Mapping[str, Any]]) -> Thumbnail:
+    known = facts.get(dataset.id, {})
+    kind = str(known.get("kind", ""))
+    icon = next((icon for word, icon in _ICONS.items() if word in kind), "image")
+    counts = known.get("counts")
+    found = [(name, count) for name, count in counts.items() if count] if isinstance(counts, Mapping) else []
+    if not kind or not found or icon != "image" or dataset.state != "done":
+        return Thumbnail(icon=icon)
+    split, total = found[0]
+    rows = range(0, total, max(1, total // _STRIP))[:_STRIP]
+    paths = [f"/datasets/{dataset.id}/pictures/{split}/{row}" for row in rows]
+    return Thumbnail(paths[0], strip=tuple(paths))
 
 
 def _elapsed_s(job: Job, now: float) -> float | None:
     if job.started is None or job.state == "queued":
         return None
     return max(0.0, (now if job.ended is None else job.ended) - job.started)
+
+
+def _sweep_elapsed_s(sweep: SweepSummary, now: float) -> float | None:
+    if sweep.first_start is None:
+        return None
+    return max(0.0, (sweep.newest_end or now) - sweep.first_start)
 
 
 def _columns(query: HomeQuery, rows: Sequence[Row]) -> list[Column]:
@@ -405,139 +453,20 @@ def _columns(query: HomeQuery, rows: Sequence[Row]) -> list[Column]:
     return [dataclasses.replace(each, sort=tag) if each.name == "best" else each for each in found]
 
 
-def _sweep(studio: Studio, group: str) -> Sweep:
-    jobs = studio.jobs.page(JobFilter(group=group, limit=_SWEEP_MOST)).jobs
-    bests = best_values(studio, jobs)
-    judged = [(bests[job.id], job) for job in jobs if job.id in bests]
-    tag = Counter(best.tag for best, _ in judged).most_common(1)
-    same = [(best, job) for best, job in judged if best.tag == tag[0][0]]
-    pick: Callable[..., Any] = max if same and same[0][0].word == "highest" else min
-    found = pick(same, key=lambda pair: pair[0].value) if same else (None, None)
-    return Sweep(id=group, states=Counter(job.state for job in jobs), best=found[1], best_value=found[0])
+def short_duration(duration_s: float | None) -> str:
+    """Return a duration in its largest unit, such as ``6 min``: a time left is known no better."""
+    if duration_s is None or not math.isfinite(duration_s):
+        return ""
+    for unit_s, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if duration_s >= 1.5 * unit_s:
+            return f"{round(duration_s / unit_s)} {unit}"
+    return f"{max(1, round(duration_s))} s"
 
 
-MOVES: Final = ("first", "up", "down", "last")
-"""Where a button moves a job of the queue."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """A job of the queue.
-
-    Args:
-        place: from 1.
-        job: it; its ``reason`` says why it waits.
-        expected_start: seconds since 1970; None while unknown.
-        actions: what can be done with it.
-    """
-
-    place: int
-    job: Job
-    expected_start: float | None
-    actions: Sequence[JobAction]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Queue:
-    """What runs and what waits.
-
-    Args:
-        running: the oldest first, each with what can be done with it.
-        waiting: the next one first, as many as are shown.
-        following: id of the first that is not shown; empty where all are.
-        total: how many wait.
-        is_whole: whether more than the first few were asked for.
-    """
-
-    running: Sequence[tuple[Job, Sequence[JobAction]]]
-    waiting: Sequence[Waiting]
-    following: str
-    total: int
-    is_whole: bool
-
-
-def queue_of(studio: Studio, limit: int, *, is_whole: bool = False, running: Sequence[Job] | None = None) -> Queue:
-    """Return what runs and what waits.
-
-    Args:
-        studio: that is held.
-        limit: how many waiting jobs are shown.
-        is_whole: whether more than the first few were asked for.
-        running: running jobs, if already loaded.
-    """
-    jobs = studio.jobs
-    found = jobs.queue(limit + 1)
-    waiting = [
-        Waiting(place=place, job=job, expected_start=jobs.expected_start(job.id), actions=actions_of(job))
-        for place, job in enumerate(found[:limit], start=1)
-    ]
-    total = len(found) if len(found) <= limit else jobs.counts()["queued"]
-    following = found[limit].id if len(found) > limit else ""
-    total = max(total, len(found))  # some may have come meanwhile
-    at_work = [(job, actions_of(job)) for job in (jobs.running() if running is None else running)]
-    return Queue(running=at_work, waiting=waiting, following=following, total=total, is_whole=is_whole)
-
-
-def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:
-    """Move a job of the queue, and return its new place, from 1.
-
-    Args:
-        jobs: of every kind.
-        job_id: of the job.
-        move: a name in ``MOVES``.
-
-    Raises:
-        UnknownNameError: where there is no such move.
-        JobError: where it is not in the queue.
-    """
-    if move not in MOVES:
-        raise UnknownNameError("move", move, MOVES)
-    order = [each for each, _ in jobs.queue_order()]
-    here = _place(jobs, order, job_id)
-    there = {"first": 0, "up": max(0, here - 1), "down": min(len(order) - 1, here + 1), "last": len(order) - 1}[move]
-    if there == here:
-        return here + 1
-    rest = [each for each in order if each != job_id]
-    return place_in_queue(jobs, job_id, rest[there] if there < len(rest) else None)
-
-
-def place_in_queue(jobs: Jobs, job_id: str, before: str | None) -> int:
-    """Put a job of the queue before another one, or last, and return its new place, from 1.
-
-    Jobs of a higher priority come first. So a job that is put among those of another priority takes that one over.
-
-    Raises:
-        JobError: where one of them is not in the queue.
-    """
-    queue = jobs.queue_order()
-    _, own = queue[_place(jobs, [each for each, _ in queue], job_id)]
-    rest = [(each, priority) for each, priority in queue if each != job_id]
-    there = len(rest) if before is None else _place(jobs, [each for each, _ in rest], before)
-    ahead = rest[there - 1][1] if there else None
-    behind = rest[there][1] if there < len(rest) else None
-    priority = _fitting(own, ahead, behind)
-    if priority != own:
-        jobs.change(job_id, JobChange(priority=priority))
-    if behind == priority:
-        jobs.reorder(job_id, rest[there][0])
-    elif ahead == priority:
-        jobs.reorder(job_id)  # behind all others of its priority
-    return there + 1
-
-
-def _fitting(priority: int, ahead: int | None, behind: int | None) -> int:
-    """Return the priority nearest to its own with which a job stands between two others."""
-    if behind is not None and priority < behind:
-        return behind
-    return ahead if ahead is not None and priority > ahead else priority
-
-
-def _place(jobs: Jobs, order: Sequence[str], job_id: str) -> int:
-    if job_id not in order:
-        state = jobs.get(job_id).state
-        raise JobError(
-            "Only jobs in the queue are moved.",
-            received=f"job {job_id} is {state}",
-            advice="Check the queue again: it has changed meanwhile.",
-        )
-    return order.index(job_id)
+def clock_duration(duration_s: float | None) -> str:
+    """Return a duration as a clock counts it: ``3:10``, ``1:12:05``."""
+    if duration_s is None or not math.isfinite(duration_s):
+        return "\u2013"
+    minutes, seconds = divmod(max(0, round(duration_s)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -7,25 +7,32 @@ import io
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
-from fastapi import Form, Query, Request, Response
+from fastapi import Depends, Form, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 
-from ziggurat.entities import JobChange
+from ziggurat.entities.best_checkpoint import metric_text
 from ziggurat.errors import ConfigurationError, NotThereError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.specs import comma_question
-from ziggurat.web.pages.job.view import job_about, job_log, job_now
+from ziggurat.web.columns import best_values
+from ziggurat.web.flash import see_deleted
+from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
+from ziggurat.web.pages.job import live_routes
+from ziggurat.web.pages.job.live_view import live_view
+from ziggurat.web.pages.job.log import job_log
+from ziggurat.web.pages.job.rate_chart import rate_chart
+from ziggurat.web.pages.job.view import JobNow, drawn_marks, job_about, job_now, metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
 
 router = new_router()
+router.include_router(live_routes.router)
 
 
 _MOST_POINTS: Final = 10_000_000
@@ -52,14 +59,33 @@ _PLACES: Final = {"train": "models", "dataset": "datasets", "evaluate": "evaluat
 _PART_BYTES: Final = 256 << 10
 """How much of a log stands on one page."""
 
+_TABS: Final = {
+    "overview": "Overview",
+    "predictions": "Predictions",
+    "checkpoints": "Checkpoints",
+    "log": "Log",
+    "configuration": "Configuration",
+    "system": "System",
+}
+_OF_TRAININGS: Final = ("overview", "predictions", "checkpoints")
+_ALWAYS: Final = ("name", "chip", "actions", "state", "tabs")
+_LIVE: Final = {
+    "overview": ("failure", "metrics", "rate-now", "checkpoints-short"),
+    "predictions": ("users",),
+    "checkpoints": ("checkpoints",),
+    "log": ("messages", "attempts"),
+    "system": ("attempts",),
+}
+"""Tab → parts of it that change while a job runs; some refresh themselves."""
+
 
 @router.get("/models/{job_id}", include_in_schema=False)
 def training(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the page of a training, or the parts of it that change while it runs."""
+    """Return a tab of the page of a training, or the parts of it that change while it runs."""
     if is_part(request, "job-live"):
         return _live_or_gone(request, studio, job_id)
     if studio.jobs.get(job_id).kind != "train":
-        return see_other(request, f"/jobs/{job_id}")
+        return see_other(request, f"/jobs/{job_id}", dict(request.query_params))
     return job_page(request, studio, job_id)
 
 
@@ -70,7 +96,7 @@ def any_job(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
         return _live_or_gone(request, studio, job_id)
     kind = studio.jobs.get(job_id).kind
     if kind in _PLACES:
-        return see_other(request, f"/{_PLACES[kind]}/{job_id}")
+        return see_other(request, f"/{_PLACES[kind]}/{job_id}", dict(request.query_params))
     return job_page(request, studio, job_id)
 
 
@@ -118,7 +144,7 @@ def curves(studio: StudioDep, _who: ViewerUser, job_id: str, tag: Annotated[list
 
 
 def live_parts(request: Request, studio: Studio, job_id: str, error: ZigguratError | None = None) -> Response:
-    """Return the parts of the page that change while a job runs.
+    """Return the parts of the page that change while a job runs, of the tab that the browser shows.
 
     Args:
         request: that it answers.
@@ -126,7 +152,17 @@ def live_parts(request: Request, studio: Studio, job_id: str, error: ZigguratErr
         job_id: of the job.
         error: what went wrong with what was asked for; None for nothing.
     """
-    return part(request, "job/live.html", now=job_now(studio, job_id), error=error, typed={})
+    now = job_now(studio, job_id)
+    tab = _tab(request, now.job.kind)
+    if "curves" in request.query_params and not now.has_curves:  # it ended before its first point
+        return Response(status_code=204, headers={"HX-Refresh": "true"})
+    # What an action was answered stays until the next one: it does not go with the next step of a training.
+    is_answer = request.method == "POST"
+    wanted = (*_ALWAYS, *(("said",) if is_answer else ()), *_LIVE.get(tab, ()))
+    places = [each for each in wanted if each != "rate-now" or now.has_curves]
+    timeline = studio.jobs.timeline(job_id) if "metrics" in places else []
+    values = {**_shown(studio, now, tab), "marks": drawn_marks(timeline), "about": None, "typed": {}}
+    return part(request, "job/live.html", places=places, is_answer=is_answer, error=error, **values)
 
 
 def job_page(
@@ -146,18 +182,49 @@ def job_page(
         typed: what was typed into a form that was not taken.
     """
     now = job_now(studio, job_id)
-    about = job_about(studio, now.job, studio.machine.strip()["frameworks"])
+    is_edit = not {"notes", "tags", "project"}.isdisjoint(typed)
+    tab = "configuration" if is_edit else _tab(request, now.job.kind)
+    live = live_view(studio, now.job) if tab in ("overview", "predictions", "system") else None
     return page(
         request,
         "job/page.html",
         topics=(f"job:{job_id}",),
-        now=now,
-        about=about,
-        log=job_log(studio, job_id),
-        projects=[each.name for each, _ in studio.projects.all()],
+        about=job_about(studio, now.job, studio.machine.strip()["frameworks"]),
+        log=job_log(studio, job_id) if tab == "log" else None,
+        live=live,
+        marks=drawn_marks(live.events) if live is not None else [],
+        projects=[each.name for each, _ in studio.projects.all()] if tab == "configuration" else [],
         error=error,
         typed=typed,
+        **_shown(studio, now, tab),
     )
+
+
+def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
+    """Return what the page and its parts have in common."""
+    job = now.job
+    is_training = job.kind == "train"
+    has_rate_chart = is_training and tab == "overview" and now.has_curves
+    return {
+        "now": now,
+        "job": job,
+        "is_training": is_training,
+        "tab": tab,
+        "form_tab": "" if tab == "overview" else tab,
+        "tabs": [each for each in _TABS.items() if is_training or each[0] not in _OF_TRAININGS],
+        "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
+        "results": best_values(studio, now.users) if tab == "predictions" else {},
+        "metric_name": metric_name,
+        "metric_text": metric_text,
+    }
+
+
+def _tab(request: Request, kind: str) -> str:
+    """Return the tab that is asked for; of what a page sends in the background, the one that the browser shows."""
+    known = [name for name in _TABS if kind == "train" or name not in _OF_TRAININGS]
+    shown = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query).get("tab", [""])[0]
+    wanted = request.query_params.get("tab") or (shown if is_part(request) else "")
+    return wanted if wanted in known else known[0]
 
 
 def _live_or_gone(request: Request, studio: Studio, job_id: str) -> Response:
@@ -167,14 +234,10 @@ def _live_or_gone(request: Request, studio: Studio, job_id: str) -> Response:
         return part(request, "job/gone.html")
 
 
-_LONGEST_NAME: Final = 200
-
-
-class _ChangeForm(BaseModel):
-    name: str | None = None
-    notes: str | None = None
-    project: str | None = None
-    tags: str | None = None
+async def _changed_fields(request: Request) -> dict[str, str]:
+    """Return the fields that were sent. A model would take an empty one, which clears a text, for one not sent."""
+    form = await request.form()
+    return {name: value for name in CHANGED_FIELDS if isinstance(value := form.get(name), str)}
 
 
 @router.post("/jobs/{job_id}/actions/{action}", include_in_schema=False)
@@ -232,22 +295,28 @@ def follow_schedule(request: Request, studio: StudioDep, who: TrainerUser, job_i
 
 @router.post("/jobs/{job_id}/change", include_in_schema=False)
 def change(
-    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, form: Annotated[_ChangeForm, Form()]
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    given: Annotated[dict[str, str], Depends(_changed_fields)],
 ) -> Response:
     """Change what people call a job and what they note about it; fields that are not sent stay."""
-    given = form.model_dump(exclude_none=True)
     try:
-        studio.jobs.change(job_id, _change(given))
+        studio.jobs.change(job_id, change_from(given))
     except ZigguratError as error:
         return _refused(request, studio, job_id, error, **given)
     studio.people.note(who, "job.change", job_id, fields=sorted(given))
-    return see_other(request, f"/jobs/{job_id}")
+    return _back(request, job_id)
 
 
 @router.get("/jobs/{job_id}/delete", include_in_schema=False)
 def ask_to_delete(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return the page that asks before a job is deleted, for browsers without scripts."""
-    return page(request, "job/delete.html", now=job_now(studio, job_id), said=None)
+    """Return the dialog that asks before a job is deleted; for browsers without scripts, a page."""
+    now = job_now(studio, job_id)
+    if is_part(request, "job-dialog"):
+        return part(request, "job/delete_dialog.html", now=now, is_dialog=True)
+    return page(request, "job/delete.html", now=now, is_dialog=False)
 
 
 @router.post("/jobs/{job_id}/delete", include_in_schema=False)
@@ -255,13 +324,13 @@ def delete(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
 ) -> Response:
     """Delete a job and its folder."""
+    name = studio.jobs.get(job_id).name
     try:
         studio.jobs.delete(job_id, force=force)
     except ZigguratError as error:
-        now = job_now(studio, job_id)
-        return page(request, "job/delete.html", now=now, error=error)
+        return page(request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False)
     studio.people.note(who, "job.delete", job_id, force=force)
-    return see_other(request, "/")
+    return see_deleted(request, "/", name)
 
 
 @router.post("/jobs/{job_id}/checkpoints/{name}/delete", include_in_schema=False)
@@ -276,7 +345,13 @@ def remove_checkpoint(request: Request, studio: StudioDep, who: TrainerUser, job
 
 
 def _done(request: Request, studio: Studio, job_id: str) -> Response:
-    return live_parts(request, studio, job_id) if is_part(request) else see_other(request, f"/jobs/{job_id}")
+    return live_parts(request, studio, job_id) if is_part(request) else _back(request, job_id)
+
+
+def _back(request: Request, job_id: str) -> Response:
+    """Send the browser to the tab on which the form stands."""
+    tab = request.query_params.get("tab", "")
+    return see_other(request, f"/jobs/{job_id}", {"tab": tab if tab in _TABS else ""})
 
 
 def _refused(request: Request, studio: Studio, job_id: str, error: ZigguratError, **typed: Any) -> Response:
@@ -298,20 +373,3 @@ def _rate(text: str) -> float:
             advice=comma_question(text, "number") or "Typical rates are 0.0001 to 0.1.",
             details={"field": "learning_rate"},
         ) from None
-
-
-def _change(given: dict[str, str]) -> JobChange:
-    name = given.get("name")
-    if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
-        raise ConfigurationError(
-            f"A name has 1 to {_LONGEST_NAME} characters.",
-            received=f"{len(name.strip())} characters",
-            details={"field": "name"},
-        )
-    tags = given.get("tags")
-    return JobChange(
-        name=None if name is None else name.strip(),
-        notes=given.get("notes"),
-        project=None if "project" not in given else given["project"].strip(),
-        tags=None if tags is None else tuple(dict.fromkeys(tag.strip() for tag in tags.split(",") if tag.strip())),
-    )

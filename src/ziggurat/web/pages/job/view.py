@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Attempt, Checkpoint, Job, Mark, ScalarSummary
+from ziggurat.entities import Attempt, Checkpoint, Job, ScalarSummary
+from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
@@ -18,16 +18,19 @@ from ziggurat.specs.files import SPEC_KINDS
 from ziggurat.web.columns import Best, best_values
 from ziggurat.workspace.checkpoints import best_of_model, checkpoint_marks, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
 from ziggurat.workspace.studio.networks import network_text
 
 __all__ = [
+    "UNSHOWN_TAGS",
     "Failure",
     "JobAction",
     "actions_of",
+    "drawn_marks",
     "failure_of",
     "job_about",
-    "job_log",
     "job_now",
+    "metric_name",
     "wait_advice",
 ]
 
@@ -107,7 +110,16 @@ def _around(text: str, line: int | None) -> tuple[tuple[int, str], ...]:
 
 
 _SHOWN_SCALARS: Final = 4
-_UNSHOWN: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
+
+
+def metric_name(tag: str) -> str:
+    """Return the name of a metric as a heading: ``Validation loss`` for ``validation_cost``."""
+    title = metric_title(tag)
+    return title[:1].upper() + title[1:]
+
+
+UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
+"""Beginnings of the curves that are no results."""
 _FIRST: Final = ("validation_accuracy", "validation_error", "validation_cost", "validation_loss", "accuracy", "cost")
 """Curves whose values are shown before others."""
 
@@ -126,6 +138,10 @@ class CheckpointRow:
     names: tuple[str, ...]
     values: tuple[float | None, ...]
 
+    def value(self, tag: str, tags: Sequence[str]) -> float | None:
+        """Return the value of one of the table's tags; None where there is none."""
+        return dict(zip(tags, self.values, strict=True)).get(tag)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointTable:
@@ -134,12 +150,27 @@ class CheckpointTable:
     Args:
         tags: names of the curves whose values are shown.
         rows: the newest first.
-        best: in words, the checkpoint that is used if none is named; empty where there is none.
+        best: the checkpoint that is used if none is named; None where there is none.
     """
 
     tags: tuple[str, ...] = ()
     rows: tuple[CheckpointRow, ...] = field(default=())
-    best: str = ""
+    best: BestCheckpoint | None = None
+
+    @property
+    def drawn(self) -> dict[str, Any] | None:
+        """The best one as the charts take it; None where no metric tells which one it is."""
+        best = self.best
+        if best is None or best.value is None:
+            return None
+        return {"tag": best.tag, "value": best.value, "step": best.checkpoint.step, "epoch": best.checkpoint.epoch}
+
+    def short(self, most: int) -> list[CheckpointRow]:
+        """Return the newest rows, so many at most; the best one is among them."""
+        best = "" if self.best is None else self.best.checkpoint.name
+        shown = {row.checkpoint.name for row in self.rows[:most]}
+        others = [row for row in self.rows if row.checkpoint.name == best and best not in shown]
+        return [*self.rows[: most - len(others)], *others]
 
 
 def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointTable:
@@ -163,12 +194,12 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
             )
             for each in reversed(checkpoints)
         ),
-        best="" if best is None else best.text,
+        best=best,
     )
 
 
 def _scalar_tags(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
-    tags = {tag for each in checkpoints for tag in each.scalars if not tag.startswith(_UNSHOWN)}
+    tags = {tag for each in checkpoints for tag in each.scalars if not tag.startswith(UNSHOWN_TAGS)}
     known = [tag for tag in _FIRST if tag in tags]
     further = sorted(tags - set(known), key=lambda tag: (not tag.startswith("validation"), tag))
     return tuple([*known, *further][:_SHOWN_SCALARS])
@@ -181,17 +212,17 @@ _EMPTY: Final = (None, "", {}, [])
 
 @dataclass(frozen=True)
 class SpecDifference:
-    """A field of a spec that is not as usual.
+    """A field of a spec that is not at its default.
 
     Args:
         path: names from the top, joined by dots.
         value: that was asked for.
-        usual: its default; empty if it has none.
+        default: what holds if it is not given; empty if it has none.
     """
 
     path: str
     value: str
-    usual: str
+    default: str
 
 
 def spec_differences(job: Job) -> list[SpecDifference]:
@@ -245,7 +276,7 @@ class JobNow:
         checkpoints: that are on the disk.
         best: its best value; None where it has none.
         sound_checkpoint: of a training that diverged, the newest one from before; None where none is left.
-        marks: moments that explain the curves, by step.
+        early_stopping: how it stands; None where it is off.
         messages: warnings and errors of the worker, the newest first.
         attempts: the newest first.
         rate: learning rate that the worker used last; None before the first point.
@@ -264,7 +295,7 @@ class JobNow:
     checkpoints: CheckpointTable
     best: Best | None
     sound_checkpoint: Checkpoint | None
-    marks: list[Mark]
+    early_stopping: EarlyStoppingState | None
     messages: list[Any]
     attempts: list[Attempt]
     rate: ScalarSummary | None
@@ -273,9 +304,15 @@ class JobNow:
     users: list[Job]
 
     @property
-    def drawn_marks(self) -> list[dict[str, Any]]:
-        """The marks as the charts take them: JSON values."""
-        return [asdict(each) for each in self.marks]
+    def has_curves(self) -> bool:
+        """Whether there is something to draw, or will be."""
+        return self.job.kind == "train" and (bool(self.scalars) or self.job.state in ("queued", "running", "stopping"))
+
+    @property
+    def images_per_s(self) -> float | None:
+        """Samples of a training that are seen in a second; None while unknown."""
+        batch = self.job.spec.get("batch_size")
+        return None if self.job.steps_per_s is None or not isinstance(batch, int) else self.job.steps_per_s * batch
 
     @property
     def is_rate_taken_over(self) -> bool:
@@ -309,7 +346,7 @@ class JobAbout:
         parent: that it is a clone of; None where there is none, or it was deleted.
         model: whose weights it starts from; None for none.
         source: of its data, in words.
-        differences: fields that are not as usual.
+        differences: fields that are not at their defaults.
         spec_text: the whole spec.
         tensorboard: the command that shows its curves there.
         framework_problem: why its framework does not work on this machine; empty if it does, or was not checked.
@@ -324,21 +361,6 @@ class JobAbout:
     spec_text: str
     tensorboard: str
     framework_problem: str
-
-
-@dataclass(frozen=True)
-class JobPageLog:
-    """The end of a worker's log.
-
-    Args:
-        text: it.
-        mark: another one when the text is another.
-        start: offset in bytes at which it begins; 0 where it is the whole log.
-    """
-
-    text: str
-    mark: str
-    start: int
 
 
 def job_now(studio: Studio, job_id: str) -> JobNow:
@@ -361,7 +383,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         checkpoints=checkpoint_table(job, checkpoints),
         best=best_values(studio, [job]).get(job_id) if job.kind == "train" else None,
         sound_checkpoint=_sound(job, checkpoints),
-        marks=studio.jobs.marks(job_id) if job.kind == "train" else [],
+        early_stopping=studio.jobs.early_stopping(job_id),
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
         attempts=studio.jobs.attempts(job_id)[::-1],
         rate=job.scalars.get("learning_rate"),
@@ -369,6 +391,12 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         why_no_rate=why_no_learning_rate(job),
         users=studio.jobs.dependents(job_id),
     )
+
+
+def drawn_marks(timeline: Sequence[TimelineEvent]) -> list[dict[str, Any]]:
+    """Return the numbered events of a training as the charts take them, in the order of their numbers."""
+    numbered = sorted((each for each in timeline if each.number), key=lambda each: each.number or 0)
+    return [{"kind": each.kind, "step": each.step, "text": each.text} for each in numbered]
 
 
 def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
@@ -394,23 +422,16 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
     )
 
 
-def job_log(studio: Studio, job_id: str) -> JobPageLog:
-    """Return the end of a job's log."""
-    found = studio.outputs.log(job_id)
-    text = found.text
-    return JobPageLog(text, hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest(), found.start)
-
-
 def wait_advice(share: float | None) -> str:
     """Return one sentence on the share of the step time that waits for data; empty if not measured."""
     if share is None:
         return ""
     if share < _DATA_LATE_SHARE:
-        return "The data comes in time; there is nothing to do."
+        return "Data loading keeps up."
     if share < _DATA_BOUND_SHARE:
-        return "The data is a little late: a dataset stored at the network's size, or decoded, would help."
+        return "Data loading is a little late: store the dataset at the network's size, or decoded."
     return (
-        "The training waits for its data: store the dataset at the network's size and decoded, "
+        "Data loading limits the speed: store the dataset at the network's size and decoded, "
         "use less augmentation, or put it on a faster disk."
     )
 
@@ -452,10 +473,10 @@ _STATES: Final = {
 _TITLES: Final = {"stop": "Stop", "pause": "Pause", "stop_now": "Stop now", "resume": "Resume", "retry": "Retry"}
 _HINTS: Final = {
     "stop": "Saves a checkpoint and ends; it can be resumed.",
-    "pause": "Saves a checkpoint and frees its devices; Resume goes on at the exact step.",
+    "pause": "Saves a checkpoint and frees its devices; Resume continues at the exact step.",
     "stop_now": "Kills its processes; anything after the last checkpoint is lost. Its folder stays; it can be resumed.",
-    "resume": "Goes on from the newest checkpoint, at the exact step.",
-    "retry": "Goes on from the newest checkpoint, or from the start where there is none.",
+    "resume": "Continues from the newest checkpoint, at the exact step.",
+    "retry": "Continues from the newest checkpoint, or from the start if there is none.",
 }
 
 

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import tarfile
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pprint import pformat
+from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import JobError, SpecError, UnknownNameError, ZigguratError
-from ziggurat.specs import DatasetSpec, FieldDescription, dataset_spec_from_flags, describe_fields
+from ziggurat.datasets.sources.archives import is_archive
+from ziggurat.errors import JobError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.specs import DatasetSpec, dataset_spec_from_flags
+from ziggurat.web.forms import json_or_text, priority_of
 from ziggurat.web.pages.dataset.view import KIND_NAMES
+from ziggurat.web.pages.new_dataset.field_texts import CHOICES, FIELDS, HINTS, LISTS, SAID, TITLES
 from ziggurat.workspace import datasets
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
+from ziggurat.workspace.studio.paths import NOT_ALLOWED
 
 __all__ = [
-    "LISTS",
-    "METHODS",
+    "HUB",
+    "OUTSIDE",
     "DatasetForm",
-    "as_text",
     "cloned_texts",
     "fill_form",
     "given_options",
     "is_elsewhere",
+    "is_not_allowed",
+    "is_unrecognized",
     "option_text",
     "problem_text",
     "refuse",
@@ -35,6 +41,7 @@ __all__ = [
     "spec_of",
     "start_texts",
     "texts_of",
+    "unrecognized_text",
     "usual_options",
 ]
 
@@ -84,14 +91,18 @@ def _value(option: Mapping[str, Any], text: str) -> Any:
         return {"list": [], "dict": {}}.get(kind, option["default"])
     if kind == "list" and not text.startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return json_or_text(text)
 
 
-_KEPT: Final = ("options_of", "form_id")
+_KEPT: Final = ("options_of", "form_id", "source_kind", "hub")
 
+HUB: Final = "hf://datasets/"
+"""Beginning of the address of a dataset on the Hugging Face Hub."""
+
+OUTSIDE: Final = "This folder is not allowed yet."
+"""Problem of a source outside of the allowed folders; the page says beside it what can be done."""
+
+_TABLES: Final = (".csv", ".tsv")
 _ALL: Final = "*"
 """Options whose texts come from a job, and not from fields that were shown."""
 
@@ -110,6 +121,7 @@ class DatasetForm:
         chosen: format whose options are shown; None while it is not known.
         options: texts of its options.
         spec: what is asked for; None where something is wrong.
+        is_outside: whether the source lies outside of the allowed folders.
     """
 
     texts: Mapping[str, str]
@@ -121,6 +133,7 @@ class DatasetForm:
     chosen: Mapping[str, Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     spec: DatasetSpec | None = None
+    is_outside: bool = False
 
     @property
     def request(self) -> JobRequest | None:
@@ -168,11 +181,22 @@ class DatasetForm:
         groups = [(name, [each for each in rest if each["kinds"][0] == kind]) for kind, name in KIND_NAMES.items()]
         return [(name, found) for name, found in groups if found]
 
+    def changed_fields(self, *names: str) -> int:
+        """Return how many of these fields differ from their defaults."""
+        usual = start_texts()
+        return sum(self.texts.get(name, "").strip() not in ("", usual.get(name, "")) for name in names)
+
     @property
-    def options_differ(self) -> bool:
-        """Whether an option is not what it would be anyway, or wrong."""
-        is_wrong = any(name.startswith("options.") for name in self.problems)
-        return is_wrong or any(text != self._usual_texts.get(name) for name, text in self.options.items())
+    def changed_options(self) -> int:
+        """How many options of the format differ from what would hold anyway."""
+        return sum(text != self._usual_texts.get(name) for name, text in self.options.items())
+
+    def wrong_fields(self, *names: str) -> int:
+        """Return how many of these fields have a problem; a name that ends with a dot stands for all below it."""
+        return sum(
+            any(wrong == name or (name.endswith(".") and wrong.startswith(name)) for name in names)
+            for wrong in self.problems
+        )
 
     def title_of(self, name: str) -> str:
         """Return what a format is called."""
@@ -223,6 +247,8 @@ def sent_texts(sent: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, str) and (name in texts or name in _KEPT or name.startswith("options.")):
             texts[name] = value.replace("\r\n", "\n")
     texts["source"] = texts["source"].strip()
+    if texts.get("source_kind") == "hub" and (name := texts.get("hub", "").strip().strip("/")):
+        texts["source"] = HUB + name.removeprefix("https://huggingface.co/datasets/").removeprefix(HUB)
     return texts
 
 
@@ -234,7 +260,7 @@ def cloned_texts(studio: Studio, job_id: str) -> dict[str, str]:
     """
     request = clone_request(studio.jobs, job_id)
     if request.spec.get("kind") != "dataset":
-        raise JobError("A dataset is made again from a dataset.", received=f"{job_id}, of another kind")
+        raise JobError("Only a dataset can be cloned here.", received=f"{job_id}, of another kind")
     return {**texts_of(request), "options_of": _ALL}
 
 
@@ -260,20 +286,26 @@ def fill_form(
         spec = spec_of(texts, given)
         studio.paths.check_spec(spec.model_dump(mode="json"))
         form = replace(form, spec=spec)
-    except SpecError as error:
-        problems = {**field_problems(error, texts), **problems}
     except ZigguratError as error:
-        problems = {**problems, **field_problems(error, texts)}
+        problems = {**field_problems(error, texts), **problems}
     if not texts["source"] and not is_sent:
         problems.pop("source", None)
-    if not texts.get("priority", "").strip().removeprefix("-").isdigit():
-        problems["priority"] = "Priority must be a whole number."
-    return replace(form, problems={**problems, **(refused or {})})
+    try:
+        priority_of(texts.get("priority", ""))
+    except UsageError as error:
+        problems["priority"] = error.rule
+    problems = {**problems, **(refused or {})}
+    return replace(form, problems=problems, is_outside=problems.get("source") == OUTSIDE)
 
 
 def refuse(form: DatasetForm, error: ZigguratError) -> DatasetForm:
     """Return the form with an error at its field; under the empty name where it belongs to none."""
     return replace(form, problems={**form.problems, **field_problems(error, {**form.texts, **_named(form.options)})})
+
+
+def is_not_allowed(error: ZigguratError) -> bool:
+    """Return whether an error is about a path outside of the allowed folders."""
+    return error.details.get("reason") == NOT_ALLOWED
 
 
 def is_elsewhere(source: str) -> bool:
@@ -298,16 +330,62 @@ def _recognition(studio: Studio, source: str, *, is_format_named: bool) -> tuple
     """Return what the importers think of a source, and what is wrong with it or its format."""
     if not source or is_elsewhere(source):
         return None, {}
+    found = None
+    place = Path()
     try:
-        found = datasets.recognize_source(str(studio.paths.allowed(source)))
-    except ZigguratError as error:
-        return None, {"source": problem_text(error)}
-    if not is_format_named and found.guesses:
-        try:
+        place = studio.paths.allowed(source)
+        if is_damaged_archive(place):
+            return None, {"source": "This archive is damaged or incomplete. Get it again, or upload it again."}
+        found = datasets.recognize_source(str(place))
+        if not is_format_named and not (is_archive(place.name) and not found.guesses):
             found.required()
-        except ZigguratError as error:
+    except ZigguratError as error:
+        if is_not_allowed(error):
+            return None, {"source": OUTSIDE}
+        if is_unrecognized(error):
+            return found, {"format": unrecognized_text(place, error)}
+        if error.details.get("options"):
             return found, field_problems(error, {})
+        return None, {"source": problem_text(error)}
     return found, {}
+
+
+def is_unrecognized(error: ZigguratError) -> bool:
+    """Return whether an error says that no importer recognizes a source."""
+    return "obstacles" in error.details and not error.details.get("options")
+
+
+def unrecognized_text(source: Path, error: ZigguratError) -> str:
+    """Return what is shown of a source that no importer recognizes."""
+    nearest = "; ".join(error.details.get("obstacles", ()))
+    if nearest:
+        return f"No known format was found. {nearest.rstrip('.').replace('`', '')}."
+    if source.is_dir():
+        try:
+            names = [path.name for path in source.iterdir()]
+        except OSError:
+            return "This folder cannot be read."
+        if not names:
+            return "This folder is empty."
+        if sum(name.lower().endswith(_TABLES) for name in names) > 1:
+            return "This folder holds several tables. Choose one of its files."
+        return "No known format was found in this folder. Choose another folder, or the format."
+    if is_archive(source.name):
+        return "No known format was found in this archive. Choose another source, or the format."
+    return "This file is no dataset. Choose its folder, an archive, or a table."
+
+
+def is_damaged_archive(path: Path) -> bool:
+    """Return whether a file has the name of an archive, and does not begin or end like one."""
+    if not path.is_file() or not is_archive(path.name):
+        return False
+    name = path.name.lower()
+    try:
+        if name.endswith(".zip"):
+            return not zipfile.is_zipfile(path)
+        return ".tar" in name and not tarfile.is_tarfile(path)
+    except (OSError, EOFError):  # cut off in mid-stream
+        return True
 
 
 def _chosen(form: DatasetForm) -> Mapping[str, Any] | None:
@@ -335,162 +413,6 @@ def _with_options(form: DatasetForm) -> tuple[DatasetForm, dict[str, Any]]:
     # A format that is guessed comes with the options of the guess; one that is named does not.
     held = guessed if not form.texts.get("format") else usual
     return replace(form, options=start), given_options(found, start, held)
-
-
-METHODS: Final = (
-    ("source", "As the source says", "Keeps the splits of the source and takes missing ones by share."),
-    ("share", "By share", "Random, by the shares below; the same seed gives the same splits."),
-    ("group", "By group", "Keeps samples of one group together, such as all images of a patient."),
-    ("stem", "By file name", "Keeps files with a common name prefix together, such as the frames of a video."),
-    ("time", "By time", "Trains on the oldest samples and tests on the newest."),
-    ("cluster", "By likeness", "Keeps similar images together, so that near duplicates do not leak."),
-    ("list", "By lists", "Text files name the samples of each split, one a line."),
-)
-"""Methods of splitting: value, name, and what it does."""
-
-CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "resize_mode": (
-        ("squash", "Squash (ignores the aspect ratio)"),
-        ("crop", "Crop (fills the size, cuts off the rest)"),
-        ("fill", "Fill (keeps everything, adds a frame)"),
-        ("half_crop", "Half crop, half fill"),
-    ),
-    "channels": (("", "As each image has"), ("3", "Color (3)"), ("1", "Gray (1)")),
-    "encoding": (
-        ("auto", "Automatic"),
-        ("original", "Unchanged (bytes of the files)"),
-        ("png", "PNG (lossless)"),
-        ("jpeg", "JPEG (small)"),
-        ("raw", "None (fast to read, large)"),
-        ("reference", "Train straight from the files"),
-    ),
-    "check": (
-        ("auto", "Automatic"),
-        ("decode", "Decode every image"),
-        ("header", "Read headers only"),
-        ("none", "None"),
-    ),
-    "store": (("lmdb", "LMDB"), ("tfrecord", "TFRecord")),
-}
-"""Field → its choices: value, and what it is called."""
-
-TITLES: Final[Mapping[str, str]] = {
-    "splits.lists.train": "List of training samples",
-    "splits.lists.val": "List of validation samples",
-    "splits.lists.test": "List of test samples",
-    "source": "Folder, file or archive",
-    "encoding": "Stored as",
-    "workers": "Processes",
-}
-"""Field → its label, where the spec's own title is too short for a page."""
-
-HINTS: Final[Mapping[str, str]] = {
-    "source": "A path on the studio's machine, or the URL of an archive (https, s3, …).",
-    "resize_mode": "How images of another size are resized.",
-    "channels": "Whether all images become gray or color.",
-    "encoding": "Automatic keeps the files' bytes where nothing is changed, else it is PNG.",
-    "check": "How unchanged images are verified; decoding finds every damaged one, headers most.",
-    "store": "Kind of file that holds the records; LMDB is the fastest.",
-    "splits.max_per_class": "Maximum, chosen at random; empty for all.",
-    "splits.pattern": "Regular expression whose first group names what belongs together, as in (.+)_[0-9]+; "
-    "empty: the name without the number at its end.",
-    "splits.max_distance": "Bits in which the hashes of images that look alike may differ; typical: 4 to 8.",
-    "splits.lists.train": "Text file with keys or file names, one a line; default: all others.",
-    "splits.lists.val": "Text file with keys or file names, one a line.",
-    "splits.lists.test": "Text file with keys or file names, one a line.",
-    "size": "Side in pixels as in 256, or height x width as in 240x320; empty: images keep theirs.",
-    "seed": "Determines the random split; any integer.",
-    "workers": "Processes that read images; empty: one per CPU.",
-    "name": "What people call the dataset; empty: the last part of the source.",
-    "hung_after_s": "Seconds without progress before the job is reported as hung; typical: 300 to 1800.",
-    "heartbeat_s": "Seconds between two signs of life of the worker; typical: 1 to 5.",
-}
-"""Field → its hint, where the spec's own is written for the command line."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AsText:
-    """A request in the words of the other faces.
-
-    Args:
-        command: of a shell.
-        body: JSON that ``POST /api/v1/datasets`` takes.
-        program: Python.
-    """
-
-    command: str
-    body: str
-    program: str
-
-
-def as_text(request: JobRequest, server: str) -> AsText:
-    """Return a request as a person would make it without the form.
-
-    Args:
-        request: what is asked.
-        server: address of the studio.
-    """
-    said = {
-        "project": request.project,
-        "tags": list(request.tags),
-        "notes": request.notes,
-        "priority": request.priority,
-        "parent": request.parent,
-    }
-    said = {name: value for name, value in said.items() if value}
-    spec = {"kind": "dataset", "version": 1, **request.spec}
-    return AsText(
-        command=" ".join(_words(request)),
-        body=json.dumps({"spec": spec, **said}, indent=2, ensure_ascii=False),
-        program=_program(dict(request.spec), said, server),
-    )
-
-
-def _words(request: JobRequest) -> Iterator[str]:
-    yield "ziggurat job dataset"
-    spec = dict(request.spec)
-    yield shlex.quote(str(spec.pop("source")))
-    for name, value in spec.pop("options", {}).items():
-        yield f"--option {shlex.quote(f'{name}={_flag_text(value)}')}"
-    splits = dict(spec.pop("splits", {}))
-    for name, value in spec.items():
-        yield f"--{name.replace('_', '-')} {shlex.quote(_flag_text(value))}"
-    for name, value in splits.items():
-        yield f"--set {shlex.quote(f'splits.{name}={_flag_text(value)}')}"
-    for name in ("project", "notes", "priority"):
-        if value := getattr(request, name):
-            yield f"--{name} {shlex.quote(str(value))}"
-    for tag in request.tags:
-        yield f"--tag {shlex.quote(tag)}"
-
-
-def _flag_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _program(spec: Mapping[str, Any], said: Mapping[str, Any], server: str) -> str:
-    arguments = ", ".join(["spec", *(f"{name}={value!r}" for name, value in said.items())])
-    lines = [
-        "from ziggurat.client import Client",
-        "",
-        f"spec = {pformat(spec, sort_dicts=False, width=100)}",
-        f"with Client({server!r}) as client:",
-        f"    job = client.datasets.create({arguments})",
-        "    print(job['id'])",
-    ]
-    return "\n".join(lines)
-
-
-FIELDS: Final[Mapping[str, FieldDescription]] = {
-    field.path: field for field in describe_fields(DatasetSpec) if field.kind != "object"
-}
-"""Path → field of the spec, without those that have parts of their own."""
-
-LISTS: Final = ("splits.lists.train", "splits.lists.val", "splits.lists.test")
-"""Names of the fields for text files with the names of samples."""
-
-SAID: Final = ("project", "tags", "notes", "priority", "parent")
-"""What people say of the job; it is not part of the spec."""
 
 
 def text_of(value: Any) -> str:
@@ -560,7 +482,7 @@ def request_of(texts: Mapping[str, str], spec: DatasetSpec) -> JobRequest:
     """Return what is asked of the studio.
 
     Raises:
-        ValueError: where the priority is no whole number.
+        UsageError: where the priority is no whole number.
     """
     tags = [tag.strip() for tag in texts.get("tags", "").split(",")]
     return JobRequest(
@@ -568,7 +490,7 @@ def request_of(texts: Mapping[str, str], spec: DatasetSpec) -> JobRequest:
         project=texts.get("project", "").strip(),
         tags=tuple(dict.fromkeys(tag for tag in tags if tag)),
         notes=texts.get("notes", ""),
-        priority=int(texts.get("priority", "").strip() or "0"),
+        priority=priority_of(texts.get("priority", "")),
         parent=texts.get("parent", ""),
     )
 
@@ -589,12 +511,15 @@ def field_problems(error: ZigguratError, texts: Mapping[str, str]) -> dict[str, 
     found = error.details.get("problems")
     if isinstance(found, list) and found:
         return {_shown_field(each["field"]): _sentence(each) for each in found}
-    return {_field_of(error, texts): problem_text(error)}
+    place, text = _field_of(error, texts), problem_text(error)
+    if place.startswith("options."):
+        text = text.replace(place[8:], place[8:].replace("_", " ").capitalize(), 1)  # as its label has it
+    return {place: text}
 
 
 def problem_text(error: ZigguratError) -> str:
     """Return an error in one line, for the place beside a field."""
-    advice = "Choose one of the formats below." if error.details.get("options") else error.advice
+    advice = "Choose one of the likely formats." if error.details.get("options") else error.advice
     nearest = "; ".join(error.details.get("obstacles", ()))
     nearest = f"{nearest.rstrip('.')}." if nearest else ""
     return " ".join(part for part in (error.rule, nearest, advice) if part).replace("`", "")

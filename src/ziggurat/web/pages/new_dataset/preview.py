@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import secrets
 import threading
@@ -12,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import cv2
@@ -22,6 +23,7 @@ from ziggurat.datasets.formats.shared.detection_import import split_of
 from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.web.caches import BoundedCache
 from ziggurat.web.pages.dataset.samples import Shape, mask_png, shape_of
+from ziggurat.workspace.studio.dataset_estimates import source_bytes
 
 __all__ = ["Preview", "Previews", "SupersededError"]
 
@@ -51,6 +53,8 @@ class Preview:
         made: seconds of the clock.
         masks: PNG of each sample's mask, to lie on its image; None where it has none.
         shapes: of each sample: the objects in its image.
+        took_s: how long it took to read.
+        source_bytes: size of the source; None where that is unknown.
     """
 
     token: str
@@ -59,6 +63,40 @@ class Preview:
     made: float
     masks: tuple[bytes | None, ...] = ()
     shapes: tuple[tuple[Shape, ...], ...] = ()
+    took_s: float = 0.0
+    source_bytes: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Kind of the dataset."""
+        return self.found["kind"]
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """Samples of each split, ``total``, and ``is_complete``."""
+        return self.found["counts"]
+
+    @property
+    def objects(self) -> int | None:
+        """Objects in all images; None where there are none, or where they are not counted yet."""
+        counts = [each["count"] for each in self.found["classes"]]
+        return None if self.kind != "detection" or not counts or None in counts else sum(counts)
+
+    @property
+    def used_classes(self) -> list[Mapping[str, Any]]:
+        """The classes that have samples, or of which that is not known."""
+        return [each for each in self.found["classes"] if each["count"] != 0]
+
+    @property
+    def empty_classes(self) -> list[str]:
+        """Names of the classes without samples."""
+        return [each["name"] for each in self.found["classes"] if each["count"] == 0]
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Width and height of the images that are shown, the most frequent first."""
+        found = Counter((each["width_px"], each["height_px"]) for each in self.found["samples"] if each["width_px"])
+        return [size for size, _ in found.most_common()]
 
     @property
     def most(self) -> int:
@@ -85,7 +123,7 @@ class Preview:
             return ""
         first = max(named, key=lambda place: named[place])[1]
         return (
-            f"Several names begin alike, as in “{first}…”: perhaps frames of one video or images of one thing. "
+            f"Several file names begin alike, as in “{first}…”: perhaps frames of one video or images of one thing. "
             "The random split puts them on both sides. Choose the method “By file name”."
         )
 
@@ -120,22 +158,29 @@ class Previews:
             SupersededError: where the form asked again.
             DataError: as the studio does, and where too many look at once.
         """
-        seen = {name: value for name, value in content.items() if name not in _UNSEEN}
-        key = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+        seen, key = _asked(content)
         ticket = self._ticket(form_id)
         if not again and (found := self._fresh(key)):
             return found
         if not self._room.acquire(timeout=_PATIENCE_S):
-            raise DataError(
-                "A few previews are made at once.", advice="Too many checks are running; try again in a minute."
-            )
+            raise DataError("At most two previews run at a time.", advice="Others are running; try again in a minute.")
         try:
             if form_id and self.questions(form_id) != ticket:
                 raise SupersededError("The form has changed meanwhile.")
-            found = (None if again else self._fresh(key)) or self._kept(key, self._look(seen))
+            found = None if again else self._fresh(key)
+            if found is None:
+                began = self._clock()
+                looked = self._look(seen)
+                # Another request may have looked meanwhile: images that are shown already keep their addresses.
+                found = None if again else self._fresh(key)
+                found = found or self._kept(key, looked, str(seen.get("source", "")), began)
         finally:
             self._room.release()
         return found
+
+    def known(self, content: Mapping[str, Any]) -> Preview | None:
+        """Return what was seen of the source of a spec a short time ago; None where it was not looked at."""
+        return self._fresh(_asked(content)[1])
 
     def picture(self, token: str, number: int, *, is_mask: bool = False) -> bytes:
         """Return an image of a preview that is still kept.
@@ -152,7 +197,7 @@ class Previews:
         pictures = () if found is None else found.masks if is_mask else found.pictures
         picture = pictures[number] if number < len(pictures) else None
         if picture is None:
-            raise MissingEntryError("There is no such image any more.", advice="Show preview again.")
+            raise MissingEntryError("This image is no longer in memory.", advice="Refresh the preview.")
         return picture
 
     def questions(self, form_id: str) -> int:
@@ -169,7 +214,7 @@ class Previews:
         found = self._made.get(key)
         return None if found is None or self._clock() - found.made > _FRESH_S else found
 
-    def _kept(self, key: str, found: Mapping[str, Any]) -> Preview:
+    def _kept(self, key: str, found: Mapping[str, Any], source: str, began: float) -> Preview:
         pictures = tuple(base64.b64decode(each["png"]) if each["png"] else None for each in found["samples"])
         seen = ("png", "mask_png", "objects")
         samples = [{name: value for name, value in each.items() if name not in seen} for each in found["samples"]]
@@ -180,9 +225,17 @@ class Previews:
             made=self._clock(),
             masks=_masks(found),
             shapes=tuple(_shapes(each["objects"] or ()) for each in found["samples"]),
+            took_s=self._clock() - began,
+            source_bytes=source_bytes(Path(source)) if os.path.exists(source) else None,
         )
         self._made.put(key, made)
         return made
+
+
+def _asked(content: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return what of a spec changes its preview, and the key of that."""
+    seen = {name: value for name, value in content.items() if name not in _UNSEEN}
+    return seen, hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
 
 def _masks(found: Mapping[str, Any]) -> tuple[bytes | None, ...]:

@@ -1,4 +1,4 @@
-"""Form for a new model: its fields, state, what it fills in by itself, and its conversion to a request."""
+"""Form for a new model: its fields, what stands in them, and how that comes from a job or a sent form."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from starlette.datastructures import FormData
 
-from ziggurat.entities import Job
-from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_info
-from ziggurat.errors import JobError, UsageError, ZigguratError
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.errors import JobError, ZigguratError
 from ziggurat.specs import (
     RENAMED,
     FieldDescription,
@@ -22,28 +21,23 @@ from ziggurat.specs import (
     describe_fields,
     parse_spec,
 )
-from ziggurat.workspace.new_jobs import JobRequest, expand_sweep
+from ziggurat.web.forms import json_or_text
+from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
-from ziggurat.workspace.studio.networks import usual_network
-from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
 
 __all__ = [
+    "CHOICE_TEXTS",
     "DIGITS",
-    "Asked",
-    "ChosenData",
     "FormField",
     "ModelForm",
-    "chosen_data",
     "clone_form",
-    "fill_in",
+    "field_id",
     "first_form",
     "model_fields",
     "posted_form",
-    "problems_of",
-    "read_form",
-    "untouched",
-    "usual_rate",
+    "text_of",
+    "value_of",
 ]
 
 
@@ -51,6 +45,16 @@ _OWN: Final = ("name", "backend", "network", "pretrained", "data", "data.source"
 """Fields that the form asks for in its own way."""
 
 _NUMBERS: Final = ("integer", "number")
+
+CHOICE_TEXTS: Final[dict[str, dict[str, str]]] = {
+    "augmentation-flip": {"fliplr": "left-right", "flipud": "up-down", "fliplrud": "both ways"},
+    "optimizer": {
+        "sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSProp",
+        "adagrad": "Adagrad", "adagrad_da": "Adagrad DA", "adadelta": "Adadelta", "ftrl": "FTRL",
+    },
+    "preprocessing-channels": {"1": "gray", "3": "color"},
+}  # fmt: skip
+"""Field → what its choices are called, where that is not the value itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,8 @@ class FormField:
     @property
     def options(self) -> list[tuple[str, str]]:
         """Value and text of each choice."""
-        return [(choice, choice.replace("_", " ")) for choice in self.choices]
+        known = CHOICE_TEXTS.get(self.id, {})
+        return [(choice, known.get(choice, choice.replace("_", " "))) for choice in self.choices]
 
     @property
     def is_number(self) -> bool:
@@ -149,14 +154,14 @@ def value_of(field: FormField, text: str) -> Any:
         return text
     if field.kind in _NUMBERS:
         inner = text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
-        values = tuple(_json_or_text(part.strip()) for part in inner.split(",") if part.strip())
-        return values if len(values) > 1 else _json_or_text(text)
+        values = tuple(json_or_text(part.strip()) for part in inner.split(",") if part.strip())
+        return values if len(values) > 1 else json_or_text(text)
     if field.kind == "boolean":
         return text == "true"
     if field.kind == "list" and not text.startswith("["):
-        return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]
+        return [json_or_text(part.strip()) for part in text.split(",") if part.strip()]
     if field.kind in ("list", "object") or (field.kind == "choice" and text.isdigit()):
-        return _json_or_text(text)
+        return json_or_text(text)
     return text
 
 
@@ -205,13 +210,6 @@ def _is_bare_plugin(value: Any) -> bool:
     return isinstance(value, Mapping) and "name" in value and not value.get("options")
 
 
-def _json_or_text(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 DIGITS: Final = "digits"
 """Stands for the data that comes with the studio, among the ids of datasets."""
 
@@ -220,8 +218,9 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "dataset": DIGITS,
     "method": "standard",
     "standard_network": f"{DEFAULT_BACKEND}/lenet",
-    "picked_network": "",
-    "picked_rate": "",
+    "picked": "",
+    "recipe": "",
+    "origin": "",
     "previous_model": "",
     "previous_checkpoint": "",
     "previous_use": "weights",
@@ -229,6 +228,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "custom_framework": DEFAULT_BACKEND,
     "network_text": "",
     "network_file": "network.py",
+    "weights": "random",
     "pretrained": "",
     "project": "",
     "tags": "",
@@ -241,6 +241,10 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "look_limit_s": "60",
 }
 """Fields that are not simply fields of the spec, with what stands in them at first."""
+
+
+_OF_THE_PAGE: Final = ("picked", "recipe", "origin", "preview_seed", "preview_split", "preview_row", "look_limit_s")
+"""Fields that do not reach the job."""
 
 
 @dataclass
@@ -266,6 +270,28 @@ class ModelForm:
             return False
         return _same_lines(self.values[name]) != _same_lines(self.parent.values[name])
 
+    @property
+    def picked(self) -> dict[str, str]:
+        """Fields that the page filled in, with what it put there."""
+        found = json_or_text(self.values["picked"])
+        return {name: str(text) for name, text in found.items()} if isinstance(found, dict) else {}
+
+    def first_text(self, name: str) -> str:
+        """Return the value of a field before the user changes it."""
+        return self.picked.get(name, _first_texts()[name])
+
+    def is_touched(self, name: str) -> bool:
+        """Whether a field differs from the job that is cloned, or else from what the page filled in."""
+        if self.parent is not None:
+            return self.is_changed(name)
+        return _same_lines(self.values[name]) != _same_lines(self.first_text(name))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return names and values as a browser sends them."""
+        boxes = {each.id for each in model_fields().values() if each.kind == "boolean"}
+        pairs = [(name, text) for name, text in self.values.items() if name not in boxes or text == "true"]
+        return [*pairs, *(("device", device) for device in self.devices)]
+
     def has_changed_devices(self) -> bool:
         """Whether other devices are chosen than those of the job that is cloned."""
         return self.parent is not None and self.devices != self.parent.devices
@@ -277,22 +303,30 @@ class ModelForm:
     @property
     def changed_count(self) -> int:
         """How many fields differ from those of the job that is cloned."""
-        return sum(self.is_changed(name) for name in self.values) + self.has_changed_devices()
+        names = [name for name in self.values if name not in _OF_THE_PAGE]
+        return sum(self.is_changed(name) for name in names) + self.has_changed_devices()
 
 
 def first_form() -> ModelForm:
     """Return the form as it is shown at first."""
+    return ModelForm(dict(_first_texts()))
+
+
+@cache
+def _first_texts() -> dict[str, str]:
     defaults = {each.id: each.default for each in model_fields().values()}
-    return ModelForm({**OWN_FIELDS, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults})
+    return {**OWN_FIELDS, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults}
 
 
 def clone_form(studio: Studio, job_id: str) -> ModelForm:
     """Return the form that would make a job again.
 
     Raises:
-        JobError: where there is none of that id.
+        JobError: where there is no training of that id.
     """
     request = clone_request(studio.jobs, job_id)
+    if request.spec.get("kind", "train") != "train":
+        raise JobError("A new model can begin with a training only.", received=f"{job_id}, of another kind")
     form = _form_of(request)
     form.parent = _form_of(request)
     return form
@@ -317,6 +351,8 @@ def posted_form(studio: Studio, sent: FormData) -> ModelForm:
         else:
             form.values[name] = shown
     form.devices = tuple(each for each in sent.getlist("device") if isinstance(each, str))
+    if "weights" not in sent and form["pretrained"].strip():
+        form.values["weights"] = "file"
     if form["parent"]:
         form.parent = _parent(studio, form["parent"])
     return form
@@ -379,6 +415,7 @@ def _job_values(request: JobRequest, spec: Mapping[str, Any]) -> dict[str, str]:
     return {
         "name": spec["name"],
         "dataset": request.dataset or (source if source == DIGITS else f"source:{source}"),
+        "weights": "file" if spec["pretrained"] else "random",
         "pretrained": spec["pretrained"] or "",
         "project": request.project,
         "tags": ", ".join(request.tags),
@@ -390,342 +427,3 @@ def _job_values(request: JobRequest, spec: Mapping[str, Any]) -> dict[str, str]:
 
 def _same_lines(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
-
-
-_RATE = "learning_rate"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChosenData:
-    """What is known of the data that is chosen in a form.
-
-    Args:
-        kind: of the dataset.
-        size: (height, width) of what a network gets; None where it is not known.
-        channels: of it.
-    """
-
-    kind: str
-    size: tuple[int, int] | None
-    channels: int | None
-
-    def why_no_fit(self, network: StandardNetwork) -> str:
-        """Return why a standard network cannot be trained on it; empty where it can, or where the set is no use."""
-        return "" if why_not_trainable(self.kind) else why_no_fit(network, self.kind, self.size)
-
-
-def chosen_data(form: ModelForm, summary: Mapping[str, Any], shape: Sequence[int | None]) -> ChosenData | None:
-    """Return what is known of the chosen data; None where it is not there yet.
-
-    Args:
-        form: that it is chosen in.
-        summary: of the dataset.
-        shape: height, width and channels of what a network gets; None for what is not known.
-    """
-    what = summary["what"]
-    if what is None and form["dataset"] != DIGITS:
-        return None
-    height, width, channels = shape
-    size = None if height is None or width is None else (height, width)
-    return ChosenData(kind="image-classification" if what is None else what["kind"], size=size, channels=channels)
-
-
-def fill_in(form: ModelForm, data: ChosenData | None, networks: list[dict[str, Any]]) -> None:
-    """Choose the network that fits the data, and its default rate, unless others were chosen.
-
-    Args:
-        form: its network and its rate are changed where they are as this function left them.
-        data: that is chosen.
-        networks: that can be chosen, with ``value`` and ``rate``.
-    """
-    if form["method"] != "standard" or form.parent is not None:
-        return
-    if data is not None and form["standard_network"] == form["picked_network"] and not why_not_trainable(data.kind):
-        form.values["standard_network"] = form.values["picked_network"] = usual_network(data.size, data.channels)
-    rate = usual_rate(form, networks)
-    if rate is not None and form[_RATE].strip() == form["picked_rate"]:
-        form.values[_RATE] = form.values["picked_rate"] = f"{rate:g}"
-
-
-def usual_rate(form: ModelForm, networks: list[dict[str, Any]]) -> float | None:
-    """Return the usual learning rate of the chosen standard network; None where none is known, or none is chosen."""
-    if form["method"] != "standard":
-        return None
-    return next((each["rate"] for each in networks if each["value"] == form["standard_network"]), None)
-
-
-def untouched(form: ModelForm) -> ModelForm:
-    """Return an untouched form, marked so that ``fill_in`` may choose."""
-    form.values["picked_network"] = form["standard_network"]
-    form.values["picked_rate"] = model_fields()[_RATE].default
-    return form
-
-
-_PLACES: Final = {
-    "network": "network_text",
-    "network.text": "network_text",
-    "network.name": "standard_network",
-    "backend": "custom_framework",
-    "data": "dataset",
-    "data.source": "dataset",
-    "devices": "device",
-}
-"""Field of a spec → field of the form that asks for it, where that has another name."""
-
-_PLACES_OF_METHOD: Final = {
-    "standard": {"backend": "standard_network"},
-    "previous": dict.fromkeys(("network", "network.name", "network.text", "backend", "pretrained"), "previous_model"),
-    "pretrained": dict.fromkeys(
-        ("network", "network.name", "network.text", "backend", "pretrained"), "published_model"
-    ),
-}
-"""Where the network comes from → the same, for fields that other ways to choose one do not show."""
-
-
-@dataclass
-class Asked:
-    """What the form asks for.
-
-    Args:
-        request: for the studio.
-        problems: id of a field → what is wrong there; empty where all is well.
-    """
-
-    request: JobRequest
-    problems: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def job_count(self) -> int:
-        """How many jobs there will be."""
-        count = 1
-        for values in self.request.sweep.values():
-            count *= len(values)
-        return count
-
-    @property
-    def first_spec(self) -> Mapping[str, Any]:
-        """The spec of the job, or of the first of a sweep."""
-        try:
-            return next(iter(expand_sweep(self.request)))[0]
-        except UsageError:  # more jobs than a sweep may have, which is among the problems
-            chosen = {path: values[:1] for path, values in self.request.sweep.items()}
-            return next(iter(expand_sweep(JobRequest(spec=self.request.spec, sweep=chosen))))[0]
-
-
-def read_form(studio: Studio, form: ModelForm) -> Asked:
-    """Return what the form asks for, with all that is wrong with it."""
-    content, sweep = _spec_content(form)
-    problems: dict[str, str] = {}
-    model, checkpoint = _add_network(studio, form, content, problems)
-    dataset = _add_data(form, content)
-    request = JobRequest(
-        spec=content,
-        sweep=sweep,
-        dataset=dataset,
-        model=model,
-        checkpoint=checkpoint,
-        project=form["project"].strip(),
-        tags=tuple(each.strip() for each in form["tags"].split(",") if each.strip()),
-        notes=form["notes"],
-        priority=_priority(form, problems),
-        parent=form["parent"],
-    )
-    asked = Asked(request, problems)
-    _check(studio, form, asked)
-    return asked
-
-
-def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
-    """Return id of a field → what is wrong there; the empty id is for what belongs to no field."""
-    listed = error.details.get("problems")
-    if not listed:
-        return {"": str(error)}
-    found: dict[str, str] = {}
-    for each in listed:
-        received = f" Received: {each['received']}." if "received" in each else ""
-        sentence = f"{each['rule']}.{received}"
-        place = _place(form, each["field"])
-        # At its field the advice would repeat the hint; a question is news there too.
-        is_hint = bool(place) and not each["advice"].startswith("Did you mean")
-        found.setdefault(place, sentence if is_hint else f"{sentence} {each['advice']}".strip())
-    return found
-
-
-def _spec_content(form: ModelForm) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    content: dict[str, Any] = {"kind": "train", "version": 1}
-    sweep: dict[str, list[Any]] = {}
-    chosen = {"schedule": form["schedule"], "optimizer": form["optimizer"]}
-    for shown in model_fields().values():
-        text = form[shown.id].strip()
-        if shown.variant and shown.variant != chosen[shown.owner]:
-            continue
-        if text == shown.default or (not text and shown.kind != "boolean"):
-            continue
-        value = value_of(shown, text)
-        if shown.path in chosen:
-            _assign(content, f"{shown.path}.{_tag(shown.path)}", value)
-            continue
-        if shown.owner in chosen:
-            _assign(content, f"{shown.owner}.{_tag(shown.owner)}", chosen[shown.owner])
-        if isinstance(value, tuple):
-            sweep[shown.path] = list(dict.fromkeys(value))
-            value = value[0]
-        _assign(content, shown.path, value)
-    if form["name"].strip():
-        content["name"] = form["name"].strip()
-    if form.devices:
-        content["devices"] = list(form.devices)
-    return content, sweep
-
-
-def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]) -> tuple[str, str]:
-    """Add network and backend; return the job whose weights it starts from, with the checkpoint."""
-    method = form["method"]
-    if method == "custom":
-        content["backend"] = form["custom_framework"]
-        path = form["network_file"] if form["network_file"].endswith(".py") else "network.py"
-        content["network"] = {"source": "file", "path": path.rpartition("/")[2], "text": form["network_text"]}
-        if not form["network_text"].strip():
-            problems["network_text"] = "A network of your own needs its code."
-        if form["pretrained"].strip():
-            content["pretrained"] = form["pretrained"].strip()
-        return (form["previous_model"], form["previous_checkpoint"]) if _keeps_weights(form) else ("", "")
-    if method == "previous":
-        return _add_previous(studio, form, content, problems)
-    if method == "pretrained":
-        return _add_published(studio, form, content, problems)
-    content["backend"], _, content["network"] = form["standard_network"].rpartition("/")
-    if not content["backend"]:
-        problems["standard_network"] = "Choose a network."
-        content["backend"] = "null"
-    return "", ""
-
-
-def _add_previous(
-    studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]
-) -> tuple[str, str]:
-    job = _add_network_of(studio, form["previous_model"], content)
-    if job is None:
-        problems["previous_model"] = "Choose a model that was trained."
-        return "", ""
-    return (job.id, form["previous_checkpoint"]) if form["previous_use"] == "weights" else ("", "")
-
-
-def _add_published(
-    studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]
-) -> tuple[str, str]:
-    chosen = next((each for each in studio.published.all() if each.name == form["published_model"]), None)
-    job = _add_network_of(studio, chosen.job if chosen is not None else "", content)
-    if chosen is None or job is None:
-        problems["published_model"] = "Choose a model that was published, or another network."
-        return "", ""
-    return job.id, chosen.checkpoint
-
-
-def _add_network_of(studio: Studio, job_id: str, content: dict[str, Any]) -> Job | None:
-    """Add the network of an earlier training; None, with a network that stands in, where there is no such job."""
-    content.update(backend="null", network="mlp")
-    try:
-        job = studio.jobs.get(job_id)
-    except JobError:
-        return None
-    if job.kind != "train":
-        return None
-    content.update(backend=job.spec["backend"], network=job.spec["network"])
-    if job.spec.get("backend_options") and "backend_options" not in content:
-        content["backend_options"] = job.spec["backend_options"]
-    return job
-
-
-def _keeps_weights(form: ModelForm) -> bool:
-    """Whether a changed network still starts from the weights of an earlier model: as in the job that is cloned."""
-    return bool(form["previous_model"]) and form.parent is not None and form.parent["method"] == "custom"
-
-
-def _add_data(form: ModelForm, content: dict[str, Any]) -> str:
-    """Add the source where it is none of the studio's datasets; return the id of one that is."""
-    chosen = form["dataset"]
-    if chosen == DIGITS or not chosen:
-        _assign(content, "data.source", DIGITS)
-        return ""
-    if chosen.startswith("source:"):
-        _assign(content, "data.source", chosen.removeprefix("source:"))
-        return ""
-    return chosen
-
-
-def _priority(form: ModelForm, problems: dict[str, str]) -> int:
-    text = form["priority"].strip() or "0"
-    try:
-        value = int(text)
-    except ValueError:
-        value = 2**31
-    if -(2**31) <= value < 2**31:
-        return value
-    problems["priority"] = f"A priority is a whole number; 0 is usual. Received: {text}."
-    return 0
-
-
-def _check(studio: Studio, form: ModelForm, asked: Asked) -> None:
-    """Note what is wrong with the specs that the form asks for."""
-    try:
-        studio.paths.check_spec(asked.request.spec)
-    except ZigguratError as error:
-        own = form["method"] == "custom" and form["pretrained"].strip()
-        asked.problems.setdefault("pretrained" if own else "dataset", str(error))
-    try:
-        for content, _ in expand_sweep(asked.request):
-            whole = {**content, "data": {"source": DIGITS, **_mapping(content.get("data"))}}
-            parse_spec(whole, source="the form")
-    except ZigguratError as error:
-        for place, sentence in problems_of(form, error).items():
-            asked.problems.setdefault(place, sentence)
-    if asked.request.dataset:
-        _check_dataset(studio, asked)
-    if asked.problems:
-        return
-    try:
-        studio.training.check(asked.request)
-    except ZigguratError as error:
-        asked.problems.update(problems_of(form, error))
-
-
-def _check_dataset(studio: Studio, asked: Asked) -> None:
-    try:
-        kind = studio.jobs.get(asked.request.dataset).kind
-    except JobError:
-        kind = ""
-    if kind != "dataset":
-        asked.problems["dataset"] = "This dataset does not exist any more. Choose another one."
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _place(form: ModelForm, path: str) -> str:
-    """Return the id of the form's field for a field of the spec."""
-    known = model_fields()
-    named = ".".join(part for part in path.split(".") if not part.isdigit())
-    places = {**_PLACES, **_PLACES_OF_METHOD.get(form["method"], {})}
-    if named in places:
-        return places[named]
-    owner = named.rpartition(".")[0]
-    variant = form.values.get(owner, "")
-    for found in (field_id(named), field_id(named, variant) if variant else "", owner):
-        if found in known or found in form.values:
-            return found
-    return ""
-
-
-def _tag(owner: str) -> str:
-    return {"schedule": "policy", "optimizer": "name"}[owner]
-
-
-def _assign(content: dict[str, Any], path: str, value: Any) -> None:
-    *owners, last = path.split(".")
-    place = content
-    for name in owners:
-        below = place.get(name)
-        place[name] = place = below if isinstance(below, dict) else {}
-    place[last] = value

@@ -1,45 +1,49 @@
-"""New-model page: the form, the previews behind its buttons, and the start of a training job."""
+"""New-model page: the form, its draft and presets, the previews behind its buttons, and the start of a training job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 from starlette.requests import ClientDisconnect
 
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
-from ziggurat.errors import JobError, SpecError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.errors import JobError, MissingEntryError, SpecError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
-from ziggurat.server.permissions import new_router
+from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
-from ziggurat.web.pages.new_model.form import (
-    Asked,
-    ModelForm,
-    clone_form,
+from ziggurat.web.drafts import drop_draft
+from ziggurat.web.pages.new_model.fill_in import (
+    apply_recipe,
     fill_in,
-    first_form,
-    model_fields,
-    posted_form,
-    problems_of,
-    read_form,
-    untouched,
-    usual_rate,
+    put_fields,
+    recipe_state,
+    standard_network,
+    undo_recipe,
 )
-from ziggurat.web.pages.new_model.view import (
-    choices_of,
-    data_of,
-    network_look,
-    networks_of,
-    preflight_look,
-    preview_look,
-    rate_look,
-    summary_of,
-    words_look,
+from ziggurat.web.pages.new_model.folds import folds_of
+from ziggurat.web.pages.new_model.form import ModelForm, clone_form, first_form, model_fields, posted_form
+from ziggurat.web.pages.new_model.kept import (
+    LAST,
+    PAGE,
+    delete_preset,
+    draft_form,
+    keep_draft,
+    origin_query,
+    preset_names,
+    save_preset,
+    with_preset,
 )
+from ziggurat.web.pages.new_model.looks import network_look, preflight_look, preview_look, rate_look, words_look
+from ziggurat.web.pages.new_model.request import Asked, problems_of, read_form
+from ziggurat.web.pages.new_model.view import choices_of, summary_of
 from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.networks import network_text
 
@@ -69,8 +73,26 @@ def show(
     model: str = "",
     checkpoint: str = "",
 ) -> Response:
-    """Return the empty form, or the one that would make a job again."""
-    form = clone_form(studio, clone) if clone else untouched(first_form())
+    """Return the draft, the form that the query asks for, or else the form with the recommended recipe.
+
+    A query goes before a draft that was begun elsewhere; the draft stays until something is changed.
+    """
+    query = {"dataset": dataset, "clone": clone, "model": model, "checkpoint": checkpoint}
+    origin = urlencode({name: value for name, value in query.items() if value})
+    form, draft = draft_form(request, studio)
+    other = None
+    if form is None or (origin and form["origin"] != origin):
+        form, draft, other = _new_form(studio, **query), None, draft
+        form.values["origin"] = origin
+    asked = read_form(studio, form)
+    quick = preflight_look(studio, form, asked, whole=False)
+    return whole_page(
+        request, studio, form, asked, shows_problems=False, preflight=quick, draft=draft, other_draft=other
+    )
+
+
+def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoint: str) -> ModelForm:
+    form = clone_form(studio, clone) if clone else first_form()
     if model:
         earlier = clone_form(studio, model)
         form.values.update(
@@ -81,10 +103,8 @@ def show(
         )
     if dataset:
         form.values["dataset"] = dataset
-    fill_in(form, data_of(studio, form), networks_of(studio, form))
-    asked = read_form(studio, form)
-    quick = preflight_look(studio, asked, whole=False)
-    return whole_page(request, studio, form, asked, shows_problems=False, preflight=quick)
+    fill_in(studio, form)
+    return form
 
 
 @router.post("/models/new", include_in_schema=False)
@@ -93,15 +113,19 @@ def start(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> 
     form = posted_form(studio, sent)
     asked = read_form(studio, form)
     if asked.problems:
-        return whole_page(request, studio, form, asked, 422)
+        return whole_page(request, studio, form, asked, 422, draft=keep_draft(request, form))
     try:
         jobs = studio.training.create(asked.request, owner=who.name)
     except ZigguratError as error:
         asked.problems.update(problems_of(form, error))
         shape = None if isinstance(error, SpecError) else error.as_dict()
-        return whole_page(request, studio, form, asked, status_of(error), error=shape)
+        draft = keep_draft(request, form)
+        return whole_page(request, studio, form, asked, status_of(error), error=shape, draft=draft)
     for job in jobs:
         studio.people.note(who, "training.create", job.id)
+    drop_draft(request, PAGE)
+    with suppress(UsageError):  # too many presets, or too much code: the training has started all the same
+        save_preset(studio, who, LAST, form)
     if len(jobs) == 1:
         return see_other(request, f"/models/{jobs[0].id}")
     return see_other(request, "/", {"group": jobs[0].group})
@@ -126,25 +150,27 @@ def whole_page(
         asked: what that asks for.
         status: of HTTP.
         shows_problems: whether fields say what is wrong; an untouched form does not.
-        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for.
+        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for; ``draft``: of
+            the form; ``other_draft``: that a change of the form would replace.
     """
     problems = asked.problems if shows_problems else {}
-    choices = choices_of(studio, form, problems)
-    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words"))
+    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft"))
     return page(
         request,
         "new_model/page.html",
         status,
         **{
             **shown,
-            "form": form,
-            "asked": asked,
+            **_filled_in(studio, form, asked),
             "problems": problems,
-            "choices": choices,
-            "usual_rate": usual_rate(form, choices.networks),
-            "summary": summary_of(studio, form["dataset"]),
+            "choices": choices_of(studio, form, problems),
+            "asked": asked,
+            "code_findings": _code_findings(form["network_text"], form["custom_framework"]),
+            "form": form,
+            "presets": preset_names(studio, identity_of(request)),
+            "preset_said": "",
             "rate": rate_look(studio, asked),
-            "fields": model_fields(),
+            "is_part": False,
             **results,
         },
     )
@@ -166,6 +192,94 @@ _RESULTS = {
     "debug": "network",
 }
 """What is asked for → under which name the page shows it."""
+
+
+@router.post("/models/new/recipe", include_in_schema=False)
+def change_recipe(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Apply the recommended recipe, or take it out of the form."""
+    form = posted_form(studio, sent)
+    change = undo_recipe if sent.get("recipe_action") == "undo" else apply_recipe
+    change(studio, form)
+    return _back(request, form)
+
+
+@router.post("/models/new/fix", include_in_schema=False)
+def fix(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Put what a finding of the check proposes into the form."""
+    form = posted_form(studio, sent)
+    put_fields(form, str(sent.get("fix", "")))
+    return _back(request, form)
+
+
+@router.post("/models/new/reset", include_in_schema=False)
+def reset(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Drop the draft, and show the form as it was first."""
+    drop_draft(request, PAGE)
+    return see_other(request, "/models/new", origin_query(posted_form(studio, sent)))
+
+
+@router.post("/models/new/preset", include_in_schema=False)
+def load_preset(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Response:
+    """Put the settings of a preset into the form."""
+    form = posted_form(studio, sent)
+    try:
+        loaded = with_preset(studio, who, str(sent.get("preset", "")), form)
+    except UsageError as error:
+        asked, shape = read_form(studio, form), error.as_dict()
+        return whole_page(request, studio, form, asked, status_of(error), shows_problems=False, error=shape)
+    return _back(request, loaded)
+
+
+@router.post("/models/new/presets", include_in_schema=False)
+def add_preset(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Response:
+    """Save the settings of the form under a name."""
+    form, name = posted_form(studio, sent), str(sent.get("preset_name", "")).strip()
+    try:
+        save_preset(studio, who, name, form)
+    except ZigguratError as error:
+        return _presets(request, studio, form, problem=str(error))
+    return _presets(request, studio, form, said=f"Saved as preset “{name}”.")
+
+
+@router.post("/models/new/presets/delete", include_in_schema=False)
+def remove_preset(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Response:
+    """Delete a preset."""
+    form, name = posted_form(studio, sent), str(sent.get("preset", ""))
+    with suppress(MissingEntryError):  # deleted in another tab
+        delete_preset(studio, who, name)
+    return _presets(request, studio, form, said=f"Preset “{name}” deleted.")
+
+
+def _presets(request: Request, studio: Studio, form: ModelForm, *, said: str = "", problem: str = "") -> Response:
+    """Return the list of presets with a word on what was done; without a script, the page."""
+    problems = {"preset_name": problem} if problem else {}
+    values: dict[str, Any] = {"presets": preset_names(studio, identity_of(request)), "preset_said": said}
+    if is_part(request):
+        return part(request, "new_model/presets_changed.html", problems=problems, **values)
+    asked = read_form(studio, form)
+    shown = {**values, "problems": problems, "draft": keep_draft(request, form)}
+    return whole_page(request, studio, form, asked, 422 if problem else 200, shows_problems=False, **shown)
+
+
+def _back(request: Request, form: ModelForm) -> Response:
+    """Show the form anew, from its draft."""
+    keep_draft(request, form)
+    return see_other(request, "/models/new", origin_query(form))
+
+
+@router.post("/models/new/code", include_in_schema=False)
+def check_code(request: Request, _who: TrainerUser, sent: Sent) -> Response:
+    """Return the mistakes in the code of a network that can be seen without running it."""
+    text, framework = str(sent.get("network_text", "")), str(sent.get("custom_framework", DEFAULT_BACKEND))
+    return part(request, "new_model/code_findings.html", code_findings=_code_findings(text, framework))
+
+
+def _code_findings(text: str, framework: str) -> list[dict[str, Any]]:
+    text = text.replace("\r\n", "\n")
+    return [
+        {**vars(each), "sentence": each.sentence}
+        for each in (check_network(text, backend=framework) if text.strip() else [])
+    ]
 
 
 @router.get("/models/new/frameworks", include_in_schema=False)
@@ -200,9 +314,19 @@ def customize(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent
     try:
         text, backend, name = _code(studio, str(sent.get("customize") or form["standard_network"]))
         form.values.update(method="custom", network_text=text, custom_framework=backend, network_file=f"{name}.py")
+        fill_in(studio, form)
     except ZigguratError as caught:
         error = caught.as_dict()
-    return whole_page(request, studio, form, read_form(studio, form), shows_problems=False, error=error)
+    asked, draft = read_form(studio, form), keep_draft(request, form)
+    quick = preflight_look(studio, form, asked, whole=False)
+    return whole_page(request, studio, form, asked, shows_problems=False, error=error, draft=draft, preflight=quick)
+
+
+@router.post("/models/new/draft", include_in_schema=False)
+def save_last_letters(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Save the form of a page that is left."""
+    keep_draft(request, posted_form(studio, sent))
+    return Response(status_code=204)
 
 
 @router.post("/models/new/{look}", include_in_schema=False)
@@ -210,30 +334,42 @@ def show_look(request: Request, studio: StudioDep, _who: TrainerUser, look: _Loo
     """Return what a button asks for."""
     form = posted_form(studio, sent)
     if look in _FILLS_IN:
-        fill_in(form, data_of(studio, form), networks_of(studio, form))
-    asked = read_form(studio, form)
+        fill_in(studio, form)
+    asked, draft = read_form(studio, form), keep_draft(request, form)
     result = _LOOKS[look](request, studio, form, asked, str(sent.get("another", "")))
     if is_part(request) and look != "check":
-        template = f"new_model/{'preflight' if look == 'quick' else look}.html"
+        template = f"new_model/{'checked' if look in ('quick', 'preflight') else look}.html"
         if look in ("visualize", "debug"):
             template = "new_model/network_look.html"
         if look in _FILLS_IN:
             template = "new_model/filled_in.html"
-        return part(request, template, form=form, asked=asked, problems=asked.problems, **result)
+        values = {"form": form, "asked": asked, "problems": asked.problems, "draft": draft, "is_part": True, **result}
+        return part(request, template, **values)
     shown = {_RESULTS[look]: result[_RESULTS[look]]} if look in _RESULTS else {}
-    if look in ("check", *_FILLS_IN):
-        shown["preflight"] = preflight_look(studio, asked, whole=False)
-    return whole_page(request, studio, form, asked, shows_problems=look == "check", **shown)
+    if "preflight" not in shown:
+        shown["preflight"] = preflight_look(studio, form, asked, whole=False)
+    return whole_page(request, studio, form, asked, shows_problems=look == "check", draft=draft, **shown)
 
 
 def _filled_in(studio: Studio, form: ModelForm, asked: Asked) -> dict[str, Any]:
     """Return all that follows from the choice of data or network."""
-    choices = choices_of(studio, form, asked.problems)
+    network = standard_network(form["standard_network"]) if form["method"] == "standard" else None
     return {
         "summary": summary_of(studio, form["dataset"]),
-        "choices": choices,
-        "usual_rate": usual_rate(form, choices.networks),
+        "choices": choices_of(studio, form, asked.problems),
+        "usual_rate": None if network is None else network.learning_rate,
         "fields": model_fields(),
+        "recipe": recipe_state(studio, form),
+        "brought": [name for name in form.picked if name in model_fields() and name != "learning_rate"],
+    }
+
+
+def _checked(studio: Studio, form: ModelForm, asked: Asked, *, whole: bool) -> dict[str, Any]:
+    """Return the check before the start, and the lines of the sections."""
+    return {
+        "preflight": preflight_look(studio, form, asked, whole=whole),
+        "folds": folds_of(form, asked.problems),
+        "recipe": recipe_state(studio, form),
     }
 
 
@@ -267,10 +403,8 @@ _LOOKS: dict[str, _Maker] = {
     "preview": lambda request, studio, form, asked, another: {
         "preview": preview_look(studio, form, asked, image_cache(request), another)
     },
-    "preflight": lambda _request, studio, _form, asked, _another: {
-        "preflight": preflight_look(studio, asked, whole=True)
-    },
-    "quick": lambda _request, studio, _form, asked, _another: {"preflight": preflight_look(studio, asked, whole=False)},
+    "preflight": lambda _request, studio, form, asked, _another: _checked(studio, form, asked, whole=True),
+    "quick": lambda _request, studio, form, asked, _another: _checked(studio, form, asked, whole=False),
     "words": lambda request, studio, _form, asked, _another: {
         "words": words_look(studio, asked, str(request.base_url).rstrip("/"))
     },

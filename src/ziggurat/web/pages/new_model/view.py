@@ -1,40 +1,27 @@
-"""View model of the new-model page: choices of the form, and previews of rate, images, network and job."""
+"""Choices of the new-model page: datasets, networks as cards, models to start from, devices, sections."""
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
-from ziggurat.errors import SpecError, ZigguratError, nearest_names
-from ziggurat.web.caches import ImageCache
-from ziggurat.web.pages.new_model.form import DIGITS, Asked, ChosenData, FormField, ModelForm, chosen_data, model_fields
+from ziggurat.errors import ZigguratError
+from ziggurat.formatting import as_bytes, as_duration
+from ziggurat.web.forms import small_number
+from ziggurat.web.pages.new_model.folds import BASICS, Fold, folds_of
+from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
-from ziggurat.workspace.previews import rate_curve
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
-from ziggurat.workspace.training_checks import why_not_trainable
+from ziggurat.workspace.studio.recipes import NetworkCard
+from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 
-__all__ = [
-    "choices_of",
-    "data_of",
-    "network_look",
-    "network_problem",
-    "networks_of",
-    "preflight_look",
-    "preview_look",
-    "rate_look",
-    "summary_of",
-    "words_look",
-]
+__all__ = ["Choices", "choices_of", "input_of", "summary_of"]
 
 
 _SHOWN: Final = 200
@@ -43,57 +30,9 @@ _SHOWN: Final = 200
 _DATASET_STATES: Final = ("done", "running", "queued", "stopping")
 _DIGITS_SHAPE: Final = (28, 28, 1)
 _DIGITS_CLASSES: Final = 10
-_SOLVER: Final = ("epochs", "batch_size", "learning_rate")
-_GROUPS: Final = (
-    (
-        "update",
-        "More update settings",
-        ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision"),
-    ),
-    ("length", "Length and validation", ("steps_per_epoch", "validation-every_epochs")),
-    (
-        "stopping",
-        "Early stopping",
-        ("early_stopping-tag", "early_stopping-patience", "early_stopping-min_delta", "early_stopping-mode"),
-    ),
-    (
-        "checkpoints",
-        "Checkpoints",
-        (
-            "checkpoints-every_epochs",
-            "checkpoints-every_steps",
-            "checkpoints-every_minutes",
-            "checkpoints-keep_last",
-            "checkpoints-keep_best-tag",
-            "checkpoints-keep_best-mode",
-            "checkpoints-keep_checkpoint_every_n_hours",
-        ),
-    ),
-    ("loading", "Data loading", ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")),
-    ("samples", "Order, classes and frozen weights", ("shuffle", "class_weights", "freeze", "seed", "data-options")),
-    (
-        "job",
-        "The job itself",
-        ("on_stop", "heartbeat_s", "hung_after_s", "backend_options", "monitors", "callbacks"),
-    ),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Fields that stand together.
-
-    Args:
-        id: of its element.
-        title: what people read.
-        fields: in their order.
-        is_open: whether something in it differs from its default, or is wrong.
-    """
-
-    id: str
-    title: str
-    fields: tuple[FormField, ...]
-    is_open: bool
+_SOLVER: Final = BASICS
+_FIRST_CARDS: Final = 8
+_STRIP: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,16 +41,15 @@ class Choices:
 
     Args:
         datasets: (value, text) of each.
-        networks: framework → its standard networks; ``why_not`` says why one cannot be chosen.
+        networks: standard networks; ``why_not`` says why one cannot be chosen.
         models: trainings to start from, the newest first.
-        published: models that were published, to start from.
+        published: published models, to start from.
         checkpoints: of the chosen one: (value, text).
         frameworks: (backend, name, why it does not work) of those that take a network file.
         devices: (value, text) of each.
         projects: names.
-        solver: the fields that everybody looks at.
-        groups: the others.
-        pictures: fields of what is done to images.
+        solver: the fields that are always open.
+        folds: sections with the others.
     """
 
     datasets: list[tuple[str, str]]
@@ -123,8 +61,17 @@ class Choices:
     devices: list[tuple[str, str]]
     projects: list[str]
     solver: tuple[FormField, ...]
-    groups: tuple[Group, ...]
-    pictures: tuple[tuple[str, tuple[FormField, ...]], ...]
+    folds: tuple[Fold, ...]
+
+    @property
+    def first_networks(self) -> list[dict[str, Any]]:
+        """The cards that are shown at first: those that fit, and the chosen one."""
+        return self.networks[:_FIRST_CARDS]
+
+    @property
+    def more_networks(self) -> list[dict[str, Any]]:
+        """The cards behind "Show more"."""
+        return self.networks[_FIRST_CARDS:]
 
     def why_not(self, backend: str) -> str:
         """Return why a backend does not work; empty if it works, or was not checked yet."""
@@ -153,26 +100,38 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
         solver=tuple(model_fields()[name] for name in _SOLVER),
-        groups=tuple(_group(form, problems, *each) for each in _GROUPS),
-        pictures=(
-            ("preprocessing", _below("preprocessing")),
-            ("augmentation", _below("augmentation")),
-        ),
+        folds=folds_of(form, problems),
     )
 
 
 def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
     """Return what is known of the chosen data: ``state``, ``facts`` (name → value), and the job where it is one."""
     if chosen == DIGITS:
-        facts = {"Kind": "image classification", "Images": "1 797, 28 x 28 px, gray", "Classes": "10"}
-        return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": ""}
+        facts = {"Training images": "1,252", "Classes": "10", "Task": "Classification", "Size": "28 x 28 px"}
+        return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": "", "strip": []}
     try:
         job = studio.jobs.get(chosen)
         what = studio.datasets.describe(chosen) if job.state == "done" else None
     except ZigguratError as error:
-        return {"state": "missing", "facts": {}, "job": None, "what": None, "sentence": str(error), "why_not": ""}
+        sentence = str(error)
+        return {
+            "state": "missing",
+            "facts": {},
+            "job": None,
+            "what": None,
+            "sentence": sentence,
+            "why_not": "",
+            "strip": [],
+        }
     facts, why_not = ({}, "") if what is None else (_facts(what), why_not_trainable(what["kind"]))
-    return {"state": job.state, "facts": facts, "job": job, "what": what, "why_not": why_not}
+    return {"state": job.state, "facts": facts, "job": job, "what": what, "why_not": why_not, "strip": _strip(what)}
+
+
+def _strip(what: Mapping[str, Any] | None) -> list[str]:
+    """Return addresses of a few training images, spread over the split, below that of the dataset."""
+    count = 0 if what is None or not what.get("image") else what["splits"].get("train", 0)
+    rows = sorted({number * count // _STRIP for number in range(_STRIP)}) if count else []
+    return [f"pictures/train/{row}" for row in rows]
 
 
 def input_of(form: ModelForm, what: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -187,38 +146,46 @@ def _shape_of(form: ModelForm, what: Mapping[str, Any] | None) -> list[int | Non
     image = {} if what is None else what.get("image") or {}
     shape = _DIGITS_SHAPE if what is None else [image.get(name) for name in ("height_px", "width_px", "channels")]
     size, channels, crop = (form[f"preprocessing-{name}"].strip() for name in ("size", "channels", "crop"))
-    sides = [int(part) for part in size.replace(",", "x").split("x") if part.strip().isdigit()]
+    parts = (small_number(part.strip()) for part in size.replace(",", "x").split("x"))
+    sides = [side for side in parts if side is not None]
     height, width = (sides * 2)[:2] if sides else shape[:2]
-    if crop.isdigit():
-        height = width = int(crop)
-    return [height, width, int(channels) if channels.isdigit() else shape[2]]
+    if (side := small_number(crop)) is not None:
+        height = width = side
+    known = small_number(channels)
+    return [height, width, shape[2] if known is None else known]
+
+
+_TASKS: Final = {
+    "image-classification": "Classification",
+    "detection": "Detection",
+    "segmentation": "Segmentation",
+}
 
 
 def _facts(what: Mapping[str, Any]) -> dict[str, str]:
     image, splits = what.get("image") or {}, what["splits"]
-    facts = {
-        "Kind": str(what["kind"]).replace("-", " "),
-        "Samples": ", ".join(f"{count:,} {split}".replace(",", "\u202f") for split, count in splits.items()),
-    }
+    unit = "images" if what.get("image") else "samples"
+    facts = {f"Training {unit}": f"{splits.get('train', 0):,}"}
+    if names := what.get("classes") or ():
+        facts["Classes"] = str(len(names))
+    facts["Task"] = _TASKS.get(what["kind"], str(what["kind"]).replace("-", " ").capitalize())
     if image.get("height_px"):
-        color = {"1": ", gray", "3": ", color"}.get(str(image.get("channels")), "")
-        facts["Images"] = f"{image['width_px']} x {image['height_px']} px{color}"
+        facts["Size"] = f"{image['width_px']} x {image['height_px']} px"
     elif image:
-        facts["Images"] = "of different sizes"
-    names = [each["name"] for each in what.get("classes") or ()]
-    if names:
-        facts["Classes"] = f"{len(names)}: {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
+        facts["Size"] = "different"
     return facts
 
 
 def _datasets(studio: Studio, chosen: str) -> list[tuple[str, str]]:
-    found = [(DIGITS, "Handwritten digits (come with the studio)")]
+    found = [(DIGITS, "Handwritten digits (built in)")]
     picked = "" if chosen == DIGITS or chosen.startswith("source:") else chosen
     for job in _jobs(studio, picked, kinds=("dataset",), states=_DATASET_STATES):
         waits = "" if job.state == "done" else f", {job.state}: the training waits for it"
         found.append((job.id, f"{job.name} ({job.id[:13]}{waits})"))
     if chosen.startswith("source:"):
         found.append((chosen, f"{chosen.removeprefix('source:')} (as in the cloned job)"))
+    if chosen and all(value != chosen for value, _ in found):  # or the first one would be sent in its place
+        found.append((chosen, f"{chosen} (deleted)"))
     return found
 
 
@@ -233,41 +200,103 @@ def _jobs(studio: Studio, chosen: str, **wanted: Any) -> list[Job]:
     return found
 
 
-def data_of(studio: Studio, form: ModelForm) -> ChosenData | None:
-    """Return what is known of the chosen data; None where it is not there yet."""
-    summary = summary_of(studio, form["dataset"])
-    return chosen_data(form, summary, _shape_of(form, summary["what"]))
-
-
 def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
-    """Return the standard networks; ``why_not`` says why one cannot be chosen for the data of the form."""
-    chosen, data = form["standard_network"], data_of(studio, form)
-    why_not = _why_not(studio)
+    """Return the standard networks as cards, those that fit first; ``why_not`` says why one cannot be chosen."""
+    chosen, why_not = form["standard_network"], _why_not(studio)
+    fits = _Fit.of(studio, form)
     found = []
-    for backend, info in backend_infos().items():
-        for network in info.networks:
-            fit = "" if data is None else data.why_no_fit(network)
-            has_text = info.zoo is not None
-            found.append(_network(f"{backend}/{network.name}", info.title, network, has_text, why_not[backend] or fit))
+    for card in _cards(studio, form):
+        backend, _, name = card.name.rpartition("/")
+        info = backend_infos()[backend]
+        network = info.network(name)
+        reason = why_not[backend] or ("" if network is None else fits.why_not(network, card))
+        found.append(_network(card, network, info.title, has_text=info.zoo is not None, why_not=reason))
     if chosen and all(each["value"] != chosen for each in found):
-        backend, _, name = chosen.rpartition("/")
-        found.append(_network(chosen, backend_title(backend), StandardNetwork(name, name), has_text=False))
+        found.insert(0, _unknown_network(chosen))
+    found.sort(key=lambda each: (bool(each["why_not"]) and each["value"] != chosen, each["is_synthetic"]))
+    place = next((number for number, each in enumerate(found) if each["value"] == chosen), 0)
+    if place >= _FIRST_CARDS:  # the chosen one is always in sight
+        found.insert(_FIRST_CARDS - 1, found.pop(place))
     return found
 
 
-def _network(value: str, framework: str, network: StandardNetwork, has_text: bool, why_not: str = "") -> dict[str, Any]:
-    shape = network.input_shape
+@dataclass(frozen=True)
+class _Fit:
+    """What is known of the chosen data.
+
+    Args:
+        kind: of the dataset; empty where it is not known.
+        size: (height, width) of what a network gets; None where it is not known.
+    """
+
+    kind: str
+    size: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, studio: Studio, form: ModelForm) -> _Fit:
+        """Return what is known of the data of a form."""
+        what = summary_of(studio, form["dataset"])["what"]
+        if what is None and form["dataset"] != DIGITS:
+            return cls("", None)
+        height, width, _ = _shape_of(form, what)
+        kind = "image-classification" if what is None else what["kind"]
+        return cls(kind, None if height is None or width is None else (height, width))
+
+    def why_not(self, network: StandardNetwork, card: NetworkCard) -> str:
+        """Return why a network cannot be trained on the data; empty where it can, or where no network can."""
+        if not self.kind or why_not_trainable(self.kind):
+            return ""
+        return why_no_fit(network, self.kind, self.size) or (card.why_not if card.badge == "Too large" else "")
+
+
+def _cards(studio: Studio, form: ModelForm) -> list[NetworkCard]:
+    dataset = form["dataset"]
+    size = small_number(form["batch_size"].strip()) or 64
+    try:
+        return studio.training.cards(None if dataset.startswith("source:") else dataset or None, size)
+    except ZigguratError:  # the dataset is gone; its field says so
+        return studio.training.cards(None, size)
+
+
+def _network(
+    card: NetworkCard, network: StandardNetwork | None, framework: str, *, has_text: bool, why_not: str
+) -> dict[str, Any]:
+    about = [each for each in (card.year, card.about) if each]
     return {
-        "value": value,
-        "title": network.title,
+        "value": card.name,
+        "title": card.title,
+        "about": ", ".join(about),
         "framework": framework,
-        "size": "any size" if shape is None else " x ".join(str(side) for side in shape),
-        "task": network.task,
-        "rate": network.learning_rate,
-        "source": network.source,
+        "is_synthetic": card.name.startswith("null/"),
+        "source": "" if network is None else network.source,
+        "figures": [
+            ("Parameters", _short_count(card.parameters)),
+            ("Epoch", as_duration(card.epoch_s)),
+            ("Memory", as_bytes(card.memory_bytes)),
+        ],
+        "badge": card.badge,
         "has_text": has_text,
         "why_not": why_not,
     }
+
+
+def _short_count(count: int | None) -> str:
+    """Return a large count in three digits: ``11.7 M``."""
+    if count is None:
+        return "–"
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return str(count)
+
+
+def _unknown_network(value: str) -> dict[str, Any]:
+    backend, _, name = value.rpartition("/")
+    card = NetworkCard(
+        name=value, title=name, year="", about="", input_text="", parameters=None, epoch_s=None, memory_bytes=None,
+        badge="", why_not="",
+    )  # fmt: skip
+    return _network(card, None, backend_title(backend), has_text=False, why_not="")
 
 
 def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]]:
@@ -302,343 +331,3 @@ def _devices(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
         found.append((f"gpu:{each['index']}", f"GPU {each['index']}: {each['name']}, {free}"))
     known = {value for value, _ in found}
     return [*found, *((name, f"{name} (not on this machine now)") for name in form.devices if name not in known)]
-
-
-def _group(form: ModelForm, problems: Mapping[str, str], name: str, title: str, ids: Sequence[str]) -> Group:
-    fields = tuple(model_fields()[each] for each in ids)
-    is_open = any(form.differs(each) or each.id in problems or form.is_changed(each.id) for each in fields)
-    return Group(id=name, title=title, fields=fields, is_open=is_open)
-
-
-def _below(owner: str) -> tuple[FormField, ...]:
-    return tuple(each for each in model_fields().values() if each.owner == owner)
-
-
-_MOST_LINES_AROUND: Final = 3
-_MEMBERS: Final = (
-    "disableAutoDataParallelism",
-    "fineTuneHook",
-    "gradientUpdate",
-    "inference",
-    "input_shape",
-    "is_inference",
-    "is_training",
-    "loss",
-    "nclasses",
-    "summaries",
-    "train",
-    "x",
-    "y",
-)
-"""What a network finds in ``self``; the reference of the contract lists it."""
-
-_NO_MEMBER: Final = re.compile(r"'UserModel' object has no attribute '(\w+)'")
-
-
-def network_problem(error: ZigguratError, text: str) -> dict[str, Any]:
-    """Return what is wrong with a network, for people and for the editor.
-
-    Args:
-        error: that it ended with.
-        text: of the network; empty for a standard one.
-
-    Returns:
-        ``rule``, ``received``, ``advice``, ``line`` (from 1; None if unknown), ``lines`` (number and text of
-        the lines around it) and ``trace``.
-    """
-    lines, named = text.splitlines(), error.details.get("line")
-    line = named if isinstance(named, int) and 1 <= named <= len(lines) else None
-    return {
-        "rule": error.rule,
-        "received": (error.received or "") if line is None else "",
-        "advice": error.advice or _nearest_member(error.rule),
-        "line": line,
-        "lines": [] if line is None else _around(lines, line),
-        "trace": _own_trace(str(error.details.get("traceback", ""))),
-    }
-
-
-def layer_rows(described: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the layers of a description: name, shape, parameters and their share."""
-    whole = described["parameters"] or 1
-    return [
-        {**each, "shape": shape_text(each["shape"]), "share": each["parameters"] / whole}
-        for each in described["layers"]
-    ]
-
-
-def graph_of(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the image of the graph is drawn from: operations with the ones before them, weights of scopes."""
-    shown = [each for each in described["operations"] if _is_shown(each)]
-    places = {each["name"]: place for place, each in enumerate(shown)}
-    nodes = [
-        {
-            "name": each["name"].removeprefix("model/"),
-            "kind": each["kind"],
-            "shape": shape_text(each["shape"]),
-            "from": [places[source] for source in each["inputs"] if source in places],
-        }
-        for each in shown
-    ]
-    weights = {
-        each["name"].removeprefix("model/"): each["count"] for each in described["variables"] if each["trainable"]
-    }
-    return {"nodes": nodes, "weights": weights}
-
-
-def shape_text(shape: Sequence[int | None] | None) -> str:
-    """Return a shape as people write it: ``N x 24 x 24 x 20``, with N for the samples of a batch."""
-    if shape is None:
-        return "unknown"
-    return " x ".join("N" if side is None else str(side) for side in shape) or "one number"
-
-
-def _is_shown(operation: Mapping[str, Any]) -> bool:
-    """Whether an operation belongs to the network, not to its penalties and summaries."""
-    return operation["name"].startswith("model/") and not operation["kind"].endswith("Summary")
-
-
-def _around(lines: Sequence[str], line: int) -> list[tuple[int, str]]:
-    first = max(1, line - _MOST_LINES_AROUND)
-    return [(number, lines[number - 1]) for number in range(first, min(len(lines), line + _MOST_LINES_AROUND) + 1)]
-
-
-def _nearest_member(rule: str) -> str:
-    found = _NO_MEMBER.search(rule)
-    near = nearest_names(found[1], _MEMBERS) if found else []
-    return f"Did you mean {' or '.join(f'`self.{name}`' for name in near)}?" if near else ""
-
-
-def _own_trace(trace: str) -> str:
-    """Return a trace without the frames that are not the user's: those show this program's files."""
-    blocks = re.split(r"(?m)^(?=  File )", trace)
-    own = [each for each in blocks[1:] if re.match(r'  File "[^"]*/network\.py"', each)]
-    shown = "".join([blocks[0], *own]) if own else ""
-    return re.sub(r'File "[^"]*/network\.py"', 'File "network.py"', shown).strip()
-
-
-_WIDTH: Final = 560
-_HEIGHT: Final = 190
-_LEFT: Final = 62
-_BOTTOM: Final = 28
-_TOP: Final = 10
-_RIGHT: Final = 14
-_TABLE_ROWS: Final = 11
-
-
-def rate_picture(curves: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return the numbers of the image.
-
-    Args:
-        curves: name and what ``Training.rate_curve`` returned; one for each rate of a sweep.
-
-    Returns:
-        ``width``, ``height``, ``box``, ``lines`` (``name``, ``points`` of an SVG polyline, ``number``), ``ticks_x`` and
-        ``ticks_y`` (place and text), ``table`` (epoch and the rate of each curve) and ``names``.
-    """
-    most = max(max(curve["rates"]) for _, curve in curves) or 1.0
-    epochs = max(curve["epochs"][-1] for _, curve in curves) or 1.0
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "box": (_LEFT, _TOP, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM),
-        "names": [name for name, _ in curves],
-        "lines": [
-            {"name": name, "points": _points(curve, epochs, most), "number": number % 6 + 1}
-            for number, (name, curve) in enumerate(curves)
-        ],
-        "ticks_x": [(_x(epochs * part / 4, epochs), f"{epochs * part / 4:.3g}") for part in range(5)],
-        "ticks_y": [(_y(most * part / 2, most), f"{most * part / 2:.3g}") for part in range(3)],
-        "table": _table([curve for _, curve in curves]),
-    }
-
-
-def _points(curve: Mapping[str, Any], epochs: float, most: float) -> str:
-    pairs = zip(curve["epochs"], curve["rates"], strict=True)
-    return " ".join(f"{_x(epoch, epochs):.1f},{_y(rate, most):.1f}" for epoch, rate in pairs)
-
-
-def _x(epoch: float, epochs: float) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * epoch / epochs
-
-
-def _y(rate: float, most: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * rate / most
-
-
-def _table(curves: Sequence[Mapping[str, Any]]) -> list[tuple[float, list[float]]]:
-    count = min(len(curve["epochs"]) for curve in curves)
-    places = sorted({round(number * (count - 1) / (_TABLE_ROWS - 1)) for number in range(_TABLE_ROWS)})
-    return [(curves[0]["epochs"][place], [curve["rates"][place] for curve in curves]) for place in places]
-
-
-_MOST_CURVES: Final = 6
-_PICTURES: Final = 6
-_VARIANTS: Final = 12
-_USUAL_LIMIT_S: Final = 60.0
-_LONGEST_LIMIT_S: Final = 600.0
-
-
-def rate_look(studio: Studio, asked: Asked) -> dict[str, Any]:
-    """Return the learning-rate schedule: ``picture`` and ``sentence``, or ``sentence`` alone where it is wrong."""
-    rates = asked.request.sweep.get("learning_rate", [None])[:_MOST_CURVES]
-    try:
-        curves = [
-            (
-                "" if rate is None else f"{rate:g}",
-                rate_curve(dict(asked.first_spec) | ({} if rate is None else {"learning_rate": rate})),
-            )
-            for rate in rates
-        ]
-    except ZigguratError as error:
-        advice = error.advice if isinstance(error, SpecError) else ""
-        return {"picture": None, "sentence": f"No curve can be drawn: {error.rule} {advice}".strip()}
-    except (TypeError, ValueError):  # a swept rate that is no number; its field says so
-        return {"picture": None, "sentence": "No curve can be drawn: the learning rate must be a number."}
-    return {"picture": rate_picture(curves), "sentence": curves[0][1]["sentence"]}
-
-
-def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dict[str, Any]:
-    """Build the network in a process of its own, and return what it is, or what is wrong with it.
-
-    Args:
-        studio: that is held.
-        form: what stands in it.
-        asked: what that asks for.
-        how: ``visualize`` or ``debug``.
-    """
-    spec, summary = asked.request.spec, summary_of(studio, form["dataset"])
-    network = spec.get("network")
-    text = network.get("text", "") or "" if isinstance(network, dict) else ""
-    if isinstance(network, dict) and network.get("source") == "zoo":
-        network = network["name"]
-    options: dict[str, Any] = {
-        "text": text,
-        "backend": spec.get("backend"),
-        "time_limit_s": _limit_s(form),
-    }
-    name = network if isinstance(network, str) else ""
-    try:
-        if how == "debug":
-            dataset = asked.request.dataset if summary["state"] == "done" else ""
-            return _debugged(studio.networks.debug(name, dataset=dataset, **options), with_data=bool(dataset))
-        known = input_of(form, summary["what"])
-        if form["dataset"] != DIGITS and summary["what"] is None:
-            known = {}
-        return _described(studio.graphs.describe(name, **options, **known))
-    except ZigguratError as error:
-        return {"how": how, "problem": network_problem(error, text)}
-
-
-def preview_look(studio: Studio, form: ModelForm, asked: Asked, kept: ImageCache, another: str) -> dict[str, Any]:
-    """Return images exactly as the network will get them, or why there are none.
-
-    Args:
-        studio: that is held.
-        form: what stands in it; seed or row are changed where others are asked for.
-        asked: what that asks for.
-        kept: keeps the images until they are asked for.
-        another: ``seed``, ``row``, or empty.
-    """
-    if not asked.request.dataset:
-        return {"error": {"rule": "The preview needs a dataset of the studio.", "advice": "Choose or make one."}}
-    split = form["preview_split"]
-    if another == "seed":
-        form.values["preview_seed"] = str(secrets.randbelow(10_000))
-    if another == "row":
-        form.values["preview_row"] = _another_row(studio, asked.request.dataset, split)
-    row, seed = form["preview_row"].strip(), form["preview_seed"].strip() or form["seed"].strip()
-    try:
-        found = studio.training.augmented(
-            asked.request.dataset,
-            asked.first_spec,
-            row=int(row) if row.isdecimal() else None,
-            split=split,
-            count=_VARIANTS if row.isdecimal() else _PICTURES,
-            seed=int(seed) if seed.isdecimal() else 0,
-        )
-    except ZigguratError as error:
-        return {"error": error.as_dict()}
-    return {"error": None, "sentence": found["sentence"], "pictures": _kept(found["pictures"], kept)}
-
-
-def preflight_look(studio: Studio, asked: Asked, *, whole: bool) -> dict[str, Any]:
-    """Return what the check before the start finds.
-
-    Args:
-        studio: that is held.
-        asked: what the form asks for.
-        whole: whether the data is measured and the network built, which takes seconds.
-    """
-    if asked.problems:
-        return {"findings": [], "error": None, "whole": whole, "steps": None, "parameters": None}
-    try:
-        found = studio.training.preflight(asked.request, describe=whole)
-    except ZigguratError as error:
-        return {"findings": [], "error": error.as_dict(), "whole": whole, "steps": None, "parameters": None}
-    return {**found, "error": None, "whole": whole}
-
-
-def words_look(studio: Studio, asked: Asked, url: str) -> dict[str, Any]:
-    """Return the job in other words: ``cli``, ``json`` and ``python``, or why there are none."""
-    if asked.problems:
-        return {"error": {"rule": "The form must be complete first.", "advice": "Fix the marked fields."}}
-    try:
-        return {"error": None, **studio.training.as_text(asked.request, url=url)}
-    except ZigguratError as error:
-        return {"error": error.as_dict()}
-
-
-def _described(found: dict[str, Any]) -> dict[str, Any]:
-    graph = graph_of(found)
-    return {
-        "how": "visualize",
-        "problem": None,
-        "layers": layer_rows(found),
-        "graph": json.dumps(graph, separators=(",", ":")),
-        "operations": len(graph["nodes"]),
-        "parameters": found["parameters"],
-        "multiply_adds": found["multiply_adds"],
-        "input": shape_text([None, *found["input_shape"]]),
-        "outputs": [shape_text(shape) for shape in found["outputs"]],
-        "scalars": found["scalars"],
-        "tensorboard": found["tensorboard"],
-    }
-
-
-def _debugged(found: dict[str, Any], *, with_data: bool) -> dict[str, Any]:
-    return {
-        "how": "debug",
-        "problem": None,
-        "with_data": with_data,
-        "batch": [shape_text(shape) for shape in found["batch"]],
-        "layers": [{**each, "shape": shape_text(each["shape"])} for each in found["layers"]],
-        "outputs": [shape_text(shape) for shape in found["output_shapes"]],
-        "loss": found["loss"],
-        "notes": found["notes"],
-    }
-
-
-def _limit_s(form: ModelForm) -> float:
-    try:
-        return min(_LONGEST_LIMIT_S, max(1.0, float(form["look_limit_s"])))
-    except ValueError:
-        return _USUAL_LIMIT_S
-
-
-def _another_row(studio: Studio, dataset: str, split: str) -> str:
-    what = summary_of(studio, dataset)["what"]
-    count = what["splits"].get(split, 0) if what else 0
-    return str(secrets.randbelow(count)) if count else ""
-
-
-def _kept(pictures: list[dict[str, Any]], kept: ImageCache) -> list[dict[str, Any]]:
-    """Put the images away; return what the page says of each, with their numbers in the set."""
-    content: list[bytes] = []
-    shown = []
-    for each in pictures:
-        first = len(content)
-        content += [base64.b64decode(png) for png in (each["original_png"], *each["augmented_png"])]
-        shown.append({**each, "first": first, "count": len(each["augmented_png"])})
-    name = kept.keep(*content)
-    return [{**each, "set": name} for each in shown]

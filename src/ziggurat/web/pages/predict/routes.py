@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
-from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.errors import DataError, DatapointError, UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -18,6 +18,7 @@ from ziggurat.server.posted_images import posted_pictures
 from ziggurat.web.caches import ImageCache, image_cache
 from ziggurat.web.forms import FieldError, at_field, sent_files, take_files, typed_texts, whole_number
 from ziggurat.web.pages.predict.view import (
+    SPLITS,
     TABS,
     Prediction,
     Question,
@@ -39,6 +40,7 @@ _PLACE: Final = "/models/{job_id}/test"
 _FEW: Final = 100
 _MOST_TOP: Final = 100
 _KEPT_TOP: Final = 5
+_LONGEST_RECEIVED: Final = 300
 
 
 @router.get(_PLACE, include_in_schema=False)
@@ -164,7 +166,9 @@ def _many(request: Request, studio: Studio, who: Identity, job_id: str, form: Fo
         sent = at_field("source", take_files, studio, sent_files(form, "files"))
         typed["source"] = sent or typed.get("source", "").strip()
         if not typed["source"]:
-            raise FieldError("source", UsageError("Files are sent, or a folder or list is named.", received="nothing"))
+            raise FieldError(
+                "source", UsageError("Send files, or name a folder, an archive or a list.", received="nothing")
+            )
         source = at_field("source", picture_source, typed["source"], studio.paths, studio.uploads, studio.clock())
         folder = typed.get("image_folder", "").strip()
         if folder:
@@ -212,7 +216,7 @@ def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[st
     if kept is None:
         lost = bool(typed.get("kept"))
         raise UsageError(
-            "Choose an image, or give its path or URL.",
+            "Choose an image, or enter a path or URL.",
             received="one that is not kept any more" if lost else "none",
             advice="Choose it again." if lost else "",
         )
@@ -222,8 +226,8 @@ def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[st
 def _pictures(studio: Studio, form: FormData) -> list[tuple[str, bytes]]:
     files = sent_files(form, "pictures")
     if not 0 < len(files) <= _FEW:
-        advice = "Take them as a job below." if files else ""
-        raise UsageError(f"1 to {_FEW} images are tried at once.", received=str(len(files)), advice=advice)
+        advice = "Predict them as a job." if files else ""
+        raise UsageError(f"1 to {_FEW} images are predicted at once.", received=str(len(files)), advice=advice)
     return posted_pictures(studio, files, [])
 
 
@@ -241,6 +245,8 @@ def _refused(
     """Show the form again with what was typed and what is wrong with it."""
     job = studio.jobs.get(job_id)
     field, cause = (error.field, error.error) if isinstance(error, FieldError) else (_field(error), error)
+    if isinstance(cause, DatapointError):
+        cause = DataError("An image must be readable.", received=f"`{cause.key}`: {cause.reason.rstrip('.')}")
     status = status_of(cause)
     problems = {field: _words(cause)} if field else {}
     said = None if field else cause.as_dict()
@@ -256,7 +262,10 @@ def _field(error: ZigguratError) -> str:
 
 
 def _words(error: ZigguratError) -> str:
-    parts: Sequence[str | None] = (error.rule, f"Received: {error.received}." if error.received else "", error.advice)
+    received = str(error.received or "")
+    if len(received) > _LONGEST_RECEIVED:
+        received = f"{received[:_LONGEST_RECEIVED]}…"
+    parts: Sequence[str | None] = (error.rule, f"Received: {received}." if received else "", error.advice)
     return " ".join(text for text in parts if text)
 
 
@@ -273,6 +282,5 @@ def _page(
     view = model_test(studio, studio.jobs.get(job_id), tab)
     values = {"one": None, "few": None, "problems": {}, "error": None, **shown}
     topics = ("jobs",)
-    return page(
-        request, "predict/page.html", status, topics=topics, view=view, tab=tab, tabs=TABS, typed=typed, **values
-    )
+    values |= {"view": view, "tab": tab, "tabs": TABS, "typed": typed, "split_words": SPLITS}
+    return page(request, "predict/page.html", status, topics=topics, **values)

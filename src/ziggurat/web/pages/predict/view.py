@@ -16,6 +16,7 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import png_picture
 
 __all__ = [
+    "SPLITS",
     "TABS",
     "Prediction",
     "Question",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-TABS: Final = {"one": "One image", "many": "Many images", "splits": "Splits of the data"}
+TABS: Final = {"one": "One image", "many": "Many images", "splits": "Evaluate"}
 SPLITS: Final = {"val": "Validation", "test": "Test", "train": "Training"}
 _EARLIER: Final = 50
 
@@ -365,7 +366,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
     shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
     found, took = _predict(studio, question, [picture])
     for failure in found["failures"]:
-        raise DataError(failure["rule"], received=failure.get("received") or picture[0])
+        raise DataError("An image must be readable.", received=f"`{picture[0]}`: {_reason(failure)}")
     return Prediction(
         answer=_answer(found["predictions"][0], 0),
         kept=_keep(kept, picture),
@@ -428,7 +429,7 @@ def some_answer(
     drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
     return BatchPrediction(
         answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
-        failures=[(each["file"], each["message"]) for each in found["failures"]],
+        failures=[(each["file"], _reason(each)) for each in found["failures"]],
         shown=kept.keep(*drawn),
         step=found["step"],
         epoch=found["epoch"],
@@ -443,6 +444,12 @@ def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, b
     )
     took_s = time.perf_counter() - began
     return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+
+
+def _reason(failure: Mapping[str, Any]) -> str:
+    """Return why a file cannot be read, without its name."""
+    message = str(failure["message"])
+    return (message.partition(" cannot be used: ")[2] or message).rstrip(".")
 
 
 def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

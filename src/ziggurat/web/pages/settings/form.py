@@ -1,26 +1,34 @@
-"""Form of the studio's numeric limits and folders: field contents, and parsing of the submitted values."""
+"""Contents of the settings page: fields of the numeric limits, their parsing, and the settings of the process."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ziggurat.errors import ConfigurationError
-from ziggurat.formatting import as_bytes, as_duration
+from ziggurat.settings import SettingDescription, Settings
 from ziggurat.workspace.studio.machine import Limit
 
-__all__ = ["LimitField", "limit_fields", "typed_limits", "typed_roots"]
+__all__ = ["LimitField", "StartUpSetting", "limit_fields", "start_up_setting", "typed_limits"]
 
 _TITLES: Final = {
     "cpu_slots": ("CPU jobs at a time", "", 1),
-    "dataset_slots": ("Datasets created at a time", "", 1),
+    "dataset_slots": ("Dataset jobs at a time", "", 1),
     "memory_bytes": ("Memory for jobs", "GB", 10**9),
-    "disk_reserve_bytes": ("Disk that stays free", "GB", 10**9),
-    "uploads_kept_s": ("Uploads are kept", "days", 24 * 3600),
+    "disk_reserve_bytes": ("Disk space kept free", "GB", 10**9),
+    "uploads_kept_s": ("Lifetime of uploads", "days", 24 * 3600),
 }
-"""Name → title, unit that people type, and how many of the studio's units that is."""
+"""Name → title, unit that is typed, and how many of the studio's units that is."""
+
+_HINTS: Final = {
+    "cpu_slots": "Jobs without a GPU that run at the same time; default: half of the cores.",
+    "dataset_slots": "Default 1: two on one disk slow each other down.",
+    "memory_bytes": "Memory of all running jobs together; default: 90 % of this machine.",
+    "disk_reserve_bytes": "With less free space no job starts; default: 2 % of the disk, at least 1 GiB.",
+    "uploads_kept_s": "Uploads that became no dataset are deleted after this time; default: a week.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +40,7 @@ class LimitField:
         title: what people read.
         unit: that they type; empty for a count.
         text: that stands in the field; empty where the default holds.
-        default: the default, in words.
+        default: the default, in its unit.
         hint: what it does and what is usual.
     """
 
@@ -42,6 +50,29 @@ class LimitField:
     text: str
     default: str
     hint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartUpSetting:
+    """A setting that is read when the server starts.
+
+    Args:
+        name: its key in the settings file.
+        value: in force; stars for a secret.
+        default: value without flag, variable and file.
+        source: where the value comes from.
+        is_default: whether it is the default.
+        help: one sentence.
+        variable: its environment variable.
+    """
+
+    name: str
+    value: str
+    default: str
+    source: str
+    is_default: bool
+    help: str
+    variable: str
 
 
 def limit_fields(limits: list[Limit], typed: Mapping[str, str] | None = None) -> list[LimitField]:
@@ -68,22 +99,42 @@ def typed_limits(limits: list[Limit], typed: Mapping[str, str]) -> tuple[dict[st
     return values, problems
 
 
-def typed_roots(text: str) -> list[str]:
-    """Return the folders that were typed, one a line."""
-    return list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+def start_up_setting(about: SettingDescription, held: Settings) -> StartUpSetting:
+    """Return a setting of the server process with the value that is in force."""
+    origin = held.origins.get(about.name, "default")
+    if origin == "default":
+        source = "Default"
+    elif origin.startswith("--"):
+        source = f"Flag {origin}"
+    elif origin.startswith("/"):
+        source = f"File {origin}"
+    else:
+        source = f"Environment {origin}"
+    return StartUpSetting(
+        name=about.name,
+        value=_setting_text(getattr(held, about.name)),
+        default=_setting_text(about.default),
+        source=source,
+        is_default=origin == "default",
+        help=about.help.replace("`", ""),
+        variable=about.variable,
+    )
+
+
+def _setting_text(value: Any) -> str:
+    return {"True": "yes", "False": "no", "": "–"}.get(str(value), str(value))
 
 
 def _field(limit: Limit, typed: str | None) -> LimitField:
     title, unit, factor = _TITLES[limit.name]
     text = _short(limit.value / factor) if limit.is_chosen else ""
-    words = {"GB": as_bytes, "days": as_duration}.get(unit, lambda value: str(round(value)))(limit.default)
     return LimitField(
         name=limit.name,
         title=f"{title} ({unit})" if unit else title,
         unit=unit,
         text=text if typed is None else typed,
-        default=words,
-        hint=limit.help,
+        default=f"{limit.default / factor:.1f}".removesuffix(".0"),
+        hint=_HINTS[limit.name],
     )
 
 
@@ -94,7 +145,7 @@ def _number(text: str, factor: int) -> int:
         value = math.nan
     if not math.isfinite(value) or (factor == 1 and value != int(value)) or abs(value * factor) > 2**53:
         kind = "a whole number" if factor == 1 else "a number"
-        raise ConfigurationError(f"This is {kind}, or empty for what is usual.", received=text[:40])
+        raise ConfigurationError(f"This must be {kind}, or empty for the default.", received=text[:40])
     return round(value * factor)
 
 

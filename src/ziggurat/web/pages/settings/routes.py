@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 from fastapi import Form, Query, Request, Response
@@ -13,13 +14,16 @@ from ziggurat.server.dependencies import AdminUser, StudioDep
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
-from ziggurat.web.pages.settings.form import limit_fields, typed_limits, typed_roots
+from ziggurat.web.flash import Outcome, flash_messages
+from ziggurat.web.pages.settings.form import limit_fields, start_up_setting, typed_limits
 from ziggurat.web.rendering import page, see_other
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
 
 router = new_router()
+
+_Folder = Annotated[str, Form(max_length=4096)]
 
 
 @router.get("/settings", include_in_schema=False)
@@ -28,16 +32,30 @@ def settings(request: Request, studio: StudioDep, _who: AdminUser, saved: str = 
     return _page(request, studio, saved=saved)
 
 
-@router.post("/settings/roots", include_in_schema=False)
-def choose_roots(request: Request, studio: StudioDep, who: AdminUser, roots: Annotated[str, Form()] = "") -> Response:
-    """Allow other folders."""
-    wanted = typed_roots(roots)
+@router.post("/settings/folders/allow", include_in_schema=False)
+def allow_folder(request: Request, studio: StudioDep, who: AdminUser, folder: _Folder = "") -> Response:
+    """Allow one more folder."""
     try:
-        studio.paths.choose(wanted)
+        allowed = studio.paths.allow(folder.strip())
     except ZigguratError as error:
-        return _page(request, studio, status_of(error), roots=roots, problems={"roots": str(error)})
-    studio.people.note(who, "settings.roots", roots=wanted)
-    return see_other(request, "/settings", {"saved": "roots"})
+        return _page(request, studio, status_of(error), folder=folder, problems={"folder": _problem_text(error)})
+    studio.people.note(who, "settings.roots", allowed=allowed)
+    return see_other(request, "/settings", {"saved": "folders"})
+
+
+@router.post("/settings/folders/remove", include_in_schema=False)
+def remove_folder(request: Request, studio: StudioDep, who: AdminUser, folder: _Folder = "") -> Response:
+    """Remove a folder from the allowed ones."""
+    try:
+        studio.paths.disallow(folder)
+    except ZigguratError as error:
+        return _page(request, studio, status_of(error), problems={"folder": _problem_text(error)})
+    studio.people.note(who, "settings.roots", removed=folder)
+    return see_other(request, "/settings", {"saved": "folders"})
+
+
+def _problem_text(error: ZigguratError) -> str:
+    return " ".join(filter(None, (error.rule, error.advice))).replace("`", "")
 
 
 @router.post("/settings/limits", include_in_schema=False)
@@ -62,34 +80,35 @@ def _choose_limits(request: Request, studio: Studio, who: Identity, typed: dict[
 
 
 def _page(request: Request, studio: Studio, status: int = 200, **values: Any) -> Response:
-    held, origins = studio.settings, studio.settings.origins
+    held = studio.settings
     shown = {
         "saved": "",
         "problems": {},
-        "roots": "\n".join(studio.paths.chosen),
+        "folder": "",
+        "folders": [(root, os.path.isdir(root)) for root in studio.paths.chosen],
         "limits": limit_fields(studio.limits.all()),
         **values,
     }
-    process = [
-        {"about": each, "value": str(getattr(held, each.name)), "origin": origins.get(each.name, "default")}
-        for each in describe_settings()
-    ]
+    process = [start_up_setting(each, held) for each in describe_settings()]
     has_accounts = studio.people.has_accounts()
     return page(request, "settings/page.html", status, process=process, has_accounts=has_accounts, **shown)
 
 
 _ENTRIES: int = 50
 _ROLE_TEXTS = {
-    "viewer": "viewer: looks at everything",
-    "trainer": "trainer: makes and changes jobs",
-    "admin": "admin: settings and users, too",
+    "viewer": "viewer: sees everything, changes nothing",
+    "trainer": "trainer: creates and changes jobs",
+    "admin": "admin: settings and users as well",
 }
 
 
 @router.get("/settings/users", include_in_schema=False)
-def users(request: Request, studio: StudioDep, _who: AdminUser) -> Response:
+def users(
+    request: Request, studio: StudioDep, _who: AdminUser, said: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
     """Return the page of the users."""
-    return _users(request, studio)
+    found = flash_messages(request).take(said)
+    return _users(request, studio, done="" if found is None else found.text)
 
 
 @router.post("/settings/users", include_in_schema=False)
@@ -101,7 +120,7 @@ def add_user(
     password: Annotated[str, Form(max_length=2000)] = "",
     role: Annotated[str, Form(max_length=200)] = "viewer",
 ) -> Response:
-    """Make a user; without a password they come in by token only."""
+    """Create a user; without a password, one who logs in by token only."""
     try:
         studio.people.create_user(name.strip(), password or None, role=role, by=who)
     except ZigguratError as error:
@@ -115,7 +134,8 @@ def set_role(
     request: Request, studio: StudioDep, who: AdminUser, name: str, role: Annotated[str, Form(max_length=200)] = ""
 ) -> Response:
     """Give a user another role, at once."""
-    return _changed(request, studio, name, lambda: studio.people.set_role(name, role, by=who))
+    done = f"{name} has the role {role} now."
+    return _changed(request, studio, name, lambda: studio.people.set_role(name, role, by=who), done)
 
 
 @router.post("/settings/users/{name}/password", include_in_schema=False)
@@ -123,19 +143,37 @@ def set_password(
     request: Request, studio: StudioDep, who: AdminUser, name: str, password: Annotated[str, Form(max_length=2000)] = ""
 ) -> Response:
     """Set the password of a user; all their sessions end."""
-    return _changed(request, studio, name, lambda: studio.people.set_password(name, password, by=who))
+    done = f"The password of {name} is changed; all their sessions ended."
+    return _changed(request, studio, name, lambda: studio.people.set_password(name, password, by=who), done)
 
 
 @router.post("/settings/users/{name}/disable", include_in_schema=False)
 def disable(request: Request, studio: StudioDep, who: AdminUser, name: str) -> Response:
-    """Shut a user out, at once."""
-    return _changed(request, studio, name, lambda: studio.people.set_disabled(name, True, by=who))
+    """Disable a user, at once."""
+    return _changed(
+        request, studio, name, lambda: studio.people.set_disabled(name, True, by=who), f"{name} is disabled."
+    )
 
 
 @router.post("/settings/users/{name}/enable", include_in_schema=False)
 def enable(request: Request, studio: StudioDep, who: AdminUser, name: str) -> Response:
-    """Let a user in again."""
-    return _changed(request, studio, name, lambda: studio.people.set_disabled(name, False, by=who))
+    """Enable a user again."""
+    return _changed(
+        request, studio, name, lambda: studio.people.set_disabled(name, False, by=who), f"{name} is enabled."
+    )
+
+
+@router.get("/settings/limits", include_in_schema=False)
+@router.get("/settings/folders/{_act}", include_in_schema=False)
+def come_back(request: Request, _who: AdminUser) -> Response:
+    """Send those who ask by its address for the page that refused a form to the settings."""
+    return see_other(request, "/settings")
+
+
+@router.get("/settings/users/{_name}/{_act}", include_in_schema=False)
+def come_back_to_users(request: Request, _who: AdminUser) -> Response:
+    """Send those who ask by its address for the page that refused a change to the users."""
+    return see_other(request, "/settings/users")
 
 
 @router.get("/settings/audit", include_in_schema=False)
@@ -154,18 +192,18 @@ def audit(
     return page(request, "settings/audit.html", found=found, offset=offset, limit=_ENTRIES, typed=wanted)
 
 
-def _changed(request: Request, studio: Studio, name: str, change: Any) -> Response:
+def _changed(request: Request, studio: Studio, name: str, change: Any, done: str) -> Response:
     try:
         change()
     except ZigguratError as error:
         return _users(request, studio, error=error, about=name)
     # Streams of a user without access end now, not at their next event.
     request.app.state.streams.recheck()
-    return see_other(request, "/settings/users")
+    return see_other(request, "/settings/users", {"said": flash_messages(request).add(Outcome(text=done))})
 
 
 def _users(request: Request, studio: Studio, status: int = 200, **values: Any) -> Response:
-    shown = {"name": "", "role": "trainer", "about": "", **values}
+    shown = {"name": "", "role": "trainer", "about": "", "done": "", **values}
     known = studio.people.users()
     if not known:
         shown["role"] = "admin"  # the first account must be one

@@ -1,0 +1,13 @@
+// What every page can do besides its own: command palette, single keys, notifications. It comes when the page is idle.
+import { startNotifications } from "./commands/notifications.js";
+import { startPalette } from "./commands/palette.js";
+import { startShortcuts } from "./commands/shortcuts.js";
+
+export function mount() {
+  startShortcuts();
+  const search = document.querySelector("[data-palette]");
+  if (search) startPalette(search);
+  const bell = document.querySelector("[data-notifications]");
+  if (bell) startNotifications(bell);
+  document.documentElement.dataset.commands = "true";
+}

@@ -1,0 +1,100 @@
+// Single keys: `?` lists them, `/` searches on the page, J and K go through rows, X selects, C compares.
+//
+// They never act in a field or with a dialog open, and not at all where the person switched them off (WCAG 2.1.4).
+import { dialogAt } from "./fetched-dialog.js";
+
+const TYPED = "textarea, select, [contenteditable], [role=combobox], input:not([type=checkbox], [type=radio], [type=range], [type=button], [type=submit])";
+
+function areOff() {
+  return /(^|; )ziggurat_keys=off(;|$)/.test(document.cookie);
+}
+
+function isShown(element) {
+  return element.checkVisibility ? element.checkVisibility() : element.offsetParent !== null;
+}
+
+function rows() {
+  return [...document.querySelectorAll("[data-row]")].filter(isShown);
+}
+
+function currentRow() {
+  return document.activeElement?.closest("[data-row]") ?? null;
+}
+
+function go(step) {
+  const all = rows();
+  if (!all.length) return false;
+  const at = all.indexOf(currentRow());
+  const row = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
+  const target = row.querySelector("a[href]") ?? row;
+  if (target === row && row.tabIndex < 0) row.tabIndex = -1;
+  target.focus();
+  row.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+function select() {
+  const box = currentRow()?.querySelector('input[type="checkbox"]');
+  box?.click();
+  return Boolean(box);
+}
+
+function press(key) {
+  const button = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find((each) => isShown(each) && !each.disabled);
+  button?.click();
+  return Boolean(button);
+}
+
+function search() {
+  const field = [...document.querySelectorAll("[data-search]")].find(isShown);
+  if (!field) return false;
+  field.focus();
+  field.select?.();
+  return true;
+}
+
+// A page says in `data-shortcuts` which keys it has besides: {"D": "Delete the selected rows"}.
+function ofThePage() {
+  return [...document.querySelectorAll("[data-shortcuts]")].flatMap((each) => Object.entries(JSON.parse(each.dataset.shortcuts)));
+}
+
+function keysOf(text) {
+  return text.split(" ").map((name) => Object.assign(document.createElement("kbd"), { textContent: name }));
+}
+
+const help = dialogAt("parts/shortcuts");
+
+async function showHelp() {
+  if (document.querySelector("dialog[open]")) return;
+  const dialog = await help();
+  if (!dialog || document.querySelector("dialog[open]")) return; // pressed twice while it came
+  const own = ofThePage();
+  const place = dialog.querySelector("#shortcuts-page");
+  place.hidden = own.length === 0;
+  place.querySelector("dl").replaceChildren(
+    ...own.map(([names, text]) => {
+      const line = document.createElement("div");
+      const term = document.createElement("dt");
+      term.append(...keysOf(names).flatMap((each, number) => (number ? [" ", each] : [each])));
+      line.append(term, Object.assign(document.createElement("dd"), { textContent: text }));
+      return line;
+    }),
+  );
+  dialog.showModal();
+}
+
+const ACTS = { "?": () => (showHelp(), true), "/": search, j: () => go(1), k: () => go(-1), x: select, c: () => press("c") };
+
+function pressed(event) {
+  if (event.defaultPrevented || !event.key || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const target = event.target instanceof Element ? event.target : document.body;
+  if (target.closest(TYPED) || document.querySelector("dialog[open]") || areOff()) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : "";
+  const act = ACTS[key] ?? (key ? () => press(key) : null);
+  if (act?.()) event.preventDefault();
+}
+
+export function startShortcuts() {
+  document.addEventListener("keydown", pressed);
+  document.addEventListener("ziggurat:shortcuts", showHelp);
+}

@@ -1,0 +1,58 @@
+"""Routes for what a training records while it runs: machine load, sample predictions, events, early stopping."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Response
+
+from ziggurat.api.responses import answer
+from ziggurat.entities.machine_load import MachineLoad
+from ziggurat.entities.sample_predictions import MOST_SAMPLES, SamplePredictions
+from ziggurat.server.dependencies import StudioDep, ViewerUser
+from ziggurat.server.permissions import new_router
+from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["jobs"])
+
+
+@router.get("/jobs/{job_id}/machine-load", response_model=MachineLoad)
+def machine_load(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the load of the machine while a training ran: ``times``, and ``curves`` with a value for each.
+
+    A curve has ``name``, ``title``, ``unit`` (``%``, ``bytes``, ``bytes/s``, ``images/s``), ``values`` (null where it
+    was not measured) and ``limit``. Everything is empty for a job that recorded none.
+    """
+    return answer(studio.outputs.machine_load(job_id))
+
+
+@router.get("/jobs/{job_id}/sample-predictions", response_model=SamplePredictions)
+def sample_predictions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the predictions for a few validation samples, the same after each validation.
+
+    ``samples`` says what they are, ``records`` has ``step``, ``epoch``, ``time`` and ``predictions`` of each
+    validation. What a prediction holds depends on ``kind``; of a classification it is ``class`` and ``score``.
+    """
+    return answer(studio.outputs.sample_predictions(job_id))
+
+
+@router.get("/jobs/{job_id}/sample-predictions/{number}/image", response_class=Response)
+def sample_image(
+    studio: StudioDep, _who: ViewerUser, job_id: str, number: Annotated[int, Path(ge=0, lt=MOST_SAMPLES)]
+) -> Response:
+    """Return the image of one of these samples as PNG, where it is in no dataset of the studio."""
+    return Response(studio.outputs.sample_image(job_id, number), media_type="image/png")
+
+
+@router.get("/jobs/{job_id}/timeline", response_model=list[TimelineEvent])
+def timeline(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the events of a training, the oldest first; those with a ``number`` are the flags on the charts."""
+    return answer(studio.jobs.timeline(job_id))
+
+
+@router.get("/jobs/{job_id}/early-stopping", response_model=EarlyStoppingState | None)
+def early_stopping(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return how early stopping of a training stands, such as 1 of 5 epochs without gain; null where it is off."""
+    return answer(studio.jobs.early_stopping(job_id))

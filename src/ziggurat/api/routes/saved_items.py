@@ -1,0 +1,44 @@
+"""Routes for the saved items of the user who asks: views, presets and drafts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+from pydantic import Field
+
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import RequestBody, SavedItemShape
+from ziggurat.entities import SAVED_KINDS
+from ziggurat.server.dependencies import StudioDep, ViewerUser, ViewerWriteUser
+from ziggurat.server.permissions import new_router
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1/saved", tags=["saved items"])
+
+_Kind = Annotated[str, Path(description=f"One of: {', '.join(SAVED_KINDS)}.")]
+
+
+class _Content(RequestBody):
+    content: Any = Field(description="Any JSON value of at most 1 MiB.")
+
+
+@router.get("/{kind}", response_model=list[SavedItemShape])
+def saved_items(studio: StudioDep, who: ViewerUser, kind: _Kind) -> Response:
+    """Return the saved items of a kind by name; every user has their own."""
+    return answer([asdict(item) for item in studio.saved.list(who.name, kind)])
+
+
+@router.put("/{kind}/{name:path}", response_model=SavedItemShape)
+def save_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str, body: _Content) -> Response:
+    """Save an item; one of the same kind and name is replaced."""
+    return answer(asdict(studio.saved.put(who.name, kind, name, body.content)))
+
+
+@router.delete("/{kind}/{name:path}", status_code=204)
+def delete_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str) -> Response:
+    """Delete an item."""
+    studio.saved.delete(who.name, kind, name)
+    return Response(status_code=204)

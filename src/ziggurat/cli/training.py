@@ -1,0 +1,156 @@
+"""What ``train`` and ``job train`` do beside training: fill in the recommended recipe, and show a test batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields as fields_of
+from typing import Any
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.output import table
+from ziggurat.errors import UsageError
+from ziggurat.formatting import as_bytes, as_duration, as_percent
+from ziggurat.specs import TrainSpec, assign, describe_fields, present_path, upgrade
+from ziggurat.workspace.recipes import Recipe, recommend
+from ziggurat.workspace.training_checks import DIGITS, known_data
+from ziggurat.workspace.training_estimates import whole_time
+from ziggurat.zoo.backends import AUTO
+
+__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe", "with_times"]
+
+
+def with_recipe(
+    application: Application,
+    base: Mapping[str, Any] | None,
+    flags: Mapping[str, str],
+    assignments: Iterable[str],
+    recommended: Callable[[str, str | None], Recipe | None],
+) -> dict[str, Any]:
+    """Return the content of a spec with the recommended recipe for its data in what was not given.
+
+    Args:
+        application: tells what was chosen.
+        base: decoded spec file; None where there is none.
+        flags: field → text, as they were given.
+        assignments: ``PATH=VALUE`` texts that are given besides.
+        recommended: returns the recipe for a source, and for the network that was chosen (see ``recommend``).
+
+    Raises:
+        UsageError: where the data is not named, or there is no recipe for it.
+        DataError: where it is not there.
+    """
+    content: dict[str, Any] = dict(upgrade(base or {"kind": "train", "version": 1}))
+    texts = {present_path(name): text for name, text in flags.items()}
+    texts |= {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
+    source = _part(texts, content, "data", "source")
+    if not source:
+        raise UsageError("A recipe is for data.", received="no `--data`", advice="Name it: --data digits, or a folder.")
+    recipe = recommended(source, _network(texts, content))
+    if recipe is None:
+        raise UsageError(
+            "A recipe must be for a finished dataset of images with a class each.",
+            received=source,
+            advice="Leave out `--recipe`, and choose network and options yourself.",
+        )
+    given = {*texts, *content}
+    fields = {field.path: field for field in describe_fields(TrainSpec)}
+    chosen: dict[str, Any] = {}
+    if recipe.network and not {"network", "network.name"} & given:
+        backend, _, name = recipe.network.rpartition("/")
+        chosen["network"] = name
+        if "backend" not in given:
+            chosen["backend"] = backend
+    tops = {path.partition(".")[0] for path in given}
+    for path, value in recipe.fields.items():
+        top = path.partition(".")[0]
+        # A field of which a part was given is left as a person wants it, but for parts that it cannot do without.
+        field = fields.get(path)
+        is_needed = field is not None and field.required and not {top, path} & given
+        if top not in tops or is_needed:
+            chosen[path] = value
+    for path, value in chosen.items():
+        assign(content, path, value, fields)
+    application.output.note(f"Recipe: {recipe.summary} {recipe.reason}")
+    application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
+    return content
+
+
+def local_recipe(source: str, network: str | None) -> Recipe | None:
+    """Return the recipe for data of this machine; see ``recommend``."""
+    return recommend(known_data(source, {}), network=network)
+
+
+def studio_recipe(client: Any, dataset: str | None) -> Callable[[str, str | None], Recipe | None]:
+    """Return what asks a studio for the recipe of a dataset of it.
+
+    Args:
+        client: of the studio.
+        dataset: its id; None where the spec names the data.
+    """
+
+    def recommended(source: str, network: str | None) -> Recipe | None:
+        if dataset is None and source != DIGITS:
+            raise UsageError(
+                "A recipe of a studio is for a dataset of it, or for `digits`.",
+                received=source,
+                advice="Create a dataset with `ziggurat job dataset`, and name its id: --dataset ID.",
+            )
+        found = client.previews.recipe(dataset or DIGITS, network=network)
+        return None if found is None else Recipe(**{part.name: found[part.name] for part in fields_of(Recipe)})
+
+    return recommended
+
+
+def _part(texts: Mapping[str, str], content: Mapping[str, Any], name: str, part: str) -> str:
+    """Return a part of a field as text, from what was given, else from a spec file; empty where neither has it."""
+    given = texts.get(f"{name}.{part}") or texts.get(name)
+    if given is not None:
+        return given.strip()
+    found = content.get(name)
+    return str((found.get(part) if isinstance(found, Mapping) else found) or "")
+
+
+def _network(texts: Mapping[str, str], content: Mapping[str, Any]) -> str | None:
+    """Return the network that was given, as ``recommend`` takes it; None where none was."""
+    backend = texts.get("backend") or str(content.get("backend") or AUTO)
+    if not {"network", "network.name"} & texts.keys() and content.get("network") is None:
+        return None if backend == AUTO else f"{backend}/"
+    name = _part(texts, content, "network", "name")
+    if not name or name.endswith(".py") or "/" in name:
+        return ""
+    return name if backend == AUTO else f"{backend}/{name}"
+
+
+def with_times(found: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
+    """Return what a test batch found, with the times of the whole training."""
+    whole = whole_time(found, spec)
+    return {**found, "epoch_s": whole.epoch_s, "total_s": whole.total_s}
+
+
+def test_batch_text(found: Mapping[str, Any]) -> str:
+    """Return what a test batch found, for people."""
+    rows = [
+        ("time", f"{_seconds(found['total_s'])} in all, {_seconds(found['epoch_s'])} an epoch"),
+        ("step", f"{1000 * found['step_s']:.3g} ms, {as_percent(found['data_wait_share'], 0)} of it waiting for data"),
+        ("memory", as_bytes(found["memory_bytes"])),
+    ]
+    if found["device_memory_bytes"] is not None:
+        rows.append(("GPU memory", as_bytes(found["device_memory_bytes"])))
+    if found["largest_batch"] is not None:
+        expected = as_bytes(found["largest_batch_bytes"])
+        rows.append(("largest batch", f"{found['largest_batch']}, about {expected}"))
+    rate = found["rate"]
+    if rate is not None:
+        own = rate["own"]
+        held = "stays finite" if own["finite"] else f"is not finite at step {own['step']}"
+        rows.append(("learning rate", f"the loss {held} at {own['rate']:g}"))
+        if rate["suggested"] is not None:
+            rows.append(("suggested rate", f"{rate['suggested']:g}, {rate['rule']}"))
+        if rate["largest_finite"] is not None:
+            least = "at least " if rate["largest_is_bound"] else ""
+            rows.append(("largest finite rate", f"{least}{rate['largest_finite']:.2g}"))
+    return "\n".join(f"{title:<21}{text}" for title, text in rows)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 9.95 else as_duration(seconds)

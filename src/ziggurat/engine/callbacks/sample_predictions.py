@@ -1,0 +1,163 @@
+"""Predictions for a few samples after each validation, kept in the job folder; the same samples every time.
+
+What is kept of a sample depends on the task, so a ``SampleTask`` makes it: which values of the program it needs, and
+one JSON object for each sample. ``ClassificationSamples`` is the one of classifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from ziggurat.engine.callback import NeedsFolder, missing_folder
+from ziggurat.engine.callbacks.batches import plain_array
+from ziggurat.engine.callbacks.periods import Recurring
+from ziggurat.entities.json_lines import append_line, read_lines, replace_lines
+from ziggurat.entities.sample_predictions import CLASSIFICATION, MOST_RECORDS, thinned_records
+from ziggurat.layout import JobFolder
+
+__all__ = ["ClassificationSamples", "SamplePredictionWriter", "SampleTask"]
+
+_WHAT: Final = "The predictions for samples"
+
+
+class SampleTask(Protocol):
+    """What is kept of the predictions of one task."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the task in the file, such as ``classification``."""
+        ...
+
+    def head(self) -> Mapping[str, Any]:
+        """Return what the file says once, as JSON values, such as the names of the classes."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """Return the values of the program that it needs."""
+        ...
+
+    def predictions(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return a JSON object for each sample.
+
+        Args:
+            values: ``names()`` of the batch of all samples.
+        """
+        ...
+
+
+class ClassificationSamples:
+    """Predicted class and its score, from the ``probabilities`` of a classifier.
+
+    Args:
+        class_names: by class number.
+    """
+
+    kind = CLASSIFICATION
+
+    def __init__(self, class_names: Sequence[str] = ()) -> None:
+        self._class_names = tuple(class_names)
+
+    def head(self) -> Mapping[str, Any]:
+        """Return the names of the classes."""
+        return {"class_names": list(self._class_names)}
+
+    def names(self) -> Sequence[str]:
+        """Return the name of the probabilities."""
+        return ("probabilities",)
+
+    def predictions(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return ``class`` and ``score`` of each sample; the score is None where it is not finite."""
+        made = []
+        for row in plain_array(values["probabilities"]):
+            number = int(np.argmax(row))
+            score = float(row[number])
+            made.append({"class": number, "score": round(score, 4) if np.isfinite(score) else None})
+        return made
+
+
+class SamplePredictionWriter(Recurring, NeedsFolder):
+    """Writes what a network predicts for a few samples into ``sample_predictions.jsonl`` of the job folder.
+
+    It stands directly behind the ``InferenceRunner`` and has its period. It evaluates one small batch, as a validation
+    does, so the training is the same with and without it. When a training is resumed, lines of later steps are dropped.
+
+    Args:
+        task: what is kept.
+        batch: of the samples, as ``Program.evaluate`` takes it.
+        samples: describes each sample of the batch, as JSON values: ``split``, ``row``, ``key`` and ``label``.
+        every_k_epochs: after every k-th epoch; may be a fraction.
+        before_train: also before the first step of the job.
+        path: the file; where it is left out, ``bind_folder()`` gives the one of the job.
+
+    Raises:
+        StorageError: from the training, where the disk is full.
+    """
+
+    def __init__(
+        self,
+        task: SampleTask,
+        batch: Any,
+        samples: Sequence[Mapping[str, Any]],
+        *,
+        every_k_epochs: float | None = 1,
+        before_train: bool = False,
+        path: Path | None = None,
+    ) -> None:
+        super().__init__(every_k_epochs=every_k_epochs)
+        self._task = task
+        self._batch = batch
+        self._samples = list(samples)
+        self._at_start = before_train
+        self._path = path
+        self._count = 0
+
+    def use_folder(self, folder: JobFolder) -> None:
+        """Write into this job, unless another file was given."""
+        self._path = self._path or folder.sample_predictions
+
+    def declares(self) -> Sequence[str]:
+        """Return the values that the task needs."""
+        return tuple(self._task.names())
+
+    def before_train(self) -> None:
+        """Keep what earlier attempts wrote of steps that are done, and predict before the first step if asked to."""
+        step = self.trainer.global_step
+        kept = [line for line in read_lines(self._file()) if isinstance(line.get("step"), int) and line["step"] <= step]
+        self._rewrite(kept if step else [])
+        if self._at_start and step == 0:
+            self.trigger()
+
+    def trigger(self) -> None:
+        """Predict and write."""
+        values = self.trainer.program.evaluate(self._batch, self.declares())
+        line = {
+            "step": self.trainer.global_step,
+            "epoch": self._epoch(),
+            "time": self.trainer.monitors.now(),
+            "predictions": self._task.predictions(values),
+        }
+        append_line(self._file(), line, _WHAT, durable=False)
+        self._count += 1
+        if self._count > MOST_RECORDS:
+            self._rewrite([each for each in read_lines(self._file()) if "predictions" in each])
+
+    def _epoch(self) -> float:
+        """Return the epochs that are done; a fraction within an epoch."""
+        done = self.trainer.global_step / self.trainer.steps_per_epoch
+        whole = float(self.trainer.epoch_num)
+        return whole if self.trainer.local_step + 1 == self.trainer.steps_per_epoch else round(done, 2)
+
+    def _rewrite(self, records: Sequence[Mapping[str, Any]]) -> None:
+        kept = thinned_records(records, MOST_RECORDS // 2) if len(records) > MOST_RECORDS else list(records)
+        head = {"version": 1, "kind": self._task.kind, **self._task.head(), "samples": self._samples}
+        replace_lines(self._file(), [head, *kept], _WHAT)
+        self._count = len(kept)
+
+    def _file(self) -> Path:
+        if self._path is None:
+            raise missing_folder(self)
+        return self._path

@@ -1,0 +1,320 @@
+"""Measures of a classifier: confusion, precision and recall, curves, calibration, comparison of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.errors import UsageError
+from ziggurat.tasks.metric import Metric
+
+__all__ = [
+    "NO_QUALITY",
+    "ConfusionMetric",
+    "accuracy_interval",
+    "calibration_error",
+    "class_curves",
+    "class_figures",
+    "confusion_matrix",
+    "log_loss",
+    "macro_f1",
+    "mcnemar_p_value",
+    "quality_measures",
+    "threshold_figures",
+    "top_share",
+]
+
+NO_QUALITY: Final[Mapping[str, Any]] = {
+    "labeled": 0,
+    "correct": 0,
+    "accuracy_interval": None,
+    "macro_f1": None,
+    "top3": None,
+    "log_loss": None,
+    "calibration_error": None,
+}
+"""The measures where no label is known."""
+
+_Z_95: Final = 1.959963984540054
+_BINS: Final = 15
+_MOST_EXACT: Final = 1000
+_LEAST_SCORE: Final = float(np.finfo(np.float32).eps)
+_TOP: Final = 3
+_MANY_CLASSES: Final = 5
+
+
+class ConfusionMetric(Metric):
+    """Accuracy, top-5 accuracy, confusion, and precision and recall of each class.
+
+    It reads the output ``probabilities``, (N, classes), and the target ``labels``, (N) class numbers; samples whose
+    label is -1 are not counted.
+
+    Args:
+        class_names: by class number.
+    """
+
+    def __init__(self, class_names: Sequence[str]) -> None:
+        self._names = list(class_names)
+        self._matrix = np.zeros((len(self._names), len(self._names)), np.int64)
+        self._among_five = 0
+
+    @property
+    def samples(self) -> int:
+        """Labeled samples that were taken in."""
+        return int(self._matrix.sum())
+
+    def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
+        """Take in a batch; of equal probabilities the class with the smaller number counts."""
+        labels = np.asarray(targets["labels"])
+        ranks = np.argsort(-np.asarray(outputs["probabilities"]), axis=1, kind="stable")[:, :_MANY_CLASSES]
+        self._matrix += confusion_matrix(labels, ranks[:, 0], len(self._names))
+        self._among_five += int((ranks == labels[:, None]).any(axis=1).sum())
+
+    def compute(self) -> dict[str, Any]:
+        """Return the values.
+
+        Returns:
+            ``accuracy``; ``top_5``, with more than five classes; ``confusion`` (row: the label, column: what was
+            predicted); ``classes`` (``class``, ``samples``, ``predicted``, ``precision`` and ``recall``, None where one
+            is not defined). Empty where no labeled sample was taken in.
+        """
+        count = self.samples
+        if not count:
+            return {}
+        values: dict[str, Any] = {"accuracy": float(self._matrix.trace() / count)}
+        if len(self._names) > _MANY_CLASSES:
+            values["top_5"] = self._among_five / count
+        values["confusion"] = self._matrix.tolist()
+        predicted = self._matrix.sum(axis=0).tolist()
+        values["classes"] = [
+            {
+                "class": each["name"],
+                "samples": each["support"],
+                "predicted": taken,
+                "precision": each["precision"],
+                "recall": each["recall"],
+            }
+            for each, taken in zip(class_figures(self._matrix, self._names), predicted, strict=True)
+        ]
+        return values
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return what was counted."""
+        return {"matrix": self._matrix.copy(), "among_five": np.asarray(self._among_five)}
+
+    def merge(self, state: Mapping[str, np.ndarray]) -> None:
+        """Take in what was counted elsewhere."""
+        if state["matrix"].shape != self._matrix.shape:
+            raise UsageError(
+                "Metrics are merged that have the same classes.",
+                received=f"{len(state['matrix'])} and {len(self._names)} classes",
+            )
+        self._matrix += state["matrix"]
+        self._among_five += int(state["among_five"])
+
+
+def quality_measures(
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    scores: np.ndarray,
+    label_scores: np.ndarray,
+    top_classes: np.ndarray,
+    per_class: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return the measures of the labeled samples, under the names of ``NO_QUALITY``.
+
+    Args:
+        labels: (N) class numbers; -1 where it is not known.
+        predicted: (N) class numbers.
+        scores: (N) probability of the predicted class.
+        label_scores: (N) probability of the label.
+        top_classes: (N, K) the K best classes of each sample.
+        per_class: ``f1`` and ``support`` of each class.
+
+    Returns:
+        ``labeled`` and ``correct`` (samples), ``accuracy_interval`` (low and high end), ``macro_f1``, ``top3`` (None
+        with three classes or fewer), ``log_loss`` and ``calibration_error``.
+    """
+    known = labels >= 0
+    if not known.any():
+        return dict(NO_QUALITY)
+    right = labels[known] == predicted[known]
+    labeled, correct = len(right), int(right.sum())
+    has_three = top_classes.shape[1] >= _TOP < len(per_class)
+    hits = (top_classes[:, :_TOP] == labels[:, None]).any(axis=1) if has_three else None
+    return {
+        "labeled": labeled,
+        "correct": correct,
+        "accuracy_interval": accuracy_interval(correct, labeled),
+        "macro_f1": macro_f1(per_class),
+        "top3": None if hits is None else float(hits[known].mean()),
+        "log_loss": log_loss(label_scores[known]),
+        "calibration_error": calibration_error(scores[known], right),
+    }
+
+
+def accuracy_interval(correct: int, count: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of an accuracy (Wilson, 1927), which also holds for few samples and near 0 or 1."""
+    if not count:
+        return None
+    share, square = correct / count, _Z_95**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = _Z_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def macro_f1(per_class: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the mean F1 of the classes that have samples; None where none has."""
+    found = [each["f1"] for each in per_class if each["support"] and each["f1"] is not None]
+    return sum(found) / len(found) if found else None
+
+
+def log_loss(label_scores: np.ndarray) -> float | None:
+    """Return the mean of -log p(label); a probability of 0 counts as the smallest step of float32."""
+    if not len(label_scores):
+        return None
+    known = np.clip(np.nan_to_num(label_scores.astype(np.float64), nan=0.0), _LEAST_SCORE, 1.0)
+    return float(-np.log(known).mean())
+
+
+def calibration_error(scores: np.ndarray, is_right: np.ndarray) -> float | None:
+    """Return the expected calibration error: |accuracy - mean score| over 15 equal bins, weighted by their samples.
+
+    Args:
+        scores: (N) probability of the predicted class.
+        is_right: (N) whether the prediction is correct.
+    """
+    if not len(scores):
+        return None
+    scores = np.nan_to_num(scores.astype(np.float64), nan=0.0)
+    bins = np.clip((scores * _BINS).astype(np.int64), 0, _BINS - 1)
+    gaps = np.bincount(bins, is_right.astype(np.float64) - scores, _BINS)
+    return float(np.abs(gaps).sum() / len(scores))
+
+
+def mcnemar_p_value(fixed: int, broken: int) -> float:
+    """Return how likely two equally good models differ in the correct samples at least as much (McNemar, two-sided).
+
+    It is the exact binomial test up to 1,000 samples that changed, then chi-squared with continuity correction.
+
+    Args:
+        fixed: samples that only the second model predicts correctly.
+        broken: samples that only the first one predicts correctly.
+    """
+    count = fixed + broken
+    if not count:
+        return 1.0
+    if count > _MOST_EXACT:
+        return math.erfc(math.sqrt(max(0, abs(fixed - broken) - 1) ** 2 / count / 2))
+    tail = sum(math.comb(count, number) for number in range(min(fixed, broken) + 1))
+    return min(1.0, 2 * tail / 2**count)
+
+
+def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
+    """Return how often each class was taken for each: (classes, classes) int64, a row for each label.
+
+    Args:
+        labels: (N) class numbers; samples with -1 are not counted.
+        predicted: (N) class numbers.
+        classes: how many there are.
+    """
+    known = labels >= 0
+    places = labels[known].astype(np.int64) * classes + predicted[known]
+    return np.bincount(places, minlength=classes * classes).reshape(classes, classes)
+
+
+def class_figures(matrix: np.ndarray, names: Sequence[str], support: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """Return ``name``, ``precision``, ``recall``, ``f1`` and ``support`` of each class; None where one is not defined.
+
+    Args:
+        matrix: a confusion matrix.
+        names: of the classes, by number.
+        support: samples of each class; the sums of the rows where it is not given.
+    """
+    right, taken = matrix.diagonal(), matrix.sum(axis=0)
+    samples = matrix.sum(axis=1) if support is None else support
+    return [
+        {
+            "name": name,
+            "precision": _share(right[number], taken[number]),
+            "recall": _share(right[number], samples[number]),
+            # 2PR / (P + R), written in counts: it is defined as soon as either of the two is.
+            "f1": _share(2 * right[number], taken[number] + samples[number]),
+            "support": int(samples[number]),
+        }
+        for number, name in enumerate(names)
+    ]
+
+
+def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
+    """Return the share of labeled samples whose label is among their best classes; None where none is labeled."""
+    known = labels >= 0
+    return _share((top_classes == labels[:, None]).any(axis=1)[known].sum(), known.sum())
+
+
+def threshold_figures(
+    labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray, names: Sequence[str], threshold: float
+) -> dict[str, Any]:
+    """Return the figures where a sample counts as decided from a score of ``threshold`` on.
+
+    Returns:
+        ``threshold``; ``coverage``, the share of samples that are decided; ``decided``, how many; ``accuracy`` and
+        ``confusion`` of the decided ones; ``per_class``, whose recall and support count the undecided ones as well.
+    """
+    decided = scores >= threshold
+    classes = len(names)
+    matrix = confusion_matrix(labels[decided], predicted[decided], classes)
+    support = np.bincount(labels[labels >= 0], minlength=classes)
+    return {
+        "threshold": threshold,
+        "coverage": _share(decided.sum(), len(scores)),
+        "decided": int(decided.sum()),
+        "accuracy": _share(matrix.trace(), matrix.sum()),
+        "per_class": class_figures(matrix, names, support),
+        "confusion": matrix.tolist(),
+    }
+
+
+def class_curves(scores: np.ndarray, is_of_class: np.ndarray, points: int) -> dict[str, Any]:
+    """Return how well the score of one class tells its samples from all others.
+
+    A sample is taken for the class where its score is at least a threshold; the thresholds are the scores themselves.
+
+    Args:
+        scores: (N) of the class; NaN counts as 0.
+        is_of_class: (N) bool.
+        points: how many are returned at most; average precision and area are those of all.
+
+    Returns:
+        ``thresholds``, falling; ``precision``, ``recall``, ``false_positive`` and ``true_positive`` (rates) at each;
+        ``average_precision``, the mean of the precisions weighted by the gain in recall; ``area`` under true over
+        false positive rate. None where there is no sample of the class, or no other.
+    """
+    scores = np.nan_to_num(scores, nan=0.0)
+    order = np.argsort(-scores, kind="stable")
+    falling, hits = scores[order], is_of_class[order]
+    last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1) if len(falling) else np.zeros(0, np.intp)
+    found = np.cumsum(hits)[last] if len(falling) else np.zeros(0, np.int64)
+    wrong = last + 1 - found
+    positives, negatives = int(hits.sum()), int(len(hits) - hits.sum())
+    precision = found / (last + 1)
+    recall, false_rate = found / max(1, positives), wrong / max(1, negatives)
+    gains = np.diff(recall, prepend=0.0)
+    area = float(np.sum(np.diff(false_rate, prepend=0.0) * (recall + np.append(0.0, recall[:-1])) / 2))
+    shown = np.unique(np.linspace(0, len(last) - 1, min(points, len(last))).round().astype(int))
+    return {
+        "thresholds": falling[last][shown].astype(float).tolist(),
+        "precision": precision[shown].tolist(),
+        "recall": recall[shown].tolist(),
+        "false_positive": false_rate[shown].tolist(),
+        "true_positive": recall[shown].tolist(),
+        "average_precision": float(np.sum(gains * precision)) if positives else None,
+        "area": area if positives and negatives else None,
+    }
+
+
+def _share(part: Any, whole: Any) -> float | None:
+    return float(part / whole) if whole else None

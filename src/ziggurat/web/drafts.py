@@ -1,0 +1,96 @@
+"""Drafts of forms: what a user typed into a page and has not sent, kept in the studio for Reload and Back.
+
+A draft belongs to a user and a page. Files are not in it, ids of finished uploads are. Passwords, tokens and addresses
+with a password are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from ziggurat.entities import SavedItem
+from ziggurat.errors import MissingEntryError, UsageError
+from ziggurat.server.permissions import identity_of
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["Draft", "drop_draft", "load_draft", "pairs_of", "save_draft"]
+
+_KIND: Final = "draft"
+_SECRET_FIELD: Final = re.compile(r"passw|secret|token|credential|(access|api|private)_?key", re.IGNORECASE)
+_SECRET_VALUE: Final = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A form that was not sent.
+
+    Args:
+        fields: names with their values, in the order of the form; a name may come several times.
+        saved_at: seconds since 1970.
+    """
+
+    fields: tuple[tuple[str, str], ...]
+    saved_at: float
+
+    def form(self) -> FormData:
+        """Return the fields as a form that was sent."""
+        return FormData(list(self.fields))
+
+
+def load_draft(request: Request, page: str) -> Draft | None:
+    """Return the draft of the user who asks, or None.
+
+    Args:
+        request: of the user.
+        page: name of the page, such as ``new-model``.
+    """
+    item = _studio(request).saved.get(identity_of(request).name, _KIND, page)
+    return None if item is None else _draft_of(item)
+
+
+def save_draft(request: Request, page: str, form: FormData) -> Draft | None:
+    """Save a form as the draft of the user who asks; return None where it is too large to be kept.
+
+    Args:
+        request: of the user.
+        page: name of the page, such as ``new-model``.
+        form: as it was sent.
+    """
+    with suppress(UsageError):
+        return _draft_of(_studio(request).saved.put(identity_of(request).name, _KIND, page, pairs_of(form)))
+    return None
+
+
+def drop_draft(request: Request, page: str) -> None:
+    """Delete the draft of the user who asks, where there is one."""
+    with suppress(MissingEntryError):
+        _studio(request).saved.delete(identity_of(request).name, _KIND, page)
+
+
+def pairs_of(form: FormData) -> list[tuple[str, str]]:
+    """Return names and values of a form without files and secrets."""
+    pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    return [pair for pair in pairs if not _SECRET_FIELD.search(pair[0]) and not _SECRET_VALUE.search(pair[1])]
+
+
+def _draft_of(item: SavedItem) -> Draft | None:
+    """Return the draft of an item; None where a program saved something else under that name."""
+    content: Any = item.content
+    if not isinstance(content, Sequence) or not all(_is_pair(each) for each in content):
+        return None
+    return Draft(fields=tuple((name, value) for name, value in content), saved_at=item.changed)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
+
+
+def _studio(request: Request) -> Studio:
+    return request.app.state.studio

@@ -1,0 +1,73 @@
+"""Changes of a job as people type them: name, notes, tags, project and priority, checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ziggurat.entities import JobChange
+from ziggurat.errors import ConfigurationError
+
+__all__ = ["CHANGED_FIELDS", "change_from", "field_of", "named_tags"]
+
+CHANGED_FIELDS: Final = ("name", "notes", "tags", "project", "priority")
+_LONGEST_NAME: Final = 200
+_LONGEST_NOTES: Final = 100_000
+_PRIORITIES: Final = range(-1000, 1001)
+
+
+def change_from(form: Mapping[str, str]) -> JobChange:
+    """Return what was typed as a change; fields that were not sent stay.
+
+    Raises:
+        ConfigurationError: where a field does not fit; ``details["field"]`` says which.
+    """
+    name, notes, project = (form.get(field) for field in ("name", "notes", "project"))
+    if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
+        raise _wrong("name", f"A name has 1 to {_LONGEST_NAME} characters.", f"{len(name.strip())} characters")
+    if notes is not None and len(notes) > _LONGEST_NOTES:
+        raise _wrong("notes", f"Notes have at most {_LONGEST_NOTES} characters.", f"{len(notes)} characters")
+    if project is not None and len(project.strip()) > _LONGEST_NAME:
+        rule = f"A project has a name of at most {_LONGEST_NAME} characters."
+        raise _wrong("project", rule, f"{len(project.strip())} characters")
+    return JobChange(
+        name=None if name is None else name.strip(),
+        notes=notes,
+        project=None if project is None else project.strip(),
+        tags=_tags(form["tags"]) if "tags" in form else None,
+        priority=_priority(form["priority"]) if "priority" in form else None,
+    )
+
+
+def field_of(error: Mapping[str, object]) -> str:
+    """Return at which field an error is shown; empty for the form as a whole."""
+    details = error.get("details")
+    return str(details.get("field", "")) if isinstance(details, Mapping) else ""
+
+
+def named_tags(text: str) -> tuple[str, ...]:
+    """Return the tags of a text with commas between them."""
+    return tuple(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    tags = named_tags(text)
+    long = next((tag for tag in tags if len(tag) > _LONGEST_NAME), None)
+    if long is not None:
+        raise _wrong("tags", f"A tag has at most {_LONGEST_NAME} characters.", f"{len(long)} characters")
+    return tags
+
+
+def _priority(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = _PRIORITIES.stop
+    if number not in _PRIORITIES:
+        rule = f"A priority is a whole number from {_PRIORITIES.start} to {_PRIORITIES.stop - 1}."
+        raise _wrong("priority", rule, f"`{text[:50]}`")
+    return number
+
+
+def _wrong(field: str, rule: str, received: str) -> ConfigurationError:
+    return ConfigurationError(rule, received=received, details={"field": field})

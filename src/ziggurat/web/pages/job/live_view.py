@@ -1,0 +1,426 @@
+"""View model of what a training records while it runs: machine load, sample predictions, events, early stopping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from ziggurat.entities import Job
+from ziggurat.entities.machine_load import LoadCurve, MachineLoad
+from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictions, ShownSample
+from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
+from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
+
+__all__ = ["LiveView", "LoadChart", "LoadLine", "PredictionsView", "live_view"]
+
+_POINTS: Final = 240
+_ROWS: Final = 12
+_TICKS: Final = 40
+_WIDTH, _HEIGHT = 320.0, 56.0
+_MOST_GPUS: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadLine:
+    """A line of a small chart.
+
+    Args:
+        title: what it shows.
+        short: the same beside the title of its chart.
+        series: number of its color, from 1; 0 for context.
+        path: of the line, as SVG has it.
+        area: of what is below the line; empty for context.
+        texts: value at each point, for people; empty where it was not measured.
+        heights: y of each point in the drawing; None where it was not measured.
+        now: newest value, for people.
+    """
+
+    title: str
+    short: str
+    series: int
+    path: str
+    area: str
+    texts: tuple[str, ...]
+    heights: tuple[float | None, ...]
+    now: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadChart:
+    """A small chart of the machine's load.
+
+    Args:
+        name: of the chart, for ids.
+        title: what it shows.
+        now: newest value of the first line, with its unit, and while the job runs its limit.
+        top: largest value of the axis, for people.
+        lines: the first is the one that counts.
+        times: of the points, for people.
+        places: x of each point in the drawing.
+    """
+
+    name: str
+    title: str
+    now: str
+    top: str
+    lines: tuple[LoadLine, ...]
+    times: tuple[float, ...]
+    places: tuple[float, ...]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the island needs: JSON values."""
+        return {
+            "times": self.times,
+            "x": self.places,
+            "lines": [{"title": line.title, "texts": line.texts, "y": line.heights} for line in self.lines],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedSample:
+    """A sample with what was predicted for it after each validation.
+
+    Args:
+        sample: it.
+        image: address of its image, below the studio's root; empty where there is none.
+        page: address of its page; empty where it has none.
+        label: its class.
+        predicted: class after each validation.
+        scores: of that class, for people.
+        right: whether that class is the label.
+    """
+
+    sample: ShownSample
+    image: str
+    page: str
+    label: str
+    predicted: tuple[str, ...]
+    scores: tuple[str, ...]
+    right: tuple[bool, ...]
+
+    @property
+    def right_ticks(self) -> str:
+        """SVG path with a high tick for each validation after which it was right, the newest last; so many as fit."""
+        return "".join(f"M{3 * place + 0.5} 0h2v8h-2z" for place, each in enumerate(self.right[-_TICKS:]) if each)
+
+    @property
+    def wrong_ticks(self) -> str:
+        """SVG path with a low tick for each of the others."""
+        return "".join(f"M{3 * place + 0.5} 3h2v2h-2z" for place, each in enumerate(self.right[-_TICKS:]) if not each)
+
+    @property
+    def right_count(self) -> int:
+        """Validations after which it was right."""
+        return sum(self.right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionsView:
+    """The sample predictions of a job.
+
+    Args:
+        kind: of the records; empty where there are none.
+        samples: with their predictions; empty for a kind that this page does not show.
+        epochs: of the records, for people: ``12``, or ``12.5``; ``0`` is the untrained network.
+        steps: of the records.
+    """
+
+    kind: str = ""
+    samples: tuple[PredictedSample, ...] = ()
+    epochs: tuple[str, ...] = ()
+    steps: tuple[int, ...] = ()
+
+    @property
+    def tick_count(self) -> int:
+        """Ticks of each bar."""
+        return min(len(self.epochs), _TICKS)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the island needs: JSON values."""
+        return {
+            "epochs": self.epochs,
+            "samples": [
+                {"predicted": each.predicted, "scores": each.scores, "right": each.right} for each in self.samples
+            ],
+        }
+
+
+class LiveView:
+    """What a training records while it runs; of jobs of other kinds, and of old ones, it is empty.
+
+    Each part is read when it is first asked for: a refresh shows one of them.
+
+    Args:
+        studio: where the job is.
+        job: it.
+    """
+
+    def __init__(self, studio: Studio, job: Job) -> None:
+        self.job = job
+        self._studio = studio
+
+    @cached_property
+    def _load(self) -> MachineLoad:
+        return self._studio.outputs.machine_load(self.job.id)
+
+    @cached_property
+    def machine(self) -> str:
+        """The machine in a few words; empty if unknown."""
+        return machine_words(self._load)
+
+    @cached_property
+    def charts(self) -> tuple[LoadChart, ...]:
+        """Charts of the machine's load; empty where none was recorded."""
+        return load_charts(self._load, is_active=self.job.is_active)
+
+    @cached_property
+    def load_rows(self) -> list[tuple[float, list[str]]]:
+        """Time, and value of each line of each chart, at some of the points: the table behind the charts."""
+        if not self.charts:
+            return []
+        times, lines = self.charts[0].times, [line for chart in self.charts for line in chart.lines]
+        return [(times[row], [line.texts[row] or "–" for line in lines]) for row in _spread(len(times), _ROWS)]
+
+    @cached_property
+    def predictions(self) -> PredictionsView:
+        """The sample predictions."""
+        return predictions_view(self._studio, self.job, self._studio.outputs.sample_predictions(self.job.id))
+
+    @cached_property
+    def events(self) -> tuple[TimelineEvent, ...]:
+        """The events, the newest first."""
+        return tuple(reversed(self._studio.jobs.timeline(self.job.id)))
+
+    @cached_property
+    def early_stopping(self) -> EarlyStoppingState | None:
+        """How early stopping stands; None where it is off."""
+        return self._studio.jobs.early_stopping(self.job.id)
+
+
+def live_view(studio: Studio, job: Job) -> LiveView:
+    """Return what a training records while it runs.
+
+    Args:
+        studio: where the job is.
+        job: it.
+    """
+    return LiveView(studio, job)
+
+
+# ---- machine load
+
+
+def machine_words(load: MachineLoad) -> str:
+    """Return the machine of a job in a few words: its GPUs, or its cores and memory; empty if unknown."""
+    machine = load.machine
+    if machine.gpus:
+        first = machine.gpus[0]
+        memory = first.get("memory_bytes")
+        size = f", {as_bytes(memory)}" if isinstance(memory, int | float) and memory else ""
+        more = f" and {len(machine.gpus) - 1} more" if len(machine.gpus) > 1 else ""
+        return f"GPU {first.get('index', 0)}, {first.get('name', 'unknown')}{size}{more}"
+    cores = f"{machine.cores} CPU cores" if machine.cores else ""
+    memory_text = f"{as_bytes(machine.memory_bytes)} memory" if machine.memory_bytes else ""
+    return ", ".join(part for part in (cores, memory_text) if part)
+
+
+def load_charts(load: MachineLoad, *, is_active: bool) -> tuple[LoadChart, ...]:
+    """Return the small charts of a machine's load: GPUs where there are any, throughput, CPU, memory and disk.
+
+    Args:
+        load: as it was recorded.
+        is_active: whether the newest values are those of now; else, means and peaks are told.
+    """
+    if len(load.times) < 1:
+        return ()
+    curves = {curve.name: curve for curve in load.curves}
+    gpus = sorted({name.split("_")[1] for name in curves if name.startswith("gpu_")}, key=int)[:_MOST_GPUS]
+    wanted: list[tuple[str, str, list[str]]] = [
+        ("gpu-utilization", "GPU utilization", [f"gpu_{index}_utilization_percent" for index in gpus]),
+        ("gpu-memory", "GPU memory", [f"gpu_{index}_memory_bytes" for index in gpus]),
+        ("throughput", "Throughput", ["images_per_s"]),
+        ("cpu", "CPU", ["job_cpu_percent", "machine_cpu_percent"]),
+        ("memory", "Memory", ["job_memory_bytes", "machine_memory_bytes"]),
+        ("disk", "Disk", ["disk_write_bytes_per_s", "disk_read_bytes_per_s"]),
+    ]
+    made = [
+        _chart(load, name, title, [curves[each] for each in names if each in curves], is_active=is_active)
+        for name, title, names in wanted
+    ]
+    return tuple(chart for chart in made if chart is not None)
+
+
+def _chart(
+    load: MachineLoad, name: str, title: str, curves: Sequence[LoadCurve], *, is_active: bool
+) -> LoadChart | None:
+    if not curves:
+        return None
+    indices = _spread(len(load.times), _POINTS)
+    times = tuple(load.times[index] for index in indices)
+    begin, length = times[0], max(times[-1] - times[0], 1e-9)
+    places = tuple(round(_WIDTH * (time - begin) / length, 1) for time in times)
+    attempts = [load.attempts[index] for index in indices]
+    known = [value for curve in curves for value in curve.values if value is not None]
+    limits = [curve.limit for curve in curves if curve.limit is not None]
+    top = max(limits) if limits and curves[0].unit != "bytes/s" else 1.1 * max(known, default=1.0) or 1.0
+    is_gpu = name.startswith("gpu")
+    lines = tuple(
+        _line(
+            curve,
+            [curve.values[index] for index in indices],
+            places,
+            attempts,
+            top,
+            series=number if is_gpu else (1 if number == 1 else 0),
+            is_active=is_active,
+        )
+        for number, curve in enumerate(curves, start=1)
+    )
+    limit = curves[0].limit if curves[0].unit == "bytes" else None
+    return LoadChart(
+        name=name,
+        title=title if len(curves) > 1 or not is_gpu else curves[0].title,
+        now=lines[0].now + (f" of {as_bytes(limit)}" if limit and is_active else ""),
+        top=_text(top, curves[0].unit),
+        lines=lines,
+        times=times,
+        places=places,
+    )
+
+
+def _line(
+    curve: LoadCurve,
+    values: Sequence[float | None],
+    places: Sequence[float],
+    attempts: Sequence[float],
+    top: float,
+    *,
+    series: int,
+    is_active: bool,
+) -> LoadLine:
+    heights = tuple(None if value is None else round(_HEIGHT * (1 - min(value / top, 1)), 1) for value in values)
+    runs: list[list[tuple[float, float]]] = []
+    before = None
+    for place, height, attempt in zip(places, heights, attempts, strict=True):
+        if height is None:
+            before = None
+            continue
+        if before != attempt:
+            runs.append([])
+            before = attempt
+        runs[-1].append((place, height))
+    return LoadLine(
+        title=curve.title,
+        short=_short(curve.title),
+        series=series,
+        path="".join(_path(run) for run in runs),
+        area="".join(f"{_path(run)}L{run[-1][0]:g} {_HEIGHT:g}L{run[0][0]:g} {_HEIGHT:g}Z" for run in runs)
+        if series == 1
+        else "",
+        texts=tuple("" if value is None else _text(value, curve.unit) for value in values),
+        heights=heights,
+        now=_now(curve, is_active=is_active),
+    )
+
+
+def _now(curve: LoadCurve, *, is_active: bool) -> str:
+    """Return the newest value of a curve; of one that has ended, its peak for memory, and else its mean."""
+    known = [value for value in curve.values if value is not None]
+    if not known:
+        return "–"
+    if is_active:
+        return _text(known[-1], curve.unit)
+    if curve.unit == "bytes":
+        return f"peak {_text(max(known), curve.unit)}"
+    busy = [value for value in known if value > 0] if curve.unit == "images/s" else known
+    return f"mean {_text(sum(busy) / max(1, len(busy)), curve.unit)}"
+
+
+def _short(title: str) -> str:
+    """Return what tells the lines of one chart apart: ``this job`` of ``CPU, this job``."""
+    short = title.rpartition(", ")[2].removeprefix("Disk ")
+    return short if not short.startswith("GPU") else " ".join(short.split()[:2])
+
+
+def _path(run: Sequence[tuple[float, float]]) -> str:
+    if len(run) == 1:  # a line of no length is not drawn
+        ((x, y),) = run
+        return f"M{max(0.0, x - 1):g} {y:g}L{x + 1:g} {y:g}"
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
+
+
+def _text(value: float, unit: str) -> str:
+    if unit == "%":
+        return as_percent(value / 100, 0)
+    if unit == "bytes":
+        return as_bytes(value)
+    if unit == "bytes/s":
+        return f"{as_bytes(value)}/s"
+    number = as_count(round(value)) if value >= 100 else as_number(value, 3)
+    return f"{number} {unit}"
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most ``most`` indices of ``count``, evenly, the last one among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
+
+
+# ---- sample predictions
+
+
+def predictions_view(studio: Studio, job: Job, found: SamplePredictions) -> PredictionsView:
+    """Return the sample predictions of a job; empty where it keeps none, or of a kind that is not shown."""
+    if not found.records or found.kind != CLASSIFICATION:
+        return PredictionsView(kind=found.kind)
+    dataset = _dataset_id(studio, job)
+    return PredictionsView(
+        kind=found.kind,
+        samples=tuple(_predicted(job, found, each, dataset) for each in found.samples),
+        epochs=tuple(f"{each['epoch']:g}" for each in found.records),
+        steps=tuple(int(each["step"]) for each in found.records),
+    )
+
+
+def _predicted(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
+    own = [record["predictions"][sample.number] for record in found.records]
+    if dataset:
+        image, page = (
+            f"/datasets/{dataset}/pictures/{sample.split}/{sample.row}",
+            f"/datasets/{dataset}/samples/{sample.split}/{sample.row}",
+        )
+    else:
+        image, page = f"/jobs/{job.id}/sample-predictions/{sample.number}.png", ""
+    return PredictedSample(
+        sample=sample,
+        image=image,
+        page=page,
+        label=_class_name(found, sample.label),
+        predicted=tuple(_class_name(found, each.get("class")) for each in own),
+        scores=tuple(_score(each) for each in own),
+        right=tuple(each.get("class") == sample.label for each in own),
+    )
+
+
+def _class_name(found: SamplePredictions, number: Any) -> str:
+    if isinstance(number, int) and 0 <= number < len(found.class_names):
+        return found.class_names[number]
+    return "–" if number is None else str(number)
+
+
+def _score(prediction: Mapping[str, Any]) -> str:
+    score = prediction.get("score")
+    return as_percent(score, 0) if isinstance(score, int | float) and math.isfinite(score) else "–"
+
+
+def _dataset_id(studio: Studio, job: Job) -> str:
+    """Return the dataset of the studio that a job trains on; empty where it is none, or was deleted."""
+    known = studio.jobs.some(job.depends_on)
+    return next((each.id for each in known.values() if each.kind == "dataset"), "")

@@ -1,0 +1,171 @@
+"""What the form for a new model fills in by itself: the recommended recipe, the rate of the network, and a name.
+
+A field is filled in as long as it holds what the page put there before; what a user typed stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.entities.backend_info import StandardNetwork, backend_infos
+from ziggurat.errors import ZigguratError
+from ziggurat.web.forms import json_or_text
+from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, first_form, model_fields, text_of
+from ziggurat.workspace.recipes import Recipe
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["RecipeState", "apply_recipe", "fill_in", "put_fields", "recipe_state", "standard_network", "undo_recipe"]
+
+_NETWORK: Final = "standard_network"
+_RATE: Final = "learning_rate"
+_OFF: Final = "off"
+_LONGEST_NAME: Final = 120
+_TAGS: Final = {"schedule.policy": "schedule", "optimizer.name": "optimizer"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeState:
+    """The recommended recipe beside a form.
+
+    Args:
+        recipe: for the chosen data.
+        is_applied: whether the form holds what it says.
+    """
+
+    recipe: Recipe
+    is_applied: bool
+
+
+def fill_in(studio: Studio, form: ModelForm) -> None:
+    """Fill in what follows from the chosen data and network, where no user typed anything else.
+
+    Args:
+        studio: that is held.
+        form: its values are changed; that of a clone stays as it is.
+    """
+    if form.parent is not None:
+        return
+    picked = form.picked
+    recipe = _recipe_of(studio, form)
+    wanted: dict[str, str] = {}
+    if recipe is not None and form["method"] == "standard":
+        if form[_NETWORK] == form.first_text(_NETWORK):
+            form.values[_NETWORK] = picked[_NETWORK] = recipe.network
+        if form["recipe"] != _OFF:
+            wanted = _texts_of(recipe)
+    network = standard_network(form[_NETWORK]) if form["method"] == "standard" else None
+    is_of_recipe = recipe is not None and form[_NETWORK] == recipe.network and form["recipe"] != _OFF
+    if network is not None and network.learning_rate is not None and not is_of_recipe:
+        wanted[_RATE] = f"{network.learning_rate:g}"
+    wanted["name"] = _name_of(studio, form)
+    first = first_form()
+    for name in {*wanted, *picked} - {_NETWORK}:
+        text = wanted.get(name, first[name])
+        if form[name].strip() == picked.get(name, first[name]):
+            form.values[name] = text
+            picked[name] = text
+        if name not in wanted:
+            picked.pop(name, None)
+    form.values["picked"] = json.dumps(picked, separators=(",", ":"), sort_keys=True) if picked else ""
+
+
+def recipe_state(studio: Studio, form: ModelForm) -> RecipeState | None:
+    """Return the recipe for the chosen data, and whether it is applied; None where there is none."""
+    recipe = _recipe_of(studio, form)
+    if recipe is None:
+        return None
+    is_applied = (
+        form["method"] == "standard"
+        and form[_NETWORK] == recipe.network
+        and all(form[name].strip() == text for name, text in _texts_of(recipe).items())
+    )
+    return RecipeState(recipe=recipe, is_applied=is_applied)
+
+
+def apply_recipe(studio: Studio, form: ModelForm) -> None:
+    """Put the recipe into the form, whatever stands there."""
+    recipe = _recipe_of(studio, form)
+    if recipe is None:
+        return
+    texts = {_NETWORK: recipe.network, **_texts_of(recipe)}
+    form.values.update(texts, recipe="", method="standard")
+    form.values["picked"] = json.dumps({**form.picked, **texts}, separators=(",", ":"), sort_keys=True)
+    fill_in(studio, form)
+
+
+def undo_recipe(studio: Studio, form: ModelForm) -> None:
+    """Take the recipe out of the form: its fields get their defaults, those that were typed over stay."""
+    form.values["recipe"] = _OFF
+    fill_in(studio, form)
+
+
+def standard_network(value: str) -> StandardNetwork | None:
+    """Return the network of ``backend/name``; None where there is none."""
+    backend, _, name = value.rpartition("/")
+    info = backend_infos().get(backend)
+    return None if info is None else info.network(name)
+
+
+def _recipe_of(studio: Studio, form: ModelForm) -> Recipe | None:
+    chosen = form["dataset"]
+    if not chosen or chosen.startswith("source:"):
+        return None
+    try:
+        return studio.training.recipe(chosen)
+    except ZigguratError:  # the dataset is gone, or cannot be read; its field says so
+        return None
+
+
+def put_fields(form: ModelForm, text: str) -> None:
+    """Put values into a form.
+
+    Args:
+        form: is changed.
+        text: JSON of path in the spec → value; anything else changes nothing.
+    """
+    fields = json_or_text(text)
+    if isinstance(fields, dict):
+        form.values.update(_texts(fields))
+
+
+def _texts_of(recipe: Recipe) -> dict[str, str]:
+    """Return field of the form → what the recipe puts there."""
+    return _texts(recipe.fields)
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for path, value in fields.items():
+        owner = path.rpartition(".")[0]
+        variant = str(fields.get({"schedule": "schedule.policy", "optimizer": "optimizer.name"}.get(owner, ""), ""))
+        names = (_TAGS.get(path, ""), field_id(path), field_id(path, variant) if variant else "")
+        name = next((each for each in names if each in model_fields()), None)
+        if name is not None:
+            found[name] = text_of(model_fields()[name], value)
+    return found
+
+
+def _name_of(studio: Studio, form: ModelForm) -> str:
+    """Return a name that tells network and data: ``lenet on digits``."""
+    network = {
+        "standard": form[_NETWORK].rpartition("/")[2],
+        "custom": form["network_file"].rpartition("/")[2].removesuffix(".py"),
+        "pretrained": form["published_model"],
+        "previous": _title(studio, form["previous_model"]),
+    }.get(form["method"], "")
+    chosen = form["dataset"]
+    if chosen.startswith("source:"):
+        data = chosen.rstrip("/").rpartition("/")[2]
+    else:
+        data = "digits" if chosen == DIGITS else _title(studio, chosen)
+    return " on ".join(part for part in (network, data) if part)[:_LONGEST_NAME]
+
+
+def _title(studio: Studio, job_id: str) -> str:
+    try:
+        return studio.jobs.get(job_id).name if job_id else ""
+    except ZigguratError:
+        return ""

@@ -1,0 +1,240 @@
+"""Sections of the new-model form that are closed at first: their fields, and a line on what is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from ziggurat.errors import ZigguratError
+from ziggurat.formatting import as_number
+from ziggurat.web.pages.new_model.form import CHOICE_TEXTS, FormField, ModelForm, model_fields
+from ziggurat.workspace.previews import rate_curve
+
+__all__ = ["BASICS", "Fold", "folds_of"]
+
+_UPDATE: Final = ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision")
+_LOADING: Final = ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")
+_DATA: Final = (
+    "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "class_weights", "freeze", "seed",
+    "data-options",
+)  # fmt: skip
+BASICS: Final = ("epochs", "batch_size", "learning_rate")
+"""Fields that are always open."""
+
+_NOTES: Final = ("project", "tags", "priority", "notes")
+_SHOWN: Final = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fold:
+    """A section.
+
+    Args:
+        id: of its element, after ``fold-``.
+        title: what users read.
+        summary: what is in force.
+        changed: how many of its fields a user changed.
+        errors: how many of its fields are wrong.
+        fields: those that the spec describes, without the fields of variants.
+    """
+
+    id: str
+    title: str
+    summary: str
+    changed: int
+    errors: int
+    fields: tuple[FormField, ...]
+
+
+def folds_of(form: ModelForm, problems: Mapping[str, str]) -> tuple[Fold, ...]:
+    """Return the sections with what is in force.
+
+    Args:
+        form: what stands in the fields.
+        problems: id of a field → what is wrong there.
+    """
+    every = model_fields()
+    schedule, optimizer = (tuple(name for name, each in every.items() if name == path or each.owner == path)
+                           for path in ("schedule", "optimizer"))  # fmt: skip
+    sections = (
+        ("schedule", "Schedule", schedule, _schedule(form)),
+        ("optimizer", "Optimizer", (*optimizer, *_UPDATE), _optimizer(form)),
+        ("augmentation", "Augmentation", _below("augmentation"), _augmentation(form)),
+        ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form)),
+        ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form)),
+        ("checkpoints", "Checkpoints", _below("checkpoints"), _checkpoints(form)),
+        ("devices", "Devices, loading", ("device", *_LOADING), _devices(form)),
+        ("data", "Validation, samples", _DATA, _data(form)),
+        ("process", "Process, plug-ins", _others(), _process(form)),
+        ("notes", "Project, tags, notes", _NOTES, _notes(form)),
+    )
+    return tuple(_fold(form, problems, *section) for section in sections)
+
+
+def _fold(
+    form: ModelForm, problems: Mapping[str, str], name: str, title: str, ids: Sequence[str], summary: str
+) -> Fold:
+    every = model_fields()
+    in_force = [each for each in ids if each == "device" or each not in every or _is_in_force(form, every[each])]
+    return Fold(
+        id=name,
+        title=title,
+        summary=summary,
+        changed=sum(_is_touched(form, each) for each in in_force),
+        errors=sum(each in problems for each in ids),
+        fields=tuple(every[each] for each in ids if each in every and not every[each].variant),
+    )
+
+
+def _is_in_force(form: ModelForm, shown: FormField) -> bool:
+    return not shown.variant or form[shown.owner] == shown.variant
+
+
+def _is_touched(form: ModelForm, name: str) -> bool:
+    if name != "device":
+        return form.is_touched(name)
+    return form.has_changed_devices() if form.parent is not None else bool(form.devices)
+
+
+def _below(owner: str) -> tuple[str, ...]:
+    return tuple(name for name, each in model_fields().items() if each.path.startswith(f"{owner}."))
+
+
+# ---- summaries
+
+
+def _schedule(form: ModelForm) -> str:
+    policy = form["schedule"]
+    title = policy.replace("_", " ").capitalize()
+    names = {name: each for name, each in model_fields().items() if each.owner == "schedule"}
+    spec: dict[str, Any] = {"schedule": {"policy": policy}}
+    for name, each in names.items():
+        if _is_in_force(form, each) and form[name].strip() and form[name].strip() != each.default:
+            spec["schedule"][each.path.rpartition(".")[2]] = _number(form[name])
+    spec |= {name: _number(form[name]) for name in ("learning_rate", "epochs") if form[name].strip()}
+    warm_up = form["schedule-warm_up_percent"].strip()
+    try:
+        rates = rate_curve(spec, points=100)["rates"]
+    except (ZigguratError, TypeError, ValueError):  # a swept or wrong value; its field says so
+        return title
+    rate = (
+        f"{as_number(rates[0], 3)}" if policy == "fixed" else f"{as_number(max(rates), 3)} to {as_number(rates[-1], 3)}"
+    )
+    return f"{title}, {rate}" + (f", warm-up {warm_up} %" if warm_up not in ("", "0") else "")
+
+
+def _number(text: str) -> Any:
+    first = text.strip()
+    try:
+        return float(first) if "." in first or "e" in first.lower() else int(first)
+    except ValueError:
+        return [_number(part) for part in first.split(",")] if "," in first else first
+
+
+def _optimizer(form: ModelForm) -> str:
+    name = form["optimizer"]
+    parts = [CHOICE_TEXTS["optimizer"].get(name, name)]
+    if name == "momentum":
+        parts = ["SGD"]
+        nesterov = "Nesterov momentum" if form["optimizer-momentum-nesterov"] else "momentum"
+        parts.append(f"{nesterov} {form['optimizer-momentum-momentum']}")
+    elif name in ("adam", "adamw"):
+        parts.append(f"betas {form[f'optimizer-{name}-beta_1']} and {form[f'optimizer-{name}-beta_2']}")
+    return ", ".join([*parts, *_differing(form, _UPDATE)])
+
+
+def _augmentation(form: ModelForm) -> str:
+    names = [each for each in _below("augmentation") if each != "augmentation-flip"]
+    flip = form["augmentation-flip"]
+    parts = [f"Flip {CHOICE_TEXTS['augmentation-flip'].get(flip, flip)}"] if flip != "none" else []
+    return _sentence([*parts, *_differing(form, names)], "None")
+
+
+def _preprocessing(form: ModelForm) -> str:
+    size, mode = form["preprocessing-size"].strip(), form["preprocessing-resize_mode"].replace("_", " ")
+    first = f"Resize to {size} px ({mode})" if size else "Size of the dataset"
+    channels = CHOICE_TEXTS["preprocessing-channels"].get(form["preprocessing-channels"], "")
+    crop, mean = form["preprocessing-crop"].strip(), form["preprocessing-mean"]
+    parts = [first, channels, f"crop to {crop} px" if crop else "", f"{mean} mean subtracted" if mean != "none" else ""]
+    return ", ".join(part for part in [*parts, "whitening" if form["preprocessing-whitening"] else ""] if part)
+
+
+def _early_stopping(form: ModelForm) -> str:
+    tag = form["early_stopping-tag"].strip()
+    patience = form["early_stopping-patience"].strip()
+    return f"After {patience} epochs without a better {_readable(tag)}" if tag else "None"
+
+
+def _checkpoints(form: ModelForm) -> str:
+    every, last = form["checkpoints-every_epochs"].strip(), form["checkpoints-keep_last"].strip()
+    when = {"1": "Every epoch", "0": "At the end"}.get(every, f"Every {every} epochs")
+    kept = "keep all" if last == "null" else f"keep the last {last}"
+    best = form["checkpoints-keep_best-tag"].strip()
+    return f"{when}, {kept}" + (f" and the best {_readable('' if best == 'auto' else best)}".rstrip() if best else "")
+
+
+def _devices(form: ModelForm) -> str:
+    shown = {"cpu:0": "CPU only"}
+    names = ", ".join(shown.get(each, each.replace("gpu:", "GPU ")) for each in form.devices)
+    return ", ".join([names or "A free GPU, else the CPU", *_differing(form, _LOADING)])
+
+
+def _data(form: ModelForm) -> str:
+    every = form["validation-every_epochs"].strip()
+    first = {"1": "Validation every epoch", "0": "No validation"}.get(every, f"Validation every {every} epochs")
+    return ", ".join([first, *_differing(form, [each for each in _DATA if each != "validation-every_epochs"])])
+
+
+def _process(form: ModelForm) -> str:
+    return _sentence(_differing(form, _others()), "Defaults")
+
+
+@cache
+def _others() -> tuple[str, ...]:
+    """Return the fields that have no other place, such as those that a later release adds."""
+    owners = ("schedule.", "optimizer.", "augmentation.", "preprocessing.", "early_stopping.", "checkpoints.")
+    placed = {*BASICS, *_UPDATE, *_LOADING, *_DATA, "schedule", "optimizer"}
+    return tuple(
+        name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)
+    )
+
+
+def _notes(form: ModelForm) -> str:
+    parts = [form["project"].strip(), form["tags"].strip(), " ".join(form["notes"].split())]
+    found = "; ".join(part[:_SHOWN] + ("…" if len(part) > _SHOWN else "") for part in parts if part)
+    priority = form["priority"].strip()
+    return (
+        "; ".join(part for part in (found, f"priority {priority}" if priority not in ("", "0") else "") if part)
+        or "None"
+    )
+
+
+def _differing(form: ModelForm, names: Sequence[str]) -> list[str]:
+    """Return name and value of the fields that do not hold their default."""
+    found = []
+    for name in names:
+        shown = model_fields()[name]
+        text = " ".join(form[name].split())
+        if text == shown.default:
+            continue
+        title = shown.title if shown.title[:2].isupper() else shown.title.lower()
+        if shown.kind == "boolean":
+            found.append(title if text else f"no {title}")
+        elif len(text) > _SHOWN or shown.kind == "object":
+            found.append(f"{title} set")
+        elif text:
+            found.append(f"{title} {text.replace('_', ' ')}{f' {shown.unit}' if shown.unit else ''}")
+        else:
+            found.append(f"no {title}")
+    return found
+
+
+def _sentence(parts: Sequence[str], otherwise: str) -> str:
+    text = ", ".join(parts)
+    return text[:1].upper() + text[1:] if text else otherwise
+
+
+def _readable(tag: str) -> str:
+    return tag.replace("_", " ").replace("val/", "validation ")

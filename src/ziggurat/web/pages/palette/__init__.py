@@ -1,0 +1,1 @@
+"""Command palette: search over runs, datasets and models, and the commands of the studio."""

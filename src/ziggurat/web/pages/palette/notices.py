@@ -1,0 +1,77 @@
+"""View model of notifications: jobs that have just ended, each with one action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ziggurat.entities import Identity, Job, JobFilter
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["MOST_WITHIN_S", "Notification", "notifications"]
+
+MOST_WITHIN_S: Final = 600
+"""A job that ended longer ago is no news."""
+
+_MOST: Final = 10
+_WORDS: Final = {"done": "finished", "failed": "failed"}
+_KINDS: Final = {"train": "Run", "dataset": "Dataset", "evaluate": "Evaluation", "infer": "Predictions"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notification:
+    """One job that has ended.
+
+    Args:
+        job: it.
+        title: such as ``Run finished``.
+        action: text of the link.
+        path: where the link leads, from the studio's root.
+    """
+
+    job: Job
+    title: str
+    action: str
+    path: str
+
+    @property
+    def id(self) -> str:
+        """What tells it from the end of another attempt of the same job."""
+        return f"{self.job.id}-{self.job.attempt}"
+
+
+def notifications(studio: Studio, who: Identity, job_ids: Sequence[str], within_s: float) -> list[Notification]:
+    """Return the jobs of a user that finished or failed, the newest first.
+
+    Args:
+        studio: where they are.
+        who: asks; with an account, only their own jobs are news.
+        job_ids: jobs that a page was told about; empty for all.
+        within_s: how long ago they may have ended.
+    """
+    least = studio.clock() - min(within_s, MOST_WITHIN_S)
+    if job_ids:
+        jobs = list(studio.jobs.some(job_ids).values())
+    else:
+        newest = JobFilter(conditions=(("ended", ">", least),), sort="ended", limit=_MOST)
+        jobs = list(studio.jobs.page(newest).jobs)
+    chosen = [each for each in jobs if each.state in _WORDS and (each.ended or 0) > least and _is_news(each, who)]
+    return [_notification(each) for each in sorted(chosen, key=lambda job: job.ended or 0, reverse=True)[:_MOST]]
+
+
+def _is_news(job: Job, who: Identity) -> bool:
+    return who.user is None or job.owner == who.name
+
+
+def _notification(job: Job) -> Notification:
+    places = {
+        "train": ("Predict", f"/models/{job.id}/test"),
+        "dataset": ("Explore", f"/datasets/{job.id}/explore"),
+        "evaluate": ("Results", f"/evaluations/{job.id}"),
+        "infer": ("Results", f"/evaluations/{job.id}"),
+    }
+    action, path = places.get(job.kind, ("Open", f"/jobs/{job.id}"))
+    if job.state == "failed":
+        action, path = "See why", f"/jobs/{job.id}"
+    return Notification(job=job, title=f"{_KINDS.get(job.kind, 'Job')} {_WORDS[job.state]}", action=action, path=path)

@@ -1,0 +1,149 @@
+"""Choice of the validation samples whose predictions a job keeps: few, the same every time, spread over the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from ziggurat.atomic import replaced_file, storage_errors
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.indexed import IndexedFlow
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.entities.sample_predictions import MOST_SAMPLES
+from ziggurat.errors import DatapointError
+from ziggurat.layout import JobFolder
+from ziggurat.worker.source import ImageSource
+
+__all__ = ["ChosenSamples", "choose_samples", "spread_over_classes"]
+
+_LOOKED_AT: Final = 90
+"""Samples at most that are read to choose from, evenly over the split."""
+
+_SIDE_PX: Final = 256
+_SPLIT: Final = "val"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenSamples:
+    """Samples of the validation split.
+
+    Args:
+        batch: ``[x, y]`` as the network gets it.
+        samples: ``split``, ``row``, ``key`` and ``label`` of each, as JSON values.
+        pictures: (height, width, C) uint8 of each, fitted to the network's size.
+    """
+
+    batch: list[np.ndarray]
+    samples: list[dict[str, Any]]
+    pictures: list[np.ndarray]
+
+    def save_images(self, folder: JobFolder) -> None:
+        """Keep the images in a job folder, for samples that are in no dataset.
+
+        Raises:
+            StorageError: where the disk is full.
+        """
+        for number, picture in enumerate(self.pictures):
+            path = folder.sample_image(number)
+            if path.exists():
+                continue
+            with storage_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replaced_file(path, "The image of a sample", durable=False) as whole:
+                    whole.write_bytes(encode_image(_smaller(picture), "png"))
+
+
+def choose_samples(source: ImageSource, preprocessing: Preprocessing, most: int = MOST_SAMPLES) -> ChosenSamples | None:
+    """Return samples of the validation split; None where it has none that can be read one by one.
+
+    Args:
+        source: of the job.
+        preprocessing: of the job.
+        most: samples at most.
+    """
+    flow: Any = source.splits.get(_SPLIT)
+    if not isinstance(flow, IndexedFlow):
+        return None
+    rows = (
+        np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist() if len(flow) else []
+    )
+    labels: dict[int, int] = {}
+    for row in rows:
+        try:
+            labels[row] = int(flow.datapoint(row)[1])
+        except (DatapointError, OSError):
+            continue  # the validation says what cannot be read
+    pictures = _decoded(flow, labels, preprocessing, most)
+    keys = {row: str(flow.key(row)) for row in pictures}
+    flow.close()  # the next pass opens its files again, which may be in another process
+    if not pictures:
+        return None
+    images = list(pictures.values())
+    return ChosenSamples(
+        batch=[preprocessing.finish(np.stack(images)), np.array([labels[row] for row in pictures], np.int64)],
+        samples=[{"split": _SPLIT, "row": row, "key": keys[row], "label": labels[row]} for row in pictures],
+        pictures=images,
+    )
+
+
+def _decoded(
+    flow: IndexedFlow, labels: dict[int, int], preprocessing: Preprocessing, most: int
+) -> dict[int, np.ndarray]:
+    """Return row → image of the chosen samples. Only these are decoded: large photos take a tenth of a second each.
+
+    Args:
+        flow: with the samples.
+        labels: row → class number of those to choose from; what cannot be decoded is taken out.
+        preprocessing: of the job.
+        most: samples at most.
+    """
+    known: dict[int, np.ndarray] = {}
+    while True:
+        rows = list(labels)
+        chosen = [rows[place] for place in spread_over_classes(list(labels.values()), most)]
+        missing = next((row for row in chosen if row not in known), None)
+        if missing is None:
+            return {row: known[row] for row in chosen}
+        try:
+            known[missing] = preprocessing.decode(flow.datapoint(missing)[0], flow.key(missing))
+        except (DatapointError, OSError):
+            del labels[missing]
+
+
+def spread_over_classes(labels: Sequence[int], most: int) -> list[int]:
+    """Return places of at most ``most`` labels: one of each class in turn, in the order of the classes.
+
+    >>> spread_over_classes([0, 0, 0, 2, 1, 2], 4)
+    [0, 1, 4, 3]
+    """
+    by_class: dict[int, list[int]] = {}
+    for place, label in enumerate(labels):
+        by_class.setdefault(label, []).append(place)
+    names = sorted(by_class)
+    if len(names) > most:  # evenly over the classes
+        names = [names[place * len(names) // most] for place in range(most)]
+    counts = dict.fromkeys(names, 0)
+    while sum(counts.values()) < most:
+        open_names = [name for name in names if counts[name] < len(by_class[name])]
+        if not open_names:
+            break
+        for name in open_names[: most - sum(counts.values())]:
+            counts[name] += 1
+    return [place for name in names for place in _evenly(by_class[name], counts[name])]
+
+
+def _evenly(places: Sequence[int], count: int) -> list[int]:
+    return [places[number * len(places) // count] for number in range(count)]
+
+
+def _smaller(picture: np.ndarray) -> np.ndarray:
+    height, width = picture.shape[:2]
+    factor = _SIDE_PX / max(height, width)
+    if factor >= 1:
+        return picture
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)

@@ -1,0 +1,217 @@
+"""Recommended recipe for the data of a training: fixed rules, each with its source, from what is known of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.entities.backend_info import StandardNetwork, backend_info, backend_infos
+from ziggurat.errors import ConfigurationError
+from ziggurat.workspace.training_checks import KnownData, why_not_trainable
+from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
+
+__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend", "usual_network"]
+
+UNBALANCED: Final = 3.0
+"""Largest class ÷ smallest from which classes are weighted."""
+
+_MOST_WEIGHT: Final = 10.0
+"""A class weighs at most so many times another: larger factors make the steps of rare classes unstable."""
+
+FEWEST_STEPS: Final = 20
+"""Steps of an epoch below which the batch is made smaller, so that a small set still gives enough updates."""
+
+_BATCHES: Final = (64, 32, 16)
+"""Batches of 64 and below generalize best (Masters and Luschi, "Revisiting small batch training", 2018)."""
+
+_SMALL_PX: Final = 32
+
+_MIDDLE_PX: Final = 96
+"""Up to the first, LeNet is enough for gray images; beyond the second, the first layer must be a coarse one."""
+
+PHOTO_PX: Final = 64
+"""Side to which images of different sizes are brought: what a network without an accelerator trains on in minutes."""
+
+_SMALL_SET: Final = 10_000
+_STEPS_IN_ALL: Final = 2000
+"""Updates that a small set should get: fewer epochs leave the networks of the zoo far from their best."""
+
+_FEWEST_EPOCHS, _MOST_EPOCHS = 15, 60
+_WARM_UP_FROM: Final = 0.05
+"""Rates from which the first steps are warmed up (Goyal et al., "Accurate, large minibatch SGD", 2017)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a training on a dataset should begin with.
+
+    Args:
+        network: as ``backend/name``; empty where the network is a file.
+        fields: path in the spec, such as ``batch_size`` or ``schedule.policy`` → value.
+        summary: what it is, one sentence.
+        reason: why, with figures of the dataset.
+    """
+
+    network: str
+    fields: Mapping[str, Any]
+    summary: str
+    reason: str
+
+
+def recommend(data: KnownData, *, network: str | None = None, earlier: str = "") -> Recipe | None:
+    """Return the recipe for data; None where no network is trained on its kind, or none that fits is installed.
+
+    Args:
+        data: what is known of it.
+        network: that is chosen already, as ``backend/name`` or the name alone; empty for a file; ``backend/`` for the
+            recommended one of a backend; None for the recommended one of all.
+        earlier: a sentence on an earlier run that did better with another network; empty for none.
+
+    Raises:
+        UnknownNameError: where there is no such network or backend.
+        ConfigurationError: where the backend cannot be used, or has no network for the data.
+    """
+    if why_not_trainable(data.kind):
+        return None
+    resized = None if data.size is not None else (PHOTO_PX, PHOTO_PX)
+    chosen = network or ""
+    if network is None or network.endswith("/"):
+        chosen = usual_network(data.size or resized, data.channels, chosen.removesuffix("/"))
+    elif chosen and "/" not in chosen:
+        chosen = f"{backend_for(chosen)}/{chosen}"
+    backend, _, name = chosen.rpartition("/")
+    known = backend_info(backend).network(name) if chosen else None
+    fields: dict[str, Any] = {"batch_size": _batch(data)}
+    if resized is not None:
+        fields["preprocessing.size"] = list(resized)
+        fields["preprocessing.channels"] = data.channels or 3
+    if known is not None and known.learning_rate is not None:
+        fields["learning_rate"] = known.learning_rate
+    fields |= _schedule(fields.get("learning_rate"))
+    fields |= _augmentation(data)
+    fields["epochs"] = _epochs(data, fields["batch_size"])
+    if data.sizes.get("val", 0):
+        # A quarter of the epochs without a gain (after Prechelt, "Early stopping - but when?", 1998).
+        fields["early_stopping.tag"] = "validation_accuracy"
+        fields["early_stopping.patience"] = max(5, fields["epochs"] // 4)
+    if _ratio(data.class_counts) >= UNBALANCED:
+        fields["class_weights"] = balanced_weights(data.class_counts)
+    summary, reason = _summary(known, fields), _reason(data, fields, earlier)
+    return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
+
+
+def usual_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
+    """Return the standard network to begin with for images with a class each, as ``backend/name``.
+
+    Args:
+        size: (height, width) of the images; None where they differ.
+        channels: of the images; None where they differ.
+        backend: that it must be of; empty for any that can be used.
+
+    Raises:
+        UnknownNameError: where there is no such backend.
+        ConfigurationError: where it cannot be used, or has no network for the images.
+    """
+    if backend:
+        check_backend(backend)
+    if size is not None and channels == 1 and max(size) <= _SMALL_PX:
+        fitting = ("lenet", "convnet")
+    else:
+        fitting = ("convnet",) if size is None or min(size) <= _MIDDLE_PX else ("resnet18",)
+    infos = {name: info for name, info in backend_infos().items() if backend in ("", name)}
+    usable = {name: info for name, info in infos.items() if why_not_usable(name) is None}
+    for owner, info in usable.items():
+        for name in fitting:
+            network = info.network(name)
+            if network is not None and (size is None or min(size) >= network.smallest_px):
+                return f"{owner}/{name}"
+    for owner, info in usable.items():
+        for network in info.networks:
+            if network.input_shape is None and network.task == "classification":  # takes images of any size
+                return f"{owner}/{network.name}"
+    raise ConfigurationError(
+        "A recipe must have a network that fits the images.", received=f"none of {backend}", advice="Name a network."
+    )
+
+
+def balanced_weights(counts: Sequence[int]) -> list[float]:
+    """Return a weight for each class, in inverse proportion to its samples, with a mean of 1 over the samples.
+
+    The rule is that of King and Zeng ("Logistic regression in rare events data", 2001); a class weighs at most ten
+    times another.
+    """
+    largest = max(counts, default=0)
+    factors = [min(_MOST_WEIGHT, largest / count) if count else 1.0 for count in counts]
+    mean = sum(factor * count for factor, count in zip(factors, counts, strict=True)) / max(1, sum(counts))
+    return [round(factor / mean, 3) for factor in factors]
+
+
+def _batch(data: KnownData) -> int:
+    train = data.sizes.get("train")
+    if train is None:
+        return _BATCHES[0]
+    fitting = next((batch for batch in _BATCHES if train // batch >= FEWEST_STEPS), _BATCHES[-1])
+    return max(1, min(fitting, train))
+
+
+def _epochs(data: KnownData, batch: int) -> int:
+    train = data.sizes.get("train")
+    if train is None:
+        return 30
+    return max(_FEWEST_EPOCHS, min(_MOST_EPOCHS, round(_STEPS_IN_ALL / max(1, train // batch) / 5) * 5))
+
+
+def _schedule(rate: float | None) -> dict[str, Any]:
+    # He et al., "Bag of tricks for image classification" (CVPR 2019), section 5.1.
+    fields: dict[str, Any] = {"schedule.policy": "cosine"}
+    if rate is not None and rate >= _WARM_UP_FROM:
+        fields["schedule.warm_up_percent"] = 5.0
+    return fields
+
+
+def _augmentation(data: KnownData) -> dict[str, Any]:
+    """Return mirrors for photographs: gray images are often characters or measurements, whose sides mean something."""
+    return {"augmentation.flip": "fliplr"} if data.channels != 1 else {}
+
+
+def _ratio(counts: Sequence[int]) -> float:
+    return max(counts) / min(counts) if counts and min(counts) else 1.0
+
+
+def _summary(network: StandardNetwork | None, fields: Mapping[str, Any]) -> str:
+    parts = []
+    if size := fields.get("preprocessing.size"):
+        parts.append(f"{size[0]} px")
+    parts.append(f"batch {fields['batch_size']}")
+    if "learning_rate" in fields:
+        parts.append(f"rate {fields['learning_rate']:g} with cosine schedule")
+    else:
+        parts.append("cosine schedule")
+    parts.append(f"{fields['epochs']} epochs" + (", early stopping" if "early_stopping.tag" in fields else ""))
+    if "augmentation.flip" in fields:
+        parts.append("mirrored images")
+    if "class_weights" in fields:
+        parts.append("class weights")
+    title = "This network" if network is None else network.title.partition(" (")[0]
+    return f"{title}: {', '.join(parts)}."
+
+
+def _reason(data: KnownData, fields: Mapping[str, Any], earlier: str) -> str:
+    train = data.sizes.get("train")
+    size = "of different sizes" if data.size is None else f"of {data.size[1]} x {data.size[0]} px"
+    color = {1: "gray ", 3: "color "}.get(data.channels or 0, "")
+    amount = "" if train is None else f"{train:,} "
+    sentences = [f"{amount}{color}images {size} in {data.classes or 'several'} classes"]
+    if train is not None and train < _SMALL_SET:
+        sentences[0] += f": a batch of {fields['batch_size']} gives {train // fields['batch_size']} updates an epoch"
+    if "class_weights" in fields:
+        sentences.append(f"the largest class has {_ratio(data.class_counts):.1f} times the samples of the smallest")
+    text = "; ".join(sentences)
+    helps = ["mirrors"] if "augmentation.flip" in fields else []
+    helps += ["early stopping"] if "early_stopping.tag" in fields else []
+    small = ""
+    if train is not None and train < _SMALL_SET and helps:
+        verb = "hold" if len(helps) > 1 else "holds"
+        small = f"With fewer than {_SMALL_SET:,} training images, {' and '.join(helps)} {verb} back overfitting. "
+    return f"{text[:1].upper()}{text[1:]}. {small}{earlier}".strip()

@@ -1,0 +1,142 @@
+"""Original images of samples: the file of the source while it is unchanged and allowed, else what is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from ziggurat.dataflow.image_codec import decode_image, encode_image
+from ziggurat.dataflow.image_header import read_header
+from ziggurat.datasets.catalog import Entry
+from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.sources import is_remote
+from ziggurat.errors import DataError, ZigguratError
+from ziggurat.records.offered_folders import is_below
+
+__all__ = ["OriginalImage", "original_image", "source_file", "unchanged_source"]
+
+_MOST_BYTES: Final = 64 << 20
+_HASH_BYTES: Final = 16
+_SHOWN: Final = {"jpeg": "image/jpeg", "png": "image/png"}
+"""Kind of file that is sent as it is → its media type; any other becomes PNG."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginalImage:
+    """An image as it was before it became a sample.
+
+    Args:
+        content: of the file.
+        media_type: of the content, by what is in it and not by a name.
+        is_source: whether it is the file of the source; else what the dataset stores.
+        name: of the file.
+    """
+
+    content: bytes
+    media_type: str
+    is_source: bool
+    name: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of HTTP: a file of a source may change or go, so a browser asks again."""
+        return {
+            "Cache-Control": "private, no-cache",
+            "ETag": f'"{hashlib.sha256(self.content).hexdigest()[:32]}"',
+            "Image-Origin": "source" if self.is_source else "stored",
+            "Content-Disposition": f"inline; filename*=UTF-8''{quote(self.name.encode('utf-8', 'replace'))}",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+        }
+
+
+def source_file(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> Path | None:
+    """Return the file that a part of a sample was made of, as far as that can be told without reading it.
+
+    Args:
+        dataset: that the sample is in.
+        entry: of the sample.
+        offered: folders below which files may be read; no link leads out of them.
+        part: number of the part; its content is known to be unchanged for the first part only.
+
+    Returns:
+        path: without links in it; None where the source is not on this machine, the file is gone or an element of a
+            larger one, or may not be read.
+    """
+    source = dataset.manifest.source
+    address = entry.parts[part] if part < len(entry.parts) else b""
+    if source is None or part or is_remote(source.uri) or not isinstance(address, str) or not address:
+        return None
+    root = source.uri if os.path.isdir(source.uri) else os.path.dirname(source.uri)  # that of a list or a table
+    if not root.startswith("/") or "\0" in address:
+        return None
+    real = os.path.realpath(os.path.join(root, address))
+    folders = [os.path.realpath(folder) for folder in offered]
+    inside = real.startswith(os.path.realpath(root).rstrip("/") + "/") and is_below(real, folders)
+    if not inside or not os.path.isfile(real) or os.path.getsize(real) > _MOST_BYTES:
+        return None
+    return Path(real) if entry.source_bytes in (None, os.path.getsize(real)) else None
+
+
+def unchanged_source(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> bytes | None:
+    """Return the content of the file that a sample was made of; None where there is none, or it has changed."""
+    file = source_file(dataset, entry, offered, part)
+    if file is None:
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest = hashlib.sha256(content).digest()[:_HASH_BYTES]
+    return content if entry.content_hash == digest else None
+
+
+def original_image(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> OriginalImage:
+    """Return the image that a sample was made of.
+
+    Args:
+        dataset: that the sample is in.
+        entry: of the sample.
+        offered: folders below which files may be read.
+        part: number of the part.
+
+    Raises:
+        MissingEntryError: where the sample has no such part.
+        DataError: where the part is no image.
+        DatapointError: where it cannot be read.
+    """
+    name = entry.key.rpartition("/")[2]
+    found = unchanged_source(dataset, entry, offered, part)
+    if found is not None:
+        made = _as_shown(found, entry.key)
+        if made is not None:
+            return OriginalImage(content=made[0], media_type=made[1], is_source=True, name=name)
+    image = dataset.manifest.image
+    stored = _as_shown(_stored(dataset, entry, part), entry.key)
+    if image is None or stored is None:
+        raise DataError("An original is shown of samples with images.", received=f"kind {dataset.kind}")
+    is_source = image.encoding == "reference"
+    return OriginalImage(content=stored[0], media_type=stored[1], is_source=is_source, name=name)
+
+
+def _stored(dataset: Dataset, entry: Entry, part: int) -> bytes:
+    content: Any = dataset.sample(entry.split, entry.row or 0).part(part)
+    if isinstance(content, bytes):
+        return content
+    image = dataset.picture(entry.split, entry.row or 0, part)
+    return encode_image(image if image.ndim == 3 else image[:, :, None], "png")
+
+
+def _as_shown(content: bytes, key: str) -> tuple[bytes, str] | None:
+    """Return an image as a browser shows it, and its media type; None for what is no image."""
+    media_type = _SHOWN.get(read_header(content).file_format)
+    if media_type is not None:
+        return content, media_type
+    try:
+        return encode_image(decode_image(content, key=key), "png"), "image/png"
+    except ZigguratError:
+        return None

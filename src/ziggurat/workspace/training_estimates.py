@@ -1,0 +1,236 @@
+"""Estimates for a training: memory and disk from the network, time from test batches and earlier jobs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ziggurat.entities import Job
+from ziggurat.specs import TrainSpec
+
+__all__ = [
+    "SLOTS",
+    "EarlierJobs",
+    "NetworkFacts",
+    "NetworkSize",
+    "WholeTime",
+    "checkpoints_kept",
+    "checkpoints_saved",
+    "earlier_jobs",
+    "facts_of",
+    "network_size",
+    "whole_time",
+]
+
+SLOTS: Final[Mapping[str, int]] = {
+    "sgd": 0,
+    "momentum": 1,
+    "adam": 2,
+    "adamw": 2,
+    "rmsprop": 2,
+    "adagrad": 1,
+    "adagrad_da": 2,
+    "adadelta": 2,
+    "ftrl": 2,
+}
+"""Optimizer → numbers that it keeps for each parameter."""
+
+_NUMBER_BYTES: Final = 4
+_NEWEST: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSize:
+    """How large a network is while it is trained.
+
+    Args:
+        parameters: numbers that are trained.
+        weights_bytes: of all variables.
+        slots_bytes: that the optimizer keeps, and the averages of the weights.
+        gradients_bytes: of the parameters.
+        layers_bytes: what the operations give for the samples that one device gets in a step.
+    """
+
+    parameters: int
+    weights_bytes: int
+    slots_bytes: int
+    gradients_bytes: int
+    layers_bytes: int
+
+    @property
+    def training_bytes(self) -> int:
+        """What one device needs."""
+        return self.weights_bytes + self.slots_bytes + self.gradients_bytes + self.layers_bytes
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Of one checkpoint."""
+        return self.weights_bytes + self.slots_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkFacts:
+    """What decides how large a network is in training; it follows from its text, its input and its classes.
+
+    Args:
+        parameters: numbers that are trained.
+        variables: numbers in all variables.
+        per_sample: numbers that the operations give for one sample.
+        outputs: numbers that it gives for one sample; None where they are no row of numbers.
+    """
+
+    parameters: int
+    variables: int
+    per_sample: int
+    outputs: int | None = None
+
+
+def facts_of(described: Mapping[str, Any]) -> NetworkFacts:
+    """Return the facts of a network that was described; see ``ziggurat.engine.capabilities.SupportsDescribe``."""
+    shapes = [shape for shape in described.get("outputs", ()) if shape]
+    return NetworkFacts(
+        parameters=int(described["parameters"]),
+        variables=sum(int(each["count"]) for each in described["variables"]),
+        per_sample=sum(_numbers(each["shape"]) for each in described["operations"]),
+        outputs=shapes[0][-1] if shapes else None,
+    )
+
+
+def network_size(facts: NetworkFacts, spec: TrainSpec) -> NetworkSize:
+    """Return the size of a network while it is trained by a spec."""
+    samples = math.ceil(spec.batch_size / max(1, len(spec.devices)))
+    bytes_each = _NUMBER_BYTES if spec.precision == "float32" else _NUMBER_BYTES // 2
+    return NetworkSize(
+        parameters=facts.parameters,
+        weights_bytes=_NUMBER_BYTES * facts.variables,
+        slots_bytes=_NUMBER_BYTES * facts.parameters * (SLOTS[spec.optimizer.name] + (spec.ema_decay is not None)),
+        gradients_bytes=_NUMBER_BYTES * facts.parameters * (2 if spec.gradient_accumulation_steps > 1 else 1),
+        layers_bytes=bytes_each * facts.per_sample * samples,
+    )
+
+
+def checkpoints_saved(spec: TrainSpec, steps: int | None) -> int:
+    """Return how many checkpoints a training writes, as far as can be known before it."""
+    rule = spec.checkpoints
+    saves = math.ceil(spec.epochs / rule.every_epochs) if rule.every_epochs else 1
+    if rule.every_steps is not None and steps is not None:
+        saves += steps // rule.every_steps
+    return max(1, saves)
+
+
+def checkpoints_kept(spec: TrainSpec, steps: int | None) -> int:
+    """Return how many checkpoints a training keeps at its end, as far as can be known before it."""
+    rule, saves = spec.checkpoints, checkpoints_saved(spec, steps)
+    if rule.keep_last is None:
+        return saves
+    beside = 0 if rule.best_rule is None else 1  # the best one, where it is none of the newest
+    return max(1, min(saves, rule.keep_last + beside))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeTime:
+    """How long a training takes, by a test batch.
+
+    Args:
+        epoch_s: seconds of an epoch, validation and checkpoint included.
+        total_s: of the whole process, its start included.
+    """
+
+    epoch_s: float
+    total_s: float
+
+
+def whole_time(measured: Mapping[str, Any], spec: TrainSpec) -> WholeTime:
+    """Return how long a training takes.
+
+    Args:
+        measured: what a test batch found; see ``ziggurat.worker.commands.test_batch``.
+        spec: of the training.
+    """
+    batch = spec.batch_size * spec.gradient_accumulation_steps
+    steps = spec.epochs * (spec.steps_per_epoch or measured["sizes"]["train"] // batch or 1)
+    every, validation_s = spec.validation.every_epochs, measured["validation_s"] or 0.0
+    validations = 1 + math.floor(spec.epochs / every) if every else 0  # the untrained network is validated, too
+    saves_s = checkpoints_saved(spec, steps) * measured["checkpoint_s"]
+    work_s = steps * measured["step_s"] + spec.epochs * measured["epoch_end_s"] + validations * validation_s + saves_s
+    return WholeTime(epoch_s=work_s / spec.epochs, total_s=measured["start_s"] + work_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierJobs:
+    """What trainings like this one took.
+
+    Args:
+        count: of them; at most the five newest.
+        samples_per_s: their median, start, validation and checkpoints included.
+        data_wait_share: the median of their share of time that they waited for data; None if unknown.
+    """
+
+    count: int
+    samples_per_s: float
+    data_wait_share: float | None
+
+
+def earlier_jobs(jobs: Iterable[Job], spec: TrainSpec, network: str, epoch_samples: int | None) -> EarlierJobs | None:
+    """Return what is known from trainings of the same network on the same data, or on as much of it; None where none.
+
+    Args:
+        jobs: that are done, the newest first.
+        spec: of the training that is asked for.
+        network: its name, as jobs have it.
+        epoch_samples: samples in one of its epochs; None if unknown.
+    """
+    speeds: list[float] = []
+    waits: list[float] = []
+    for job in jobs:
+        speed = _samples_per_s(job) if _is_like(job, spec, network, epoch_samples) else None
+        if speed is None:
+            continue
+        speeds.append(speed)
+        waits += [] if job.data_wait_share is None else [job.data_wait_share]
+        if len(speeds) == _NEWEST:
+            break
+    if not speeds:
+        return None
+    wait = statistics.median(waits) if waits else None
+    return EarlierJobs(count=len(speeds), samples_per_s=statistics.median(speeds), data_wait_share=wait)
+
+
+def _is_like(job: Job, spec: TrainSpec, network: str, epoch_samples: int | None) -> bool:
+    content = job.spec
+    if job.network != network or job.framework != spec.backend or list(content.get("devices", [])) != spec.devices:
+        return False
+    if _source(content.get("data")) == spec.data.source:
+        return True
+    batch = _batch(content)
+    if epoch_samples is None or not job.max_epoch:
+        return False
+    return abs(job.total_steps / job.max_epoch * batch - epoch_samples) < max(
+        batch, spec.batch_size * spec.gradient_accumulation_steps
+    )
+
+
+def _samples_per_s(job: Job) -> float | None:
+    batch = _batch(job.spec)
+    if job.attempt == 1 and job.started is not None and job.ended is not None and job.ended > job.started:
+        speed = job.global_step * batch / (job.ended - job.started)
+        return speed or None
+    return job.steps_per_s * batch if job.steps_per_s else None
+
+
+def _batch(content: Mapping[str, Any]) -> int:
+    return int(content.get("batch_size", 1)) * int(content.get("gradient_accumulation_steps", 1))
+
+
+def _source(data: Any) -> Any:
+    return data.get("source") if isinstance(data, Mapping) else data
+
+
+def _numbers(shape: Sequence[int | None] | None) -> int:
+    """Return the numbers that an operation gives for one sample; 0 where it does not give some for each."""
+    if not shape or shape[0] is not None:
+        return 0
+    return math.prod(side or 1 for side in shape[1:])

@@ -1,0 +1,253 @@
+"""Recommended recipe, network cards and findings: what follows from what is known of data, network and machine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ziggurat.entities import Job
+from ziggurat.entities.backend_info import backend_info
+from ziggurat.entities.jobs import ScalarSummary
+from ziggurat.specs import parse_spec
+from ziggurat.workspace.recipes import balanced_weights, recommend
+from ziggurat.workspace.studio.findings import (
+    DataFacts,
+    balance_finding,
+    fit_finding,
+    loading_finding,
+    memory_finding,
+    rate_finding,
+    time_finding,
+)
+from ziggurat.workspace.studio.measurements import Measurements, network_key
+from ziggurat.workspace.studio.recipes import NetworkFigures, better_run, network_cards
+from ziggurat.workspace.training_checks import KnownData, known_data
+from ziggurat.workspace.training_estimates import earlier_jobs, network_size, whole_time
+
+_PHOTOS = KnownData(
+    sizes={"train": 750, "val": 146},
+    classes=3,
+    size=(64, 64),
+    channels=3,
+    class_names=("shirt", "shoe", "hat"),
+    class_counts=(600, 100, 50),
+)
+_MEASURED = {
+    "step_s": 0.1,
+    "data_wait_share": 0.05,
+    "start_s": 5.0,
+    "validation_s": 2.0,
+    "checkpoint_s": 0.5,
+    "epoch_end_s": 0.1,
+    "memory_bytes": 900_000_000,
+    "device_memory_bytes": None,
+    "checkpoint_bytes": 1_000_000,
+    "sizes": {"train": 640},
+    "batch_size": 64,
+    "rate": {"suggested": 0.005, "largest_finite": 0.02, "own": {"rate": 0.01, "finite": True, "step": None}},
+}
+_MACHINE = {"memory": {"free_bytes": 4e9, "total_bytes": 8e9}, "devices": []}
+
+
+def spec_of(**fields):
+    return parse_spec({"kind": "train", "version": 1, "network": "lenet", "data": "digits", **fields})
+
+
+def test_the_recipe_of_digits_fits_gray_images():
+    recipe = recommend(known_data("digits", {}))
+
+    assert recipe.network in ("tensorflow/lenet", "null/mlp")
+    assert recipe.fields["batch_size"] == 32
+    assert recipe.fields["schedule.policy"] == "cosine"
+    assert "augmentation.flip" not in recipe.fields, "a mirrored digit is another sign"
+    assert "class_weights" not in recipe.fields
+    assert "1,252" in recipe.reason
+
+
+def test_the_recipe_of_a_small_unbalanced_set():
+    recipe = recommend(_PHOTOS)
+
+    fields = recipe.fields
+    assert fields["batch_size"] == 32
+    assert fields["augmentation.flip"] == "fliplr"
+    assert fields["early_stopping.tag"] == "validation_accuracy"
+    assert fields["class_weights"] == balanced_weights(_PHOTOS.class_counts)
+    assert "12.0 times" in recipe.reason
+
+
+def test_each_field_of_a_recipe_is_one_of_the_spec(ziggurat, tmp_path):
+    for data in (_PHOTOS, KnownData(channels=3, classes=2)):
+        words = []
+        for path, value in recommend(data).fields.items():
+            words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
+        answer = ziggurat("train", "--network", "convnet", "--data", "digits", *words, "--dry-run")
+        assert answer.code == 0, answer.err
+
+
+def test_a_chosen_network_keeps_its_own_rate():
+    assert recommend(_PHOTOS, network="tensorflow/resnet18").fields["learning_rate"] == 0.05
+    assert "learning_rate" not in recommend(_PHOTOS, network="").fields
+
+
+def test_data_without_trainable_networks_has_no_recipe():
+    assert recommend(KnownData(kind="detection", sizes={"train": 10})) is None
+    cards = network_cards(KnownData(kind="detection"), {})
+    assert all(card.why_not for card in cards)
+
+
+def test_images_of_many_sizes_are_resized():
+    fields = recommend(KnownData(classes=2, channels=None)).fields
+    assert (fields["preprocessing.size"], fields["preprocessing.channels"]) == ([64, 64], 3)
+    assert "early_stopping.tag" not in fields, "nothing is known of a validation split"
+
+
+def test_weights_balance_the_classes():
+    weights = balanced_weights((600, 100, 50))
+    assert weights[0] < weights[1] < weights[2] <= 10.1 * weights[0]
+    assert sum(w * n for w, n in zip(weights, (600, 100, 50), strict=True)) == pytest.approx(750, rel=0.01)
+    assert balanced_weights((5, 0)) == [1.0, 1.0]
+
+
+def test_cards_say_why_a_network_is_no_use():
+    cards = {card.name: card for card in network_cards(known_data("digits", {}), {}, "null/mlp")}
+
+    assert cards["null/mlp"].badge == "Recommended"
+    assert cards["tensorflow/siamese"].why_not
+    assert cards["null/linear"].parameters is None, "what is not known is not made up"
+    first, *_, last = network_cards(known_data("digits", {}), {}, "null/mlp")
+    assert (first.name, bool(last.why_not)) == ("null/mlp", True)
+
+
+def test_cards_have_the_fastest_and_those_too_large():
+    figures = {"null/mlp": NetworkFigures(epoch_s=2.0), "null/linear": NetworkFigures(epoch_s=1.0)}
+    cards = {card.name: card for card in network_cards(None, figures)}
+    assert (cards["null/linear"].badge, cards["null/mlp"].badge) == ("Fastest", "")
+
+    figures["null/linear"] = NetworkFigures(epoch_s=1.0, memory_bytes=200, memory_total_bytes=100)
+    cards = {card.name: card for card in network_cards(None, figures)}
+    assert cards["null/linear"].badge == "Too large"
+    assert "200 bytes" in cards["null/linear"].why_not
+    assert cards["null/mlp"].badge == "", "one alone is not the fastest"
+
+
+def test_an_earlier_run_that_did_better_is_named():
+    def job(network, accuracy, source="/data"):
+        curve = ScalarSummary(
+            tag="validation_accuracy", last=accuracy, minimum=0, maximum=accuracy, count=1, last_step=1
+        )
+        return Job(
+            id=network,
+            kind="train",
+            name=f"{network} run",
+            state="done",
+            folder="/",
+            spec={"data": {"source": source}},
+            framework="null",
+            network=network,
+            scalars={"validation_accuracy": curve},
+        )
+
+    assert "mlp run" in better_run([job("mlp", 0.9), job("linear", 0.7)], "/data", "null/linear")
+    assert better_run([job("mlp", 0.6), job("linear", 0.7)], "/data", "null/linear") == ""
+    assert better_run([job("mlp", 0.9, "/other")], "/data", "null/linear") == ""
+
+
+def test_nothing_is_fine_where_nothing_is_known():
+    spec, data = spec_of(), DataFacts(sizes={"train": 10}, classes=3)
+    unknown = [
+        memory_finding(spec, None, _MACHINE),
+        time_finding(spec, 10, 1, None, None),
+        loading_finding(spec, data, None, None),
+        rate_finding(spec, None, None),
+        *fit_finding(None, None, builds=False, failure=""),
+        *balance_finding(spec, data),
+    ]
+
+    assert [each["level"] for each in unknown] == ["unknown"] * 6
+    for each in unknown:
+        assert each["value"] == "unknown"
+        assert any(word in each["sentence"] for word in ("test batch", "create one")), each["sentence"]
+
+
+def test_a_test_batch_makes_findings_measured():
+    spec = spec_of(epochs=2)
+    memory, took = memory_finding(spec, None, _MACHINE, _MEASURED), time_finding(spec, None, 1, None, _MEASURED)
+
+    assert (memory["level"], memory["measured"], memory["value"]) == ("ok", True, "900 MB of 4.0 GB")
+    # Two epochs of ten steps with their ends, three validations and two checkpoints, after the start.
+    assert took["expected_s"] == pytest.approx(5 + 2 + 0.2 + 6 + 1)
+    assert took["expected_s"] == whole_time(_MEASURED, spec).total_s
+    assert loading_finding(spec, DataFacts(), None, _MEASURED)["level"] == "ok"
+    assert rate_finding(spec, None, _MEASURED)["level"] == "ok"
+    high = rate_finding(spec_of(learning_rate=0.5), None, _MEASURED)
+    assert (high["level"], high["fix"]["fields"]) == ("warning", {"learning_rate": 0.005})
+
+
+def test_rates_far_from_the_usual_one_are_found():
+    lenet = backend_info("tensorflow").network("lenet")
+    assert rate_finding(spec_of(learning_rate=1000.0), lenet, None)["level"] == "warning"
+    assert rate_finding(spec_of(learning_rate=0.01), lenet, None)["level"] == "ok"
+
+
+def test_a_network_made_for_large_images_is_no_match():
+    alexnet = backend_info("tensorflow").network("alexnet")
+    (found,) = fit_finding(alexnet, (64, 64, 3), builds=False, failure="")
+    assert (found["level"], found["field"]) == ("warning", "preprocessing.size")
+    assert fit_finding(alexnet, (224, 224, 3), builds=False, failure="") == []
+    (broken,) = fit_finding(None, None, builds=True, failure="Line 3 is wrong.")
+    assert (broken["level"], broken["field"]) == ("error", "network")
+
+
+def test_unbalanced_classes_come_with_weights():
+    data = DataFacts(classes=3, class_names=_PHOTOS.class_names, class_counts=_PHOTOS.class_counts)
+    (found,) = balance_finding(spec_of(), data)
+    assert (found["level"], found["value"]) == ("warning", "shirt 12.0 x hat")
+    assert found["fix"]["fields"]["class_weights"] == balanced_weights(_PHOTOS.class_counts)
+    (weighted,) = balance_finding(spec_of(class_weights=[1, 2, 3]), data)
+    assert weighted["level"] == "ok"
+    (missing,) = balance_finding(spec_of(), DataFacts(classes=2, class_names=("a", "b"), class_counts=(3, 0)))
+    assert missing["level"] == "warning"
+
+
+def test_measurements_outlive_the_process(tmp_path):
+    path = tmp_path / "kept" / "measurements.json"
+    kept = Measurements(path)
+    described = {
+        "input_shape": [8, 8, 1],
+        "classes": 3,
+        "parameters": 100,
+        "variables": [{"count": 110}],
+        "operations": [{"shape": [None, 7]}],
+        "outputs": [[None, 3]],
+    }
+    own = network_key("", "class UserModel(Tower): pass")
+    kept.note_failure("tensorflow", own, (8, 8, 1), 3, "It cannot be built.")
+    assert kept.failure("tensorflow", own, [8, 8, 1], 3)
+    assert not kept.failure("tensorflow", own, (64, 64, 1), 3), "what is too small for one input may fit another"
+    kept.note_description("tensorflow", own, described)
+    kept.note_test_batch(spec_of(), _MEASURED)
+
+    again = Measurements(path)
+    assert kept.failure("tensorflow", own, (8, 8, 1), 3) == ""
+    facts = again.facts("tensorflow", own, (8, 8, 1), 3)
+    assert (facts.parameters, facts.variables, facts.per_sample, facts.outputs) == (100, 110, 7, 3)
+    assert again.facts("tensorflow", own, (9, 8, 1), 3) is None
+    assert again.test_batch(spec_of(epochs=99, learning_rate=0.3))["step_s"] == 0.1
+    assert again.test_batch(spec_of(batch_size=32)) is None, "another batch takes other memory"
+    for damaged in ("no JSON", "[]", json.dumps(dict.fromkeys(json.loads(path.read_text()), 3))):
+        path.write_text(damaged)
+        assert Measurements(path).test_batch(spec_of()) is None
+        assert Measurements(path).facts("tensorflow", own, (8, 8, 1), 3) is None
+
+
+def test_standard_networks_are_known_without_being_built(tmp_path):
+    kept = Measurements(tmp_path / "none.json")
+    facts = kept.facts("tensorflow", "lenet", (28, 28, 1), 10)
+
+    assert facts.parameters == 431_080
+    assert network_size(facts, spec_of()).training_bytes > 3 * 4 * 431_080
+    assert kept.facts("tensorflow", "lenet", (28, 28, 1), 20).parameters == 431_080 + 10 * 501
+    assert kept.facts("tensorflow", "lenet", (29, 28, 1), 10) is None
+    assert kept.facts("null", "mlp", (28, 28, 1), 10) is None
+    assert earlier_jobs([], spec_of(), "lenet", 10) is None
