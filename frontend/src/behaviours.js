@@ -76,20 +76,22 @@ function clicked(event) {
 const TWICE_MS = 1000;
 const sent = new WeakMap();
 
-// A double click sends a form once. What is sent by htmx waits for its answer by itself.
+// A double click sends a form once. What is sent by htmx waits for its answer by itself, and what an island answers
+// without a request may come as often as a person types.
 function isSecond(form) {
-  if (form.getAttribute("method") !== "post" || form.hasAttribute("hx-post")) return false;
-  const isSoon = performance.now() - (sent.get(form) ?? -Infinity) < TWICE_MS;
-  if (!isSoon) sent.set(form, performance.now());
-  return isSoon;
+  return performance.now() - (sent.get(form) ?? -Infinity) < TWICE_MS;
 }
 
-function submitted(event) {
+function submitting(event) {
   const asked = event.submitter?.dataset.confirm ?? event.target.dataset?.confirm;
   if ((asked && !window.confirm(asked)) || isSecond(event.target)) {
     event.preventDefault();
     event.stopImmediatePropagation();
   }
+}
+
+function submitted({ target: form, defaultPrevented }) {
+  if (!defaultPrevented && form.getAttribute("method") === "post") sent.set(form, performance.now());
 }
 
 function showThemes() {
@@ -105,7 +107,8 @@ export function startBehaviours() {
   // Before the islands, which show how many are ticked.
   for (const box of document.querySelectorAll("[data-check-all]")) if (box.checked) checkAll(box);
   document.addEventListener("click", clicked);
-  document.addEventListener("submit", submitted, true);
+  document.addEventListener("submit", submitting, true);
+  window.addEventListener("submit", submitted); // after every island
   document.addEventListener("change", (event) => {
     if (event.target.dataset?.checkAll) checkAll(event.target);
   });
