@@ -56,6 +56,16 @@ def test_queue_is_one_line_until_it_is_opened(visit: Any, store: Store, train: C
     assert visit.get("/parts/queue?waiting=line").headers["hx-push-url"] == "/"
 
 
+def test_news_of_the_list_leave_the_queue_open(visit: Any, train: Callable[..., Any]) -> None:
+    train()
+    opened = visit.get("/parts/queue?waiting=all", headers={"HX-Request": "true"})
+    assert html_of(opened).one("#sort-name")["href"] == "/?sort=name&waiting=all"
+    shown = {"HX-Request": "true", "HX-Current-URL": "http://127.0.0.1:5000/?waiting=all"}
+    news = visit.get(html_of(opened).one("#results")["hx-get"], headers=shown)
+    assert "hx-push-url" not in news.headers
+    assert html_of(news).one("#sort-name")["href"] == "/?sort=name&waiting=all"
+
+
 def test_running_jobs_show_how_far_they_are(visit: Any, store: Store, train: Callable[..., Any]) -> None:
     job = train(project="zoo")
     assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive", devices=[1])

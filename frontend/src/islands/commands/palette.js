@@ -15,6 +15,7 @@ class Palette {
     this.isStale = false; // whether the list is of an earlier text
     this.isWanted = false; // whether Enter was pressed before the list of this text was there
     this.field.addEventListener("input", () => {
+      this.asked?.abort(); // its list is of an earlier text
       this.isStale = true;
       this.isWanted = false;
       clearTimeout(this.timer);

@@ -185,18 +185,34 @@ def names(
     return part(request, "home/names.html", candidates=studio.jobs.names.candidates(text))
 
 
+@router.get("/parts/results", include_in_schema=False)
+def results(request: Request, studio: StudioDep, who: ViewerUser) -> Response:
+    """Return the list as it is now; the address in the browser is its own, and stays."""
+    return HTMLResponse(_shown_list(request, studio, who, shown_query(request, "")).html)
+
+
 @router.get("/parts/queue", include_in_schema=False)
 def queue(
-    request: Request, studio: StudioDep, _who: ViewerUser, waiting: Annotated[str, Query(max_length=10)] = ""
+    request: Request, studio: StudioDep, who: ViewerUser, waiting: Annotated[str, Query(max_length=10)] = ""
 ) -> Response:
-    """Return what runs and what waits; ``waiting`` asks for the whole queue (``all``) or for one line (``line``)."""
+    """Return what runs and what waits.
+
+    Args:
+        request: that is answered.
+        studio: that is shown.
+        who: asks.
+        waiting: ``all`` to open the queue, ``line`` to close it; empty for news of it. The list comes along where it
+            is given: all addresses on it say whether the queue is open.
+    """
     query = shown_query(request, "")
     if waiting:
         query = dataclasses.replace(query, waiting="all" if waiting == "all" else "")
     found = queue_of(studio, query.waiting_limit, is_whole=bool(query.waiting))
-    made = part(request, "home/queue.html", queue=found, **_page_values(request, query))
-    if waiting:
-        made.headers["HX-Push-Url"] = address(request, query.page.path, query.values(offset=query.offset))
+    if not waiting:
+        return part(request, "home/queue.html", queue=found, **_page_values(request, query))
+    shown = _shown_list(request, studio, who, query)
+    made = part(request, "home/toggled.html", queue=found, list_html=shown.html, **_page_values(request, query))
+    made.headers["HX-Push-Url"] = address(request, query.page.path, query.values(offset=query.offset))
     return made
 
 
@@ -267,7 +283,6 @@ def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:
         "query": query,
         "link": link,
         "go_to": lambda other: address(request, other.page.path, other.values()),
-        "again": link(offset=query.offset, rename=query.rename),
         "back": query.text_form,
         "page_sizes": PAGE_SIZES,
         "ended_within": ENDED_WITHIN,
