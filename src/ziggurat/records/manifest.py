@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -175,43 +176,38 @@ class Manifest:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form on disk."""
+        """Return the form on disk; what lies in it is shared by all callers, and is not to be changed."""
+        return dict(self._content)
+
+    @cached_property
+    def _content(self) -> dict[str, Any]:
         return {"version": _VERSION, **asdict(self)}
 
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Return the manifest of a dataset.
+    @staticmethod
+    def load(folder: Path) -> Manifest:
+        """Return the manifest of a dataset; it is parsed once for all who read it, until the file changes.
 
         Raises:
             DataError: where the folder holds no finished dataset, or the manifest was changed.
         """
         path = folder / MANIFEST_NAME
         try:
-            content = json.loads(path.read_text("utf-8"))
+            found = path.stat()
+            return _parsed(path, (found.st_ino, found.st_size, found.st_mtime_ns))
         except OSError as error:
             raise DataError(
                 "A dataset is read from the folder that it was made in.",
                 received=f"`{folder}`: {error.strerror}",
                 advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
             ) from None
-        except (ValueError, RecursionError) as error:
-            raise _damaged(path, error) from None
-        if not isinstance(content, dict) or content.get("version") != _VERSION:
-            version = content.get("version") if isinstance(content, dict) else None
-            raise DataError(
-                f"This release reads manifests of version {_VERSION}.", received=f"version {version} in `{path}`"
-            )
-        try:
-            manifest = cls._from_json(content)
-        except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
-            raise _damaged(path, error) from None
-        # The text that was read, not the parsed value: a list of a thousand datasets reads a thousand manifests.
-        if manifest.id != hashlib.sha256(json.dumps(content | {"id": ""}, sort_keys=True).encode()).hexdigest():
-            raise _damaged(path, "its `id` does not belong to its content")
-        return manifest
 
     @classmethod
-    def _from_json(cls, content: dict[str, Any]) -> Self:
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """Return the manifest that a file holds.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError, UnknownNameError: where it is no manifest.
+        """
         given = {name: value for name, value in content.items() if name != "version"}
         image, source = given["image"], given["source"]
         return cls(
@@ -227,6 +223,27 @@ class Manifest:
                 ),
             }
         )
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, _signature: tuple[int, int, int]) -> Manifest:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, error) from None
+    if not isinstance(content, dict) or content.get("version") != _VERSION:
+        version = content.get("version") if isinstance(content, dict) else None
+        raise DataError(
+            f"This release reads manifests of version {_VERSION}.", received=f"version {version} in `{path}`"
+        )
+    try:
+        manifest = Manifest.from_json(content)
+    except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
+        raise _damaged(path, error) from None
+    # The text that was read, not the parsed value: a list of a thousand datasets reads a thousand manifests.
+    if manifest.id != hashlib.sha256(json.dumps(content | {"id": ""}, sort_keys=True).encode()).hexdigest():
+        raise _damaged(path, "its `id` does not belong to its content")
+    return manifest
 
 
 def _text(content: dict[str, Any]) -> str:

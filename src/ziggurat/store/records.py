@@ -101,6 +101,7 @@ class SettingRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._known: tuple[int, dict[str, Any]] | None = None
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value, or ``default`` if not set."""
@@ -119,6 +120,13 @@ class SettingRepository:
                 connection.execute(sa.insert(settings).values(name=name, value=value))
 
     def all(self) -> dict[str, Any]:
-        """Return all values by name."""
+        """Return all values by name; they are read again after a change of the database, by any process."""
+        number = self._database.change_number()
+        known = self._known
+        if known is not None and known[0] == number:
+            return dict(known[1])
         with self._database.read() as connection:
-            return {row.name: row.value for row in connection.execute(sa.select(settings))}
+            values = {row.name: row.value for row in connection.execute(sa.select(settings))}
+        if number is not None:
+            self._known = number, values
+        return dict(values)

@@ -187,8 +187,9 @@ def _explorer(
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
     filter_problem, status = None, 200
+    described = studio.datasets.describe(job_id)
     try:
-        found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id))
+        found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id, described))
     except ZigguratError as error:
         filter_problem, status = error.as_dict(), status_of(error)
         wanted = wanted.without("split", "class_name")  # the names that may be unknown
@@ -203,7 +204,7 @@ def _explorer(
         request,
         "dataset/explore.html",
         status,
-        **dataset_frame(studio, job, "explore"),
+        **dataset_frame(studio, job, "explore", described),
         **shown,
         chosen=_first_sample(studio, job, found, wanted, refused),
         filter_problem=filter_problem,
@@ -212,9 +213,8 @@ def _explorer(
     )
 
 
-def _mask_numbers(request: Request, studio: Studio, job_id: str) -> list[int]:
+def _mask_numbers(request: Request, studio: Studio, job_id: str, described: Mapping[str, Any]) -> list[int]:
     """Return the class numbers of masks without names, once they were counted."""
-    described = studio.datasets.describe(job_id)
     if described["kind"] != "segmentation" or described["classes"]:
         return []
     found = statistics_result(request, studio, job_id, 0.0)

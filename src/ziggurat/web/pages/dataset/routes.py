@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -166,15 +167,17 @@ def delete(
     return see_deleted(request, "/datasets", name)
 
 
-def dataset_frame(studio: Studio, job: Job, tab: str) -> dict[str, Any]:
+def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what the head of every page of a dataset shows.
 
     Args:
         studio: where it is.
         job: of the dataset, which is done.
         tab: name of the page: empty, ``explore``, ``check``, ``versions``, ``log`` or ``export``.
+        described: what ``Datasets.describe`` returned, where it was asked before.
     """
-    described = studio.datasets.describe(job.id)
+    if described is None:
+        described = studio.datasets.describe(job.id)
     total = sum(described["splits"].values())
     word = "image" if described["image"] else KIND_WORDS.get(described["kind"], "sample")
     counts = [plural(total, word)]
