@@ -1,3 +1,9 @@
-// Islands that a page brings as scripts of its own, beside that of every page: they mostly are there when that one begins,
-// where one that is asked for then would come behind the first layout of the page.
+// Islands that a page brings as scripts of its own, beside that of every page: they run right after that one, where one
+// that is asked for then would come behind the first layout of the page.
+export const BROUGHT = "ziggurat:brought";
 export const brought = (globalThis.zigguratIslands ??= {});
+
+export function bring(islands) {
+  Object.assign(brought, islands);
+  document.dispatchEvent(new Event(BROUGHT));
+}

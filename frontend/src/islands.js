@@ -2,7 +2,7 @@
 // whose `mount(element)` may return a function that ends it. Small ones come with the script of every page, so that they
 // are at work before the first paint; large ones are loaded by the pages that have them, or brought by them.
 import built from "built-islands";
-import { brought } from "./brought.js";
+import { BROUGHT, brought } from "./brought.js";
 import { mount as dialog } from "./islands/dialog.js";
 import { mount as explorer } from "./islands/explorer.js";
 import { mount as focus } from "./islands/focus.js";
@@ -54,13 +54,14 @@ function begin(element, start) {
 }
 
 async function mount(element) {
-  if (mounted.has(element)) return;
+  if (mounted.get(element)) return;
   const name = element.getAttribute("data-island"); // a form with a field of that name hides `dataset`
   const known = small[name] ?? brought[name];
   if (known) {
     begin(element, known);
     return;
   }
+  if (mounted.has(element)) return; // its script is on the way
   if (!loaders[name]) throw new Error(`There is no island called ${name}.`);
   mounted.set(element, null);
   if (LARGE.includes(name) || element.dataset.when === "seen") near.observe(element);
@@ -75,6 +76,7 @@ async function load(element) {
     mounted.delete(element); // the next change of the page asks for it again
     throw error;
   }
+  if (mounted.get(element)) return; // the page brought it meanwhile
   if (element.isConnected) begin(element, module.mount);
   else mounted.delete(element);
 }
@@ -100,6 +102,7 @@ export function startIslands() {
       sweep();
     });
   };
+  document.addEventListener(BROUGHT, sweep);
   new MutationObserver(plan).observe(document.body, { childList: true, subtree: true });
   sweep();
 }

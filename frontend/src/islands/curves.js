@@ -4,7 +4,7 @@
 //
 // The library that draws comes while the points are asked for: its beginning takes longer than all the rest, and the
 // page can be used meanwhile.
-import { brought } from "../brought.js";
+import { bring } from "../brought.js";
 import { el } from "./curves/dom.js";
 import { groupsOf } from "./curves/groups.js";
 import { marksText } from "./curves/marks.js";
@@ -201,4 +201,4 @@ export function mount(element) {
 }
 
 export { mountLearningRate };
-Object.assign(brought, { curves: mount, "learning-rate": mountLearningRate });
+bring({ curves: mount, "learning-rate": mountLearningRate });
