@@ -113,6 +113,14 @@ def _slow_down(context: BrowserContext, opened: Page) -> None:
     context.new_cdp_session(opened).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
 
 
+_SEEN = """() => new Promise((resolve) => {
+  const main = document.querySelector("main");
+  const look = () => (main.getAnimations().every((each) => each.playState === "finished") ? resolve() : setTimeout(look, 20));
+  requestAnimationFrame(() => setTimeout(look, 20));
+})"""
+"""The content waits a moment for its script, from the first frame on."""
+
+
 class HeldScripts:
     """Scripts of a page that do not come before a test lets them, as on a slow machine.
 
@@ -133,9 +141,10 @@ class HeldScripts:
             self._held.append(route)
 
     def open(self, address: str) -> None:
-        """Open a page, and wait until all that comes without scripts is there."""
+        """Open a page, and wait until a person sees all that comes without scripts."""
         self._page.goto(address, wait_until="commit")
         expect(self._page.locator("#sayings")).to_be_attached()
+        self._page.evaluate(_SEEN)
 
     def let_go(self) -> None:
         """Let them come now, and later ones at once."""
@@ -161,12 +170,19 @@ def page(context: BrowserContext, server: RunningStudio) -> Iterator[Page]:
     said: list[str] = []
     expected: list[str] = []
     opened.expected = expected  # type: ignore[attr-defined]
-    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    opened.on("console", lambda message: _note_said(f"{message.type}: {message.text}", said))
     opened.on("pageerror", lambda error: said.append(f"error: {error}"))
     opened.on("request", lambda request: _note_foreign(request.url, server.address, said))
     yield opened
     left = [text for text in said if not any(each in text for each in expected)]
     assert left == []
+
+
+def _note_said(text: str, said: list[str]) -> None:
+    # A test that holds scripts back looks for elements while the content waits for them; a console shows this only to
+    # those who ask for verbose messages.
+    if not text.startswith("verbose: Rendering was performed in a subtree hidden by content-visibility"):
+        said.append(text)
 
 
 def _note_foreign(url: str, address: str, said: list[str]) -> None:
