@@ -110,7 +110,14 @@ def job_timeline(store: Store, job: Job) -> list[TimelineEvent]:
     flags = sorted(flags, key=lambda event: (event.step, event.time_s or 0.0))[-_MOST:]
     numbered = [replace(event, number=number) for number, event in enumerate(flags, start=1)]
     found = [*numbered, *_starts(attempts), *_bests(store, job), *_ends(job, attempts)]
-    return sorted(found, key=lambda event: (event.time_s or 0.0, event.step))
+    return sorted(found, key=lambda event: (_moment(event, found), event.step))
+
+
+def _moment(event: TimelineEvent, events: Sequence[TimelineEvent]) -> float:
+    """Return the time of an event; one without a time comes after all events of earlier steps."""
+    if event.time_s is not None:
+        return event.time_s
+    return max((each.time_s for each in events if each.time_s is not None and each.step <= event.step), default=0.0)
 
 
 def early_stopping_state(store: Store, job: Job) -> EarlyStoppingState | None:
