@@ -13,10 +13,9 @@ from ziggurat.formatting import as_bytes, as_duration, as_percent
 from ziggurat.specs import TrainSpec, assign, describe_fields, present_path, upgrade
 from ziggurat.workspace.recipes import Recipe, recommend
 from ziggurat.workspace.training_checks import DIGITS, known_data
-from ziggurat.workspace.training_estimates import whole_time
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe", "with_times"]
+__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe"]
 
 
 def with_recipe(
@@ -119,12 +118,6 @@ def _network(texts: Mapping[str, str], content: Mapping[str, Any]) -> str | None
     if not name or name.endswith(".py") or "/" in name:
         return ""
     return name if backend == AUTO else f"{backend}/{name}"
-
-
-def with_times(found: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
-    """Return what a test batch found, with the times of the whole training."""
-    whole = whole_time(found, spec)
-    return {**found, "epoch_s": whole.epoch_s, "total_s": whole.total_s}
 
 
 def test_batch_text(found: Mapping[str, Any]) -> str:

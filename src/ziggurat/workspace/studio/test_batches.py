@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
@@ -16,9 +16,9 @@ from ziggurat.workspace.passwords import TooBusyError
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.tasks import Tasks
-from ziggurat.workspace.training_estimates import whole_time
+from ziggurat.workspace.training_estimates import with_times
 
-__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "Trials", "complete_result"]
+__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "Trials"]
 
 CANCELED: Final = "canceled"
 """``details["reason"]`` of the error of a test batch that was canceled."""
@@ -110,7 +110,7 @@ class Trials:
             watch=_watch(canceled, self._machine.memory_bytes),
         )
         self._kept.note_test_batch(spec, found)
-        return complete_result(found, spec)
+        return with_times(found, spec)
 
     def last(self, ticket: str) -> dict[str, Any] | None:
         """Return what the last test batch of a ticket found; None where there was none since the studio began."""
@@ -121,14 +121,6 @@ class Trials:
         self._last[ticket] = found
         while len(self._last) > _MOST_KEPT:
             self._last.popitem(last=False)
-
-
-def complete_result(found: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
-    """Return what a test batch found, with ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of a training."""
-    whole = whole_time(found, spec)
-    batch = spec.batch_size * spec.gradient_accumulation_steps
-    steps = spec.steps_per_epoch or found["sizes"]["train"] // batch or 1
-    return {**found, "steps_per_epoch": steps, "epoch_s": whole.epoch_s, "total_s": whole.total_s}
 
 
 def _watch(canceled: threading.Event, memory_bytes: int) -> Callable[[int], None]:
