@@ -15,7 +15,6 @@ from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
-from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import networks as standard
 from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S
 
@@ -106,20 +105,11 @@ class _Augmented(RequestBody):
 class _Preflight(NewJobBody):
     describe: bool = Field(True, description="Whether the data is measured and the network built: takes seconds.")
 
-    def request(self) -> JobRequest:
-        """Return what would make the job."""
-        return JobRequest(**{**self.model_dump(exclude={"describe"}), "tags": tuple(self.tags)})
-
 
 class _TestBatch(NewJobBody):
     find_rate: bool = Field(True, description="Whether learning rates are tried, too: most of the time.")
     ticket: str = Field("", max_length=64, pattern="^[A-Za-z0-9_-]*$", description="By which it can be canceled.")
     time_limit_s: float = Field(TEST_BATCH_LIMIT_S, ge=1, le=3600, description="How long it may take.")
-
-    def request(self) -> JobRequest:
-        """Return what would make the job."""
-        content = self.model_dump(exclude={"find_rate", "ticket", "time_limit_s"})
-        return JobRequest(**{**content, "tags": tuple(self.tags)})
 
 
 _ChosenNetwork = Annotated[
