@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ QUANTITIES: Final[dict[str, tuple[str, str]]] = {
 processes, pages that they share counted in each."""
 
 _GPU: Final = {"utilization_percent": ("GPU {} utilization", "%"), "memory_bytes": ("GPU {} memory", "bytes")}
+_GPU_NAME: Final = re.compile(r"gpu_(\d{1,4})_(\w+)")
 _UNITS: Final = frozenset({"time", "attempt", "step"})
 
 
@@ -104,7 +106,7 @@ def read_machine_load(path: Path) -> MachineLoad:
             samples.append(line)
     names = dict.fromkeys(name for sample in samples for name in sample if name not in _UNITS)
     order = [name for name in QUANTITIES if name in names]
-    order += sorted(name for name in names if name.startswith("gpu_"))
+    order += sorted(filter(_GPU_NAME.fullmatch, names), key=_gpu_place)
     return MachineLoad(
         machine=machine,
         times=tuple(float(each["time"]) for each in samples),
@@ -154,14 +156,20 @@ def _curve(name: str, samples: Iterable[Mapping[str, Any]], machine: MachineFact
 
 
 def _described(name: str, machine: MachineFacts) -> tuple[str, str, float | None]:
-    if name.startswith("gpu_"):
-        _, index, quantity = name.split("_", 2)
+    gpu = _GPU_NAME.fullmatch(name)
+    if gpu is not None:
+        index, quantity = gpu.groups()
         title, unit = _GPU.get(quantity, (quantity, ""))
-        memory = next((gpu.get("memory_bytes") for gpu in machine.gpus if str(gpu.get("index")) == index), None)
+        memory = next((each.get("memory_bytes") for each in machine.gpus if str(each.get("index")) == index), None)
         return title.format(index), unit, 100.0 if unit == "%" else _number(memory)
     title, unit = QUANTITIES[name]
     limits = {"%": 100, "bytes": machine.disk_bytes if name.startswith("disk") else machine.memory_bytes}
     return title, unit, float(limits[unit]) if limits.get(unit) else None
+
+
+def _gpu_place(name: str) -> tuple[int, str]:
+    _, index, quantity = name.split("_", 2)
+    return int(index), quantity
 
 
 def _facts(content: Any) -> MachineFacts:
