@@ -265,18 +265,16 @@ class _Trial:
         names, program = self._watch.names, self._trainer.program
         wanted = [name for name in names if name in _validation_names(program)]
         batches = math.ceil(self._built.data.sizes["val"] / (self._spec.batch_size * _parts(self._spec)))
-        whole = closing(flow) if hasattr(flow, "close") else None
         taken, began, first_s = 0, time.perf_counter(), 0.0
-        for batch in flow:
-            program.evaluate(batch, wanted)
-            taken += 1
-            now = time.perf_counter()
-            if taken == 1:
-                first_s, began = now - began, now
-            if taken > _VALIDATION_BATCHES or (taken > 1 and now - began > _VALIDATION_S):
-                break
-        if whole is not None:
-            whole.__exit__(None, None, None)
+        with closing(flow):
+            for batch in flow:
+                program.evaluate(batch, wanted)
+                taken += 1
+                now = time.perf_counter()
+                if taken == 1:
+                    first_s, began = now - began, now
+                if taken > _VALIDATION_BATCHES or (taken > 1 and now - began > _VALIDATION_S):
+                    break
         if taken <= 1:
             return first_s
         return (time.perf_counter() - began) / (taken - 1) * batches
