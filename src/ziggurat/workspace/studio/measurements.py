@@ -88,7 +88,7 @@ class Measurements:
         key = _facts_key(backend, network, described["input_shape"], described["classes"])
         with self._lock:
             self._failures.pop(key, None)
-        self._put(key, {"facts": asdict(facts_of(described))})
+        self._put({key: {"facts": asdict(facts_of(described))}})
 
     def failure(self, backend: str, network: str, shape: Sequence[int], classes: int | None) -> str:
         """Return why a network could not be built for an input when it was tried last; empty where it could, or was
@@ -120,11 +120,10 @@ class Measurements:
         if rate is None and earlier is not None:
             rate = earlier.get("rate")
         content = {"found": {**found, "rate": rate}}
-        self._put(_batch_key(spec), content)
-        if "start_bytes" in found:
-            self._put(_base_key(spec.backend), {"bytes": found["start_bytes"]})
-        # However its images are read and varied: the card of a network says about what it takes.
-        self._put(_card_key(spec.backend, key_of_spec(spec), spec.data.source, spec.batch_size), content)
+        # The card of a network shows an estimate, whatever the other options are: its key leaves them out.
+        card = _card_key(spec.backend, key_of_spec(spec), spec.data.source, spec.batch_size)
+        base = {_base_key(spec.backend): {"bytes": found["start_bytes"]}} if "start_bytes" in found else {}
+        self._put({_batch_key(spec): content, **base, card: content})
 
     def base_bytes(self, backend: str) -> int | None:
         """Return the memory that a framework takes by itself on this machine; None where no test batch measured it."""
@@ -140,11 +139,12 @@ class Measurements:
         with self._lock:
             return self._read().get(key)
 
-    def _put(self, key: str, content: Mapping[str, Any]) -> None:
+    def _put(self, contents: Mapping[str, Mapping[str, Any]]) -> None:
         with self._lock:
             kept = self._read()
-            kept.pop(key, None)
-            kept[key] = {**content, "time": self._clock()}
+            for key, content in contents.items():
+                kept.pop(key, None)
+                kept[key] = {**content, "time": self._clock()}
             while len(kept) > _MOST:
                 kept.popitem(last=False)
             try:
