@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from ziggurat.entities import JobChange
-from ziggurat.errors import ConfigurationError
+from ziggurat.errors import ConfigurationError, UsageError
+from ziggurat.web.forms import priority_of
 
 __all__ = ["CHANGED_FIELDS", "change_from", "field_of", "named_tags"]
 
 CHANGED_FIELDS: Final = ("name", "notes", "tags", "project", "priority")
 _LONGEST_NAME: Final = 200
 _LONGEST_NOTES: Final = 100_000
-_PRIORITIES: Final = range(-1000, 1001)
 
 
 def change_from(form: Mapping[str, str]) -> JobChange:
@@ -60,13 +60,9 @@ def _tags(text: str) -> tuple[str, ...]:
 
 def _priority(text: str) -> int:
     try:
-        number = int(text)
-    except ValueError:
-        number = _PRIORITIES.stop
-    if number not in _PRIORITIES:
-        rule = f"A priority is a whole number from {_PRIORITIES.start} to {_PRIORITIES.stop - 1}."
-        raise _wrong("priority", rule, f"`{text[:50]}`")
-    return number
+        return priority_of(text)
+    except UsageError as error:
+        raise _wrong("priority", error.rule, str(error.received)) from error
 
 
 def _wrong(field: str, rule: str, received: str) -> ConfigurationError:
