@@ -105,8 +105,7 @@ class JobRepository:
             first = pinned_keys(connection, chosen, listed, wanted.listing)
             ordered = in_order(connection, listed, wanted, now)
             if wanted.conditions or wanted.text or wanted.words:  # to choose costs more than to sort: it is done once
-                found = connection.execute(ordered).scalars().all()
-                all_keys = [*first, *(key for key in found if key not in first)]
+                all_keys = list(dict.fromkeys([*first, *connection.execute(ordered).scalars()]))
                 total, keys = len(all_keys), all_keys[offset : offset + limit]
             else:
                 total = connection.execute(sa.select(sa.func.count()).select_from(listed.subquery())).scalar_one()
