@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ class OriginalImage:
 
 
 def source_file(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> Path | None:
-    """Return the file that a part of a sample was made of, as far as that can be told without reading it.
+    """Return the file that a part of a sample was made from, by its path and size; its content is not read.
 
     Args:
         dataset: that the sample is in.
@@ -76,10 +77,14 @@ def source_file(dataset: Dataset, entry: Entry, offered: Sequence[str], part: in
         return None
     real = os.path.realpath(os.path.join(root, address))
     folders = [os.path.realpath(folder) for folder in offered]
-    inside = real.startswith(os.path.realpath(root).rstrip("/") + "/") and is_below(real, folders)
-    if not inside or not os.path.isfile(real) or os.path.getsize(real) > _MOST_BYTES:
+    if not real.startswith(os.path.realpath(root).rstrip("/") + "/") or not is_below(real, folders):
         return None
-    return Path(real) if entry.source_bytes in (None, os.path.getsize(real)) else None
+    try:
+        noted = os.stat(real)
+    except OSError:
+        return None
+    is_same = stat.S_ISREG(noted.st_mode) and entry.source_bytes in (None, noted.st_size)
+    return Path(real) if is_same and noted.st_size <= _MOST_BYTES else None
 
 
 def unchanged_source(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> bytes | None:
