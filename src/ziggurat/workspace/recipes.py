@@ -131,7 +131,9 @@ def usual_network(size: tuple[int, int] | None, channels: int | None, backend: s
             if network.input_shape is None and network.task == "classification":  # takes images of any size
                 return f"{owner}/{network.name}"
     raise ConfigurationError(
-        "A recipe must have a network that fits the images.", received=f"none of {backend}", advice="Name a network."
+        "A recipe must have a network that fits the images.",
+        received=f"none in {', '.join(usable) or 'any installed backend'}",
+        advice="Name a network.",
     )
 
 
