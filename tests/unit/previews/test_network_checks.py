@@ -134,6 +134,11 @@ def test_other_backends_are_checked_for_syntax_only():
     assert found("anything =", backend="null")[0][0] == 1
 
 
+def test_members_of_a_class_inside_a_method_are_its_own():
+    cell = "        class Cell(Base):\n            def call(self):\n                return self.units\n"
+    assert found(f"from elsewhere import Base\n{GOOD}    def layer(self):\n{cell}") == []
+
+
 def test_members_that_are_set_later_are_no_mistake():
     later = "UserModel.inference = model_property(lambda self: self.x)\nUserModel.loss = 1"
     assert found(f"class UserModel(Tower):\n    pass\n{later}") == []
