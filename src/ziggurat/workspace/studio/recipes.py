@@ -92,23 +92,24 @@ def network_cards(
         figures: network (``backend/name``) → what is known of it.
         recommended: name of the network of the recipe; empty for none.
     """
-    cards = [
-        _card(backend, network, data, figures.get(f"{backend}/{network.name}", NetworkFigures()))
-        for backend, info in backend_infos().items()
-        for network in info.networks
-    ]
+    cards = []
+    for backend, info in backend_infos().items():
+        problem = why_not_usable(backend)
+        for network in info.networks:
+            known = figures.get(f"{backend}/{network.name}", NetworkFigures())
+            why_not = _why_not(network, data) if problem is None else str(problem)
+            cards.append(_card(backend, network, known, why_not))
     timed = [card for card in cards if not card.why_not and card.epoch_s is not None]
     fastest = min(timed, key=lambda card: card.epoch_s or 0.0).name if len(timed) > 1 else ""
     return sorted((_with_badge(card, recommended, fastest) for card in cards), key=_place)
 
 
-def _card(backend: str, network: StandardNetwork, data: KnownData | None, known: NetworkFigures) -> NetworkCard:
+def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str) -> NetworkCard:
     title, _, year = network.title.partition(" (")
     shape = network.input_shape
     text = "any size" if shape is None else " x ".join(str(side) for side in shape)
     needed, total = known.memory_bytes, known.memory_total_bytes
     is_large = needed is not None and total is not None and needed > total
-    why_not = _why_not(backend, network, data)
     if not why_not and is_large:
         why_not = f"Needs {as_bytes(needed or 0)} of memory; there is {as_bytes(total or 0)}"
     return NetworkCard(
@@ -125,10 +126,7 @@ def _card(backend: str, network: StandardNetwork, data: KnownData | None, known:
     )
 
 
-def _why_not(backend: str, network: StandardNetwork, data: KnownData | None) -> str:
-    problem = why_not_usable(backend)
-    if problem is not None:
-        return str(problem)
+def _why_not(network: StandardNetwork, data: KnownData | None) -> str:
     if data is None:
         return ""
     sentence = why_not_trainable(data.kind)
