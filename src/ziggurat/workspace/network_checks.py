@@ -46,6 +46,9 @@ _PYTHON_2: Final = (
 
 _SPECIAL: Final = ("__class__", "__dict__", "__doc__", "__module__")
 _MOST: Final = 50
+_LONGEST: Final = 100_000
+"""Characters of the longest text that is checked, which takes two seconds at most; networks have a tenth of them."""
+
 _PARSING: Final = threading.Lock()
 """Filters of warnings hold for the whole process: one thread at a time changes them."""
 
@@ -79,12 +82,14 @@ class CodeFinding:
 
 
 def check_network(text: str, *, backend: str = DEFAULT_BACKEND) -> list[CodeFinding]:
-    """Return the mistakes in the text of a network file, by line; at most 50.
+    """Return the mistakes in the text of a network file, by line; at most 50, and none of a text that is too long.
 
     Args:
         text: of the file.
         backend: that the file is for; beyond syntax, only files for TensorFlow are checked.
     """
+    if len(text) > _LONGEST:
+        return []
     # Python warns of a file while it parses it, such as of an unknown escape: that would fill the log of the server.
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -154,6 +154,11 @@ def test_code_that_is_too_deep_is_left(name):
     assert found(f"{GOOD}deep = {name}{'.a' * 1500}\n") == []
 
 
+def test_a_text_that_would_take_long_is_left():
+    assert found("x\n" * 900_000) == []
+    assert found("x\n" * 1000)
+
+
 def test_the_number_of_findings_is_limited():
     assert len(found(GOOD + "\n".join(f"slim.x{number}" for number in range(500)))) == 50
     methods = "".join(f"    def f{each}(self):\n        self.gone\n        missing\n" for each in range(100))
