@@ -36,7 +36,7 @@ class Networks:
     Args:
         jobs: of every kind.
         tasks: short processes around a training.
-        kept: takes note of what was found.
+        kept: stores the results.
     """
 
     def __init__(self, jobs: Jobs, tasks: Tasks, kept: Measurements) -> None:
@@ -61,7 +61,7 @@ class Networks:
             try:
                 found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
             except NetworkCodeError as error:
-                if options.get("input_shape"):  # what is too small for one input may fit another
+                if options.get("input_shape"):  # the network may fit another input
                     self._kept.note_failure(backend, key, options["input_shape"], options.get("classes"), str(error))
                 raise
         self._kept.note_description(backend, key, found)
