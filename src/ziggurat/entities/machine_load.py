@@ -15,7 +15,7 @@ from ziggurat.entities.json_lines import read_lines
 __all__ = ["MOST_SAMPLES", "QUANTITIES", "LoadCurve", "MachineFacts", "MachineLoad", "read_machine_load", "thinned"]
 
 MOST_SAMPLES: Final = 1440
-"""Samples that a file holds at most; of more, neighbors are averaged."""
+"""Maximum number of samples in a file; beyond it, neighbors are averaged."""
 
 QUANTITIES: Final[dict[str, tuple[str, str]]] = {
     "job_cpu_percent": ("CPU, this job", "%"),
@@ -37,7 +37,7 @@ _UNITS: Final = frozenset({"time", "attempt", "step"})
 
 @dataclass(frozen=True, kw_only=True)
 class MachineFacts:
-    """What the machine of a job has.
+    """Hardware of the machine of a job.
 
     Args:
         host: its name; empty if unknown.
@@ -60,7 +60,7 @@ class LoadCurve:
 
     Args:
         name: such as ``job_cpu_percent`` or ``gpu_0_memory_bytes``.
-        title: for people.
+        title: displayed name.
         unit: ``%``, ``bytes``, ``bytes/s`` or ``images/s``.
         values: one for each time; None where it was not measured.
         limit: largest possible value, in the same unit; None if there is none.
@@ -131,7 +131,7 @@ def thinned(samples: Sequence[Mapping[str, Any]], most: int = MOST_SAMPLES // 2)
 
     Args:
         samples: in the order of their times.
-        most: how many to return at most; more where there are more attempts.
+        most: maximum number to return; more if there are more attempts.
     """
     if len(samples) <= most:
         return [dict(each) for each in samples]

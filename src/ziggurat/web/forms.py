@@ -83,15 +83,15 @@ def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, mo
 
 
 def small_number(text: str) -> int | None:
-    """Return a whole number of at most nine digits, without a sign; None for any other text."""
+    """Return a whole number from 0 with at most nine digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def priority_of(text: str) -> int:
-    """Return the priority of a job that was typed; 0 where nothing was.
+    """Return the typed priority of a job; 0 for an empty text.
 
     Raises:
-        UsageError: where it is no whole number, or larger than the queue can hold.
+        UsageError: if it is not a whole number, or has more than 32 bits.
     """
     text = text.strip() or "0"
     if not _WHOLE.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
@@ -100,10 +100,10 @@ def priority_of(text: str) -> int:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the value that a text means as JSON; what is no JSON stays text, for the spec to say so."""
+    """Return the JSON value of a text, or the text itself if it is not JSON: the spec then reports the error."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # a thousand brackets are no value either
+    except (ValueError, RecursionError):  # deeply nested brackets
         return text
 
 

@@ -1,4 +1,4 @@
-"""Changes of a job as people type them: name, notes, tags, project and priority, checked field by field."""
+"""Changes of a job from forms: name, notes, tags, project and priority, checked field by field."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LONGEST_NOTES: Final = 100_000
 
 
 def change_from(form: Mapping[str, str]) -> JobChange:
-    """Return what was typed as a change; fields that were not sent stay.
+    """Return the change of a form; fields that are missing in it stay unchanged.
 
     Raises:
-        ConfigurationError: where a field does not fit; ``details["field"]`` says which.
+        ConfigurationError: if a field is invalid; ``details["field"]`` names it.
     """
     name, notes, project = (form.get(field) for field in ("name", "notes", "project"))
     if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
@@ -40,13 +40,13 @@ def change_from(form: Mapping[str, str]) -> JobChange:
 
 
 def field_of(error: Mapping[str, object]) -> str:
-    """Return at which field an error is shown; empty for the form as a whole."""
+    """Return the field of an error; empty for the whole form."""
     details = error.get("details")
     return str(details.get("field", "")) if isinstance(details, Mapping) else ""
 
 
 def named_tags(text: str) -> tuple[str, ...]:
-    """Return the tags of a text with commas between them."""
+    """Return the tags of a comma-separated text."""
     return tuple(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
 
 
