@@ -72,7 +72,6 @@ ICONS: Final = {
     + _lines("M8 1.7v1.5M8 12.8v1.5M1.7 8h1.5M12.8 8h1.5M3.5 3.5l1.1 1.1M11.4 11.4l1.1 1.1M12.5 3.5l-1.1 1.1"
     "M4.6 11.4l-1.1 1.1"),
     "table": '<rect x="2" y="3" width="12" height="10" rx="1.5"/>' + _lines("M2 6.5h12M6.5 6.5V13"),
-    "tag": _lines("M2.5 2.5h5l6 6-5 5-6-6z") + '<circle cx="5" cy="5" r=".8" class="filled"/>',
     "text": _lines("M3 4h10M3 8h10M3 12h6"),
     "trash": _lines("M3 4.5h10M6 4.5V3h4v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5"),
     "undo": _lines("M5.5 4 3 6.5 5.5 9M3 6.5h6.5a3.5 3.5 0 0 1 0 7H7"),
