@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeVar
 from starlette.datastructures import FormData, UploadFile
 
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.specs.flags import json_or_text
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
@@ -97,14 +97,6 @@ def priority_of(text: str) -> int:
     if not _WHOLE.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
         raise UsageError("A priority must be a whole number, such as 0 or -5.", received=text[:50])
     return int(text)
-
-
-def json_or_text(text: str) -> Any:
-    """Return the JSON value of a text, or the text itself if it is not JSON: the spec then reports the error."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # deeply nested brackets
-        return text
 
 
 _BLOCK_BYTES: Final = 1 << 20

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import cv2
 import numpy as np
 
 from ziggurat.atomic import replaced_file, storage_errors
-from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities.sample_predictions import MOST_SAMPLES
@@ -54,7 +53,7 @@ class ChosenSamples:
             with storage_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with replaced_file(path, "The image of a sample", durable=False) as whole:
-                    whole.write_bytes(encode_image(_smaller(picture), "png"))
+                    whole.write_bytes(encode_image(shrink_image(picture, _SIDE_PX), "png"))
 
 
 def choose_samples(source: ImageSource, preprocessing: Preprocessing, most: int = MOST_SAMPLES) -> ChosenSamples | None:
@@ -138,12 +137,3 @@ def spread_over_classes(labels: Sequence[int], most: int) -> list[int]:
 
 def _evenly(places: Sequence[int], count: int) -> list[int]:
     return [places[number * len(places) // count] for number in range(count)]
-
-
-def _smaller(picture: np.ndarray) -> np.ndarray:
-    height, width = picture.shape[:2]
-    factor = _SIDE_PX / max(height, width)
-    if factor >= 1:
-        return picture
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
