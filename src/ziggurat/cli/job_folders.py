@@ -82,7 +82,7 @@ def train(
 
 
 def _test_batch(application: Application, spec: TrainSpec) -> int:
-    """Train some steps of a job that is not made, and show what was measured."""
+    """Train some steps without making a job, and show the measurements."""
     obstacle = obstacle_of(spec)
     if obstacle is not None:
         raise obstacle
