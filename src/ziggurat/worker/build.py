@@ -286,7 +286,12 @@ def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder
         return []
     if not is_dataset(Path(spec.data.source)):
         chosen.save_images(folder)
-    return [SamplePredictionWriter(task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True)]
+    batch_size = spec.batch_size * spec.gradient_accumulation_steps  # that of a validation
+    return [
+        SamplePredictionWriter(
+            task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True, batch_size=batch_size
+        )
+    ]
 
 
 def _early_stopping(spec: TrainSpec) -> list[Callback]:
