@@ -11,7 +11,7 @@ from ziggurat.errors import ConfigurationError
 from ziggurat.workspace.training_checks import KnownData, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
-__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend", "usual_network"]
+__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend"]
 
 UNBALANCED: Final = 3.0
 """Largest class ÷ smallest from which classes are weighted."""
@@ -77,7 +77,7 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     resized = None if data.size is not None else (PHOTO_PX, PHOTO_PX)
     chosen = network or ""
     if network is None or network.endswith("/"):
-        chosen = usual_network(data.size or resized, data.channels, chosen.removesuffix("/"))
+        chosen = _recommended_network(data.size or resized, data.channels, chosen.removesuffix("/"))
     elif chosen and "/" not in chosen:
         chosen = f"{backend_for(chosen)}/{chosen}"
     backend, _, name = chosen.rpartition("/")
@@ -101,7 +101,7 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
 
 
-def usual_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
+def _recommended_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
     """Return the recommended standard network for image classification, as ``backend/name``.
 
     Args:

@@ -13,13 +13,12 @@ from typing import Any, Final
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import NetworkCodeError, UsageError
 from ziggurat.workspace.passwords import TooBusyError
-from ziggurat.workspace.recipes import usual_network
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.zoo import network_path
 
-__all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn", "usual_network"]
+__all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn"]
 
 NETWORKS_AT_ONCE: Final = 2
 """Networks that are built at a time: each takes seconds and a lot of memory."""
