@@ -86,8 +86,7 @@ def run(options: Options) -> TestBatchReport:
     report = TestBatchReport({name: [] for name in specs})
     for _ in range(options.rounds):
         for name, spec in specs.items():
-            request = {"spec": spec.model_dump(mode="json"), "find_rate": False, "began": time.time()}
-            found = run_task("test_batch", request, output=subprocess.DEVNULL)  # pyright: ignore[reportArgumentType]
+            found = _tested(spec)
             took_s, took_bytes = _train(spec)
             report.rows[name].append((whole_time(found, spec).total_s, took_s, found["memory_bytes"], took_bytes))
     return report
@@ -97,6 +96,13 @@ def _spec(fields: dict[str, Any]) -> TrainSpec:
     spec = parse_spec({"kind": "train", "version": 1, **fields})
     assert isinstance(spec, TrainSpec)
     return spec
+
+
+def _tested(spec: TrainSpec) -> dict[str, Any]:
+    """Return what a test batch of a job finds."""
+    with tempfile.TemporaryDirectory() as folder:
+        request = {"spec": spec.model_dump(mode="json"), "find_rate": False, "began": time.time(), "folder": folder}
+        return run_task("test_batch", request, output=subprocess.DEVNULL)  # pyright: ignore[reportArgumentType]
 
 
 def _train(spec: TrainSpec) -> tuple[float, float]:

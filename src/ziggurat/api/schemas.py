@@ -241,8 +241,9 @@ class NewJobBody(RequestBody):
     parent: _Name = Field("", description="Id of the job that it is a clone of.")
 
     def request(self) -> JobRequest:
-        """Return it as the studio has it."""
-        return JobRequest(**{**self.model_dump(), "tags": tuple(self.tags)})
+        """Return it as the studio has it, without the further fields of a subclass."""
+        content = self.model_dump(include=set(NewJobBody.model_fields))
+        return JobRequest(**{**content, "tags": tuple(self.tags)})
 
 
 _NAMES: Final = tuple(backend_infos())

@@ -16,7 +16,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe, with_times
+from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
@@ -24,6 +24,7 @@ from ziggurat.workspace import JobStatus, Workspace, open_folders
 from ziggurat.workspace.checkpoints import CheckpointSummary
 from ziggurat.workspace.job_folders import JobFolders
 from ziggurat.workspace.training_checks import obstacle_of
+from ziggurat.workspace.training_estimates import with_times
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
@@ -81,7 +82,7 @@ def train(
 
 
 def _test_batch(application: Application, spec: TrainSpec) -> int:
-    """Train some steps of a job that is not made, and show what was measured."""
+    """Train some steps without making a job, and show the measurements."""
     obstacle = obstacle_of(spec)
     if obstacle is not None:
         raise obstacle

@@ -1,4 +1,4 @@
-"""``ziggurat job load``, ``samples`` and ``timeline``: what a training recorded while it ran."""
+"""``ziggurat job load``, ``samples`` and ``timeline``: records of a training."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def job_train(
 
 
 def _try_batch(application: Application, client: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Show what some steps of a training in the studio take; Ctrl-C ends them there as well."""
+    """Show the measurements of a test batch in the studio; Ctrl-C cancels it there as well."""
     ticket = secrets.token_urlsafe(16)
     try:
         found = client.previews.test_batch(values, ticket=ticket, **given)

@@ -1,4 +1,4 @@
-"""What ``train`` and ``job train`` do beside training: fill in the recommended recipe, and show a test batch."""
+"""Options ``--recipe`` and ``--test-batch`` of ``train`` and ``job train``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from ziggurat.formatting import as_bytes, as_duration, as_percent
 from ziggurat.specs import TrainSpec, assign, describe_fields, present_path, upgrade
 from ziggurat.workspace.recipes import Recipe, recommend
 from ziggurat.workspace.training_checks import DIGITS, known_data
-from ziggurat.workspace.training_estimates import whole_time
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe", "with_times"]
+__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe"]
 
 
 def with_recipe(
@@ -26,18 +25,18 @@ def with_recipe(
     assignments: Iterable[str],
     recommended: Callable[[str, str | None], Recipe | None],
 ) -> dict[str, Any]:
-    """Return the content of a spec with the recommended recipe for its data in what was not given.
+    """Return the content of a spec, with the recommended recipe in the fields that were not given.
 
     Args:
-        application: tells what was chosen.
-        base: decoded spec file; None where there is none.
-        flags: field → text, as they were given.
-        assignments: ``PATH=VALUE`` texts that are given besides.
-        recommended: returns the recipe for a source, and for the network that was chosen (see ``recommend``).
+        application: prints the recipe.
+        base: decoded spec file; None if there is none.
+        flags: field → text, from the command line.
+        assignments: ``PATH=VALUE`` texts, from the command line.
+        recommended: returns the recipe for a source and the chosen network (see ``recommend``).
 
     Raises:
-        UsageError: where the data is not named, or there is no recipe for it.
-        DataError: where it is not there.
+        UsageError: if the data is not named, or there is no recipe for it.
+        DataError: if the data does not exist.
     """
     content: dict[str, Any] = dict(upgrade(base or {"kind": "train", "version": 1}))
     texts = {present_path(name): text for name, text in flags.items()}
@@ -63,7 +62,7 @@ def with_recipe(
     tops = {path.partition(".")[0] for path in given}
     for path, value in recipe.fields.items():
         top = path.partition(".")[0]
-        # A field of which a part was given is left as a person wants it, but for parts that it cannot do without.
+        # A field of which a part was given stays as the user wants it, except for required parts.
         field = fields.get(path)
         is_needed = field is not None and field.required and not {top, path} & given
         if top not in tops or is_needed:
@@ -81,11 +80,11 @@ def local_recipe(source: str, network: str | None) -> Recipe | None:
 
 
 def studio_recipe(client: Any, dataset: str | None) -> Callable[[str, str | None], Recipe | None]:
-    """Return what asks a studio for the recipe of a dataset of it.
+    """Return a function that requests the recipe of a dataset from a studio.
 
     Args:
         client: of the studio.
-        dataset: its id; None where the spec names the data.
+        dataset: its id; None if the spec names the data.
     """
 
     def recommended(source: str, network: str | None) -> Recipe | None:
@@ -102,7 +101,7 @@ def studio_recipe(client: Any, dataset: str | None) -> Callable[[str, str | None
 
 
 def _part(texts: Mapping[str, str], content: Mapping[str, Any], name: str, part: str) -> str:
-    """Return a part of a field as text, from what was given, else from a spec file; empty where neither has it."""
+    """Return a part of a field as text, from the command line, else from a spec file, else empty."""
     given = texts.get(f"{name}.{part}") or texts.get(name)
     if given is not None:
         return given.strip()
@@ -111,7 +110,7 @@ def _part(texts: Mapping[str, str], content: Mapping[str, Any], name: str, part:
 
 
 def _network(texts: Mapping[str, str], content: Mapping[str, Any]) -> str | None:
-    """Return the network that was given, as ``recommend`` takes it; None where none was."""
+    """Return the given network as ``recommend`` takes it; None if none was given."""
     backend = texts.get("backend") or str(content.get("backend") or AUTO)
     if not {"network", "network.name"} & texts.keys() and content.get("network") is None:
         return None if backend == AUTO else f"{backend}/"
@@ -121,14 +120,8 @@ def _network(texts: Mapping[str, str], content: Mapping[str, Any]) -> str | None
     return name if backend == AUTO else f"{backend}/{name}"
 
 
-def with_times(found: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
-    """Return what a test batch found, with the times of the whole training."""
-    whole = whole_time(found, spec)
-    return {**found, "epoch_s": whole.epoch_s, "total_s": whole.total_s}
-
-
 def test_batch_text(found: Mapping[str, Any]) -> str:
-    """Return what a test batch found, for people."""
+    """Return the result of a test batch as text."""
     rows = [
         ("time", f"{_seconds(found['total_s'])} in all, {_seconds(found['epoch_s'])} an epoch"),
         ("step", f"{1000 * found['step_s']:.3g} ms, {as_percent(found['data_wait_share'], 0)} of it waiting for data"),

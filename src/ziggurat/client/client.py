@@ -150,7 +150,7 @@ class Client:
         return self._connection.ask("GET", f"/jobs/{job_id}/timeline")
 
     def early_stopping(self, job_id: str) -> dict[str, Any] | None:
-        """Return how early stopping of a training stands; None where it is off."""
+        """Return the state of early stopping of a training; None if it is off."""
         return self._connection.ask("GET", f"/jobs/{job_id}/early-stopping")
 
     def compare(self, *job_ids: str) -> dict[str, Any]:
@@ -338,9 +338,9 @@ class PreviewClient:
         return self._connection.ask("POST", "/trainings/preflight", json=body)
 
     def test_batch(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:
-        """Train some steps in a process that is thrown away; return what was measured.
+        """Train some steps in a separate process; return the measurements.
 
-        That is ``total_s``, ``epoch_s``, ``memory_bytes``, ``largest_batch``, ``rate`` and more.
+        These are ``total_s``, ``epoch_s``, ``memory_bytes``, ``largest_batch``, ``rate`` and more.
 
         Args:
             spec: of the training.
@@ -352,11 +352,11 @@ class PreviewClient:
         return self._connection.ask("POST", "/trainings/test-batch", json=body, timeout=limit_s + _ANSWER_S)
 
     def cancel_test_batch(self, ticket: str) -> None:
-        """End a test batch that runs; its request is answered with an error."""
+        """Cancel a running test batch; its request is answered with an error."""
         self._connection.ask("DELETE", f"/trainings/test-batch/{ticket}")
 
     def recipe(self, dataset: str = "digits", *, network: str | None = None) -> dict[str, Any] | None:
-        """Return the recommended recipe of a dataset: ``network``, ``fields``, ``summary``, ``reason``; None: none.
+        """Return the recommended recipe of a dataset: ``network``, ``fields``, ``summary``, ``reason``, or None.
 
         Args:
             dataset: its id, or ``digits``.
@@ -365,7 +365,7 @@ class PreviewClient:
         return self._connection.ask("GET", f"/datasets/{dataset}/recipe", params=given({"network": network}))
 
     def networks(self, dataset: str = "digits", *, batch_size: int = 64) -> list[dict[str, Any]]:
-        """Return the standard networks with what each takes on a dataset, the recommended one first."""
+        """Return the standard networks with their memory and time on a dataset, the recommended one first."""
         return self._connection.ask("GET", f"/datasets/{dataset}/networks", params={"batch_size": batch_size})
 
     def text(self, spec: Mapping[str, Any], **request: Any) -> dict[str, str]:

@@ -78,7 +78,7 @@ class DatasetClient:
         return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params=params)
 
     def original(self, job_id: str, split: str, row: int) -> bytes:
-        """Return the file that a sample was made of; the image that is stored where the file is gone or has changed."""
+        """Return the source file of a sample, or the stored image if the file is missing or has changed."""
         return self._connection.content(f"/datasets/{job_id}/pictures/{split}/{row}", params={"original": True})
 
     def problems(self, job_id: str, **chosen: Any) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ class ModelClient:
         return self._connection.ask("GET", f"/networks/{name}", params={"framework": framework})["text"]
 
     def check(self, text: str, *, backend: str | None = None) -> list[dict[str, Any]]:
-        """Return the mistakes in the code of a network that can be seen without running it, by line."""
+        """Return the mistakes in the code of a network that are found without running it, by line."""
         return self._connection.ask("POST", "/networks/check", json={"text": text, **given({"backend": backend})})[
             "findings"
         ]

@@ -27,7 +27,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from ziggurat.dataflow.image_header import ImageHeader, read_header
 from ziggurat.errors import DataError, DatapointError, UnknownNameError, UsageError
 
-__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_file", "read_image"]
+__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_file", "read_image", "shrink_image"]
 
 MAX_PIXELS = 178_956_970
 """How many pixels an image may have by default: RGB of that size takes 512 MiB."""
@@ -158,6 +158,16 @@ def encode_image(image: np.ndarray, file_format: str = "jpeg", *, quality: int =
 
 
 # ---- the two decoders
+
+
+def shrink_image(image: np.ndarray, max_side_px: int) -> np.ndarray:
+    """Return an image with a longer side of at most ``max_side_px``; a smaller image is returned unchanged."""
+    height, width = image.shape[:2]
+    factor = max_side_px / max(height, width)
+    if factor >= 1:
+        return image
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
 def _decode_plain(content: bytes, header: ImageHeader, channels: int) -> np.ndarray | None:

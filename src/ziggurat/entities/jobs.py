@@ -316,10 +316,10 @@ class JobChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """How a list shows jobs.
+    """Layout of a list of jobs.
 
     Args:
-        pinned: active jobs, and so many of the queue, stand first; 0 for the plain order.
+        pinned: active jobs and this number of queued ones come first; 0 for the plain order.
         one_per_sweep: a sweep is one entry, its first job.
         sweeps_only: only jobs of sweeps.
         best_per_dataset: only the best training of each dataset.
@@ -333,15 +333,15 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSummary:
-    """What the jobs of a sweep came to.
+    """Summary of the jobs of a sweep.
 
     Args:
-        group: its id.
-        states: state → jobs, without states that no job is in.
-        best_id: id of its best job by the metric that most of them are judged by; empty while there is none.
-        rates: different learning rates.
-        newest_end: when the last of its jobs ended, in seconds since 1970; None while one has not.
-        first_start: when the first of them started; None before.
+        group: id of the sweep.
+        states: state → number of jobs, without zeros.
+        best_id: id of the best job by the most common primary metric; empty if there is none yet.
+        rates: number of different learning rates.
+        newest_end: when the last job ended, in seconds since 1970; None until all have ended.
+        first_start: when the first job started; None before.
     """
 
     group: str
@@ -359,13 +359,13 @@ class SweepSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class JobTotals:
-    """How many jobs there are.
+    """Numbers of jobs.
 
     Args:
-        states: state → jobs; all states are there.
-        kinds: kind → jobs; kinds without any are left out.
-        sweeps: of trainings.
-        failed: trainings that failed within the time that was asked for.
+        states: state → number of jobs, for all states.
+        kinds: kind → number of jobs, without zeros.
+        sweeps: number of sweeps of trainings.
+        failed: number of trainings that failed within the given time.
     """
 
     states: Mapping[str, int]
@@ -383,7 +383,7 @@ class JobFilter:
         states: in these states; empty for all.
         project: of this project; None for all.
         text: with this in name, id, notes, network or tags.
-        words: with each of these there, too.
+        words: with each of these words in the same texts.
         tag: with this tag.
         group: of this sweep.
         owner: of this user.
@@ -394,7 +394,7 @@ class JobFilter:
         descending: whether large values come first; jobs without a value always come last.
         offset: how many to leave out first.
         limit: how many to return at most.
-        listing: which of them stand first, and which stand for others.
+        listing: which jobs come first, and which represent others.
     """
 
     kinds: tuple[str, ...] = ()

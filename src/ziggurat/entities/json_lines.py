@@ -18,13 +18,13 @@ def encoded_line(content: Mapping[str, Any]) -> bytes:
     """Return an object as a line.
 
     Raises:
-        ValueError: where a number in it is NaN or infinite: JSON has none.
+        ValueError: if a number in it is NaN or infinite, which JSON does not have.
     """
     return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file; a missing file has none. A half line, which a killed process left, is skipped."""
+    """Return the objects of a file; a missing file has none. Incomplete lines of a killed process are skipped."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -41,13 +41,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def append_line(path: Path, content: Mapping[str, Any], what: str, *, durable: bool = True) -> None:
-    """Append an object to a file, which is created if it is missing; a half line at its end stays one of its own.
+    """Append an object to a file, which is created if it is missing; an incomplete last line is ended first.
 
     Args:
         path: of the file.
         content: JSON values.
-        what: what the file holds, to begin the sentence of an error.
-        durable: whether to wait until it is on the disk.
+        what: content of the file, the subject of the sentence of an error.
+        durable: whether to wait until the line is on the disk.
 
     Raises:
         StorageError: if it cannot be written.

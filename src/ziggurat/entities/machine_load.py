@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ from ziggurat.entities.json_lines import read_lines
 __all__ = ["MOST_SAMPLES", "QUANTITIES", "LoadCurve", "MachineFacts", "MachineLoad", "read_machine_load", "thinned"]
 
 MOST_SAMPLES: Final = 1440
-"""Samples that a file holds at most; of more, neighbors are averaged."""
+"""Maximum number of samples in a file; beyond it, neighbors are averaged."""
 
 QUANTITIES: Final[dict[str, tuple[str, str]]] = {
     "job_cpu_percent": ("CPU, this job", "%"),
@@ -29,12 +31,13 @@ QUANTITIES: Final[dict[str, tuple[str, str]]] = {
 processes, pages that they share counted in each."""
 
 _GPU: Final = {"utilization_percent": ("GPU {} utilization", "%"), "memory_bytes": ("GPU {} memory", "bytes")}
+_GPU_NAME: Final = re.compile(r"gpu_(\d{1,4})_(\w+)")
 _UNITS: Final = frozenset({"time", "attempt", "step"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineFacts:
-    """What the machine of a job has.
+    """Hardware of the machine of a job.
 
     Args:
         host: its name; empty if unknown.
@@ -57,7 +60,7 @@ class LoadCurve:
 
     Args:
         name: such as ``job_cpu_percent`` or ``gpu_0_memory_bytes``.
-        title: for people.
+        title: displayed name.
         unit: ``%``, ``bytes``, ``bytes/s`` or ``images/s``.
         values: one for each time; None where it was not measured.
         limit: largest possible value, in the same unit; None if there is none.
@@ -95,16 +98,25 @@ class MachineLoad:
 
 
 def read_machine_load(path: Path) -> MachineLoad:
-    """Return what the file of a job holds; a missing one holds nothing, and damaged lines are skipped."""
+    """Return the load in the file of a job: empty if the file is missing; damaged lines are skipped."""
+    try:
+        noted = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return MachineLoad()
+    return _read(path, noted.st_mtime_ns, noted.st_size)
+
+
+@lru_cache(maxsize=16)  # each request of a job page reads it, and a full file takes 30 ms
+def _read(path: Path, _changed_ns: int, _size_bytes: int) -> MachineLoad:
     machine, samples = MachineFacts(), []
     for line in read_lines(path):
         if "machine" in line:
             machine = _facts(line["machine"])
-        elif _is_number(line.get("time")):
+        elif _number(line.get("time")) is not None:
             samples.append(line)
     names = dict.fromkeys(name for sample in samples for name in sample if name not in _UNITS)
     order = [name for name in QUANTITIES if name in names]
-    order += sorted(name for name in names if name.startswith("gpu_"))
+    order += sorted(filter(_GPU_NAME.fullmatch, names), key=_gpu_place)
     return MachineLoad(
         machine=machine,
         times=tuple(float(each["time"]) for each in samples),
@@ -119,7 +131,7 @@ def thinned(samples: Sequence[Mapping[str, Any]], most: int = MOST_SAMPLES // 2)
 
     Args:
         samples: in the order of their times.
-        most: how many to return at most; more where there are more attempts.
+        most: maximum number to return; more if there are more attempts.
     """
     if len(samples) <= most:
         return [dict(each) for each in samples]
@@ -154,14 +166,20 @@ def _curve(name: str, samples: Iterable[Mapping[str, Any]], machine: MachineFact
 
 
 def _described(name: str, machine: MachineFacts) -> tuple[str, str, float | None]:
-    if name.startswith("gpu_"):
-        _, index, quantity = name.split("_", 2)
+    gpu = _GPU_NAME.fullmatch(name)
+    if gpu is not None:
+        index, quantity = gpu.groups()
         title, unit = _GPU.get(quantity, (quantity, ""))
-        memory = next((gpu.get("memory_bytes") for gpu in machine.gpus if str(gpu.get("index")) == index), None)
+        memory = next((each.get("memory_bytes") for each in machine.gpus if str(each.get("index")) == index), None)
         return title.format(index), unit, 100.0 if unit == "%" else _number(memory)
     title, unit = QUANTITIES[name]
     limits = {"%": 100, "bytes": machine.disk_bytes if name.startswith("disk") else machine.memory_bytes}
     return title, unit, float(limits[unit]) if limits.get(unit) else None
+
+
+def _gpu_place(name: str) -> tuple[int, str]:
+    _, index, quantity = name.split("_", 2)
+    return int(index), quantity
 
 
 def _facts(content: Any) -> MachineFacts:
@@ -177,8 +195,5 @@ def _facts(content: Any) -> MachineFacts:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if _is_number(value) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # JSON gives exact types; `isinstance` would take a bool for a number.
+    return float(value) if type(value) in (float, int) and math.isfinite(value) else None

@@ -1,6 +1,7 @@
-"""Predictions for a few validation samples, the same after each validation, as a job keeps them.
+"""Predictions for a few validation samples, the same samples after each validation.
 
-The format is open: a record has a ``kind`` (``classification`` today), and what it holds of each sample is up to it.
+The format is extensible: the ``kind`` of a file (only ``classification`` so far) decides on the content of
+a prediction.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ __all__ = [
 ]
 
 CLASSIFICATION: Final = "classification"
-"""Kind whose predictions have ``class`` and ``score``, and whose samples have ``label``: class numbers, share."""
+"""Kind whose predictions have ``class`` (number) and ``score`` (in [0, 1]); the ``label`` is a class number."""
 
 MOST_SAMPLES: Final = 9
-"""Samples at most."""
+"""Maximum number of samples."""
 
 MOST_RECORDS: Final = 400
-"""Validations at most whose predictions are kept; of more, every second one goes."""
+"""Maximum number of validations with predictions; beyond it, every second one is removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownSample:
-    """A sample of which predictions are kept.
+    """A sample that has predictions.
 
     Args:
         number: from 0, in the order of the predictions.
-        split: that it is in.
+        split: of the sample.
         row: in the split, from 0.
-        key: that names it, such as the path of its file.
-        label: its true value, as the kind has it: a class number.
+        key: of the sample, such as the path of its file.
+        label: true value; for a classification a class number.
     """
 
     number: int
@@ -53,10 +54,10 @@ class ShownSample:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePredictions:
-    """The predictions of a job; empty for one that keeps none.
+    """The sample predictions of a job; empty for a job without any.
 
     Args:
-        kind: what is predicted; empty where there is nothing.
+        kind: of the predictions; empty if there are none.
         class_names: by class number; empty for kinds without classes.
         samples: in the order of the predictions.
         records: after each validation, the oldest first: ``step``, ``epoch``, ``time`` and ``predictions``, one JSON
@@ -70,7 +71,7 @@ class SamplePredictions:
 
 
 def read_sample_predictions(path: Path) -> SamplePredictions:
-    """Return what the file of a job holds; a missing one holds nothing, and damaged lines are skipped."""
+    """Return the predictions in the file of a job: empty if the file is missing; damaged lines are skipped."""
     lines = read_lines(path)
     head = next((line for line in lines if isinstance(line.get("samples"), list)), None)
     if head is None:
@@ -96,7 +97,7 @@ def read_sample_predictions(path: Path) -> SamplePredictions:
 
 
 def thinned_records(records: Sequence[Mapping[str, Any]], most: int = MOST_RECORDS) -> list[Mapping[str, Any]]:
-    """Return the records without every second one where there are too many; the first and the newest stay."""
+    """Return at most ``most`` records: every second one is removed, repeatedly, but never the first or the newest."""
     kept = list(records)
     while len(kept) > most:
         kept = [*kept[:-1:2], kept[-1]]

@@ -13,7 +13,7 @@ from ziggurat.specs.files import SPEC_KINDS, Spec, check_named_once, parse_spec,
 from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
 
-__all__ = ["dataset_spec_from_flags", "spec_from_flags"]
+__all__ = ["dataset_spec_from_flags", "json_or_text", "spec_from_flags"]
 
 
 def spec_from_flags(
@@ -76,17 +76,18 @@ def _value(text: str, field: FieldDescription | None) -> Any:
         # A field that may be left out has no value by default, and `null` says so; elsewhere it is a name like others.
         may_be_empty = not field.required and field.default is None
         if field.choices and all(choice.isdigit() for choice in field.choices):
-            return _json_or_text(text)
+            return json_or_text(text)
         return None if text == "null" and may_be_empty else text
     if field is not None and comma_question(text, field.kind):
         return text  # which is no number, so the error asks
     if field is not None and field.kind == "list" and not text.startswith("["):
-        return [_json_or_text(part.strip()) for part in text.split(",") if part.strip()]
-    return _json_or_text(text)
+        return [json_or_text(part.strip()) for part in text.split(",") if part.strip()]
+    return json_or_text(text)
 
 
-def _json_or_text(text: str) -> Any:
+def json_or_text(text: str) -> Any:
+    """Return the JSON value of a text, or the text itself if it is not JSON: the spec then reports the error."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # a thousand brackets are no value either
+    except (ValueError, RecursionError):  # deeply nested brackets
         return text

@@ -109,10 +109,10 @@ class Store:
         return self._database.place
 
     def change_number(self) -> int | None:
-        """Return a number that differs after every change of the store; None where the database does not tell.
+        """Return a number that differs after every change of the store; None for PostgreSQL, which has none.
 
         Raises:
-            StorageError: where the database does not answer.
+            StorageError: if the database does not answer.
         """
         return self._database.change_number()
 
@@ -141,7 +141,7 @@ class Store:
         return rebuild(self._database, self.events, workspace_folder, read_job)
 
     def take_in(self, on_disk: JobOnDisk) -> None:
-        """Take in a job that another process made in the workspace.
+        """Add a job that another process created in the workspace.
 
         Raises:
             UsageError: where a text is too long for the store.

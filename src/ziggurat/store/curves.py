@@ -34,7 +34,7 @@ _HEAD: Final = (curves.c.key, curves.c.tag, curves.c["count"].label("total"))
 
 
 Outline = tuple[tuple[int, float], ...]
-"""Step and value of some points, in the order of their steps."""
+"""Step and value of some points, by step."""
 
 
 class CurveRepository:
@@ -142,10 +142,10 @@ class CurveRepository:
             return {row.id: (row.step, row.epoch, row.value) for row in connection.execute(query)}
 
     def outlines(self, wanted: Mapping[str, ScalarSummary]) -> dict[str, Outline]:
-        """Return job → the outline of one of its curves, by at most one question for all of them.
+        """Return job → outline of one of its curves, by at most one query for all of them.
 
-        The steps of each curve are divided into equal parts; of each, the first step and the mean of the finite
-        values. An outline is kept in memory as long as its curve does not change.
+        The steps of each curve are divided into equal parts; a point of the outline has the first step of a part and
+        the mean of its finite values. Outlines are cached until their curves change.
 
         Args:
             wanted: job → summary of its curve; jobs without a point are left out.

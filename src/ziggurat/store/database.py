@@ -90,16 +90,16 @@ class Database:
             yield connection
 
     def change_number(self) -> int | None:
-        """Return a number that differs after every change of the database; None where the database does not tell.
+        """Return a number that differs after every change of the database; None for PostgreSQL, which has none.
 
         Raises:
-            StorageError: where the database does not answer.
-            LostDatabaseError: where its file was removed or replaced.
+            StorageError: if the database does not answer.
+            LostDatabaseError: if its file was removed or replaced.
         """
         if not self.is_sqlite:
             return None
         self._refuse_lost()
-        # The number counts the changes by all connections but its own: it is always asked of the same one.
+        # The number counts the changes by other connections, and is comparable for one connection only.
         with self._failures(), self._watch.connect() as connection:
             return connection.exec_driver_sql("PRAGMA data_version").scalar_one()
 
@@ -300,7 +300,7 @@ class Folders:
         places: where the workspace was before.
 
     Attributes:
-        loaded: key of a job → its row, and the job that was made of it, with these folders.
+        loaded: cache: key of a job → its row, and the job that was made from it with these folders.
     """
 
     def __init__(self, workspace: Path | None = None, places: Places | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Queries of job lists: jobs that stand first, one entry for a sweep, the best training of each dataset."""
+"""Queries of job lists: pinned jobs, one entry per sweep, the best training of each dataset."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MOST_ACTIVE: Final = 50
 
 
 def pinned_keys(connection: Connection, chosen: Select[Any], listed: Select[Any], listing: Listing) -> list[int]:
-    """Return the keys of the listed jobs that stand first: those that run, then the next ones of the queue.
+    """Return the keys of the pinned jobs: active ones, then the next ones of the queue.
 
     Args:
         connection: to read from.
-        chosen: the keys that a filter leaves.
-        listed: those of them that stand in the list, see ``listed_jobs``; a sweep stands first if any of its jobs does.
-        listing: how many of the queue.
+        chosen: keys of the jobs that match a filter.
+        listed: keys of the entries of the list, see ``listed_jobs``; a sweep is pinned if any of its jobs is.
+        listing: says how many jobs of the queue are pinned.
     """
     if not listing.pinned:
         return []
@@ -42,12 +42,12 @@ def pinned_keys(connection: Connection, chosen: Select[Any], listed: Select[Any]
 
 
 def listed_jobs(connection: Connection, chosen: Select[Any], listing: Listing) -> Select[Any]:
-    """Return the keys of those jobs that stand in a list, in no order.
+    """Return the keys of the entries of a list, in no order.
 
     Args:
-        connection: to look up what is best.
-        chosen: the keys that a filter leaves.
-        listing: which of them stand for others.
+        connection: to read from.
+        chosen: keys of the jobs that match a filter.
+        listing: says which jobs represent others.
     """
     if listing.sweeps_only:
         chosen = chosen.where(jobs.c.group != "")
@@ -59,7 +59,7 @@ def listed_jobs(connection: Connection, chosen: Select[Any], listing: Listing) -
 
 
 def sweep_summaries(connection: Connection, groups: Sequence[str]) -> dict[str, SweepSummary]:
-    """Return id of a sweep → what its jobs came to; see ``JobRepository.sweeps``."""
+    """Return id of a sweep → its summary; see ``JobRepository.sweeps``."""
     if not groups:
         return {}
     rows = connection.execute(_ENDS.where(jobs.c.group.in_(groups))).all()

@@ -22,10 +22,10 @@ _MOST_VALUES: Final = 6
 
 @dataclass(frozen=True, kw_only=True)
 class NameRange:
-    """What values of a name there are.
+    """Values of a name.
 
     Args:
-        minimum: smallest number; None where no value is one.
+        minimum: smallest number; None if no value is a number.
         maximum: largest number.
         texts: the first few texts.
         is_curve: whether it is the newest value of a curve.
@@ -76,7 +76,7 @@ class JobNameRepository:
         return found
 
     def texts_of(self, column: str, limit: int = _MOST_VALUES) -> list[str]:
-        """Return the values of a column of jobs, such as ``network``, in the order of their letters; empty ones not."""
+        """Return the first values of a column of jobs, such as ``network``, sorted, without the empty one."""
         own = jobs.c[column]
         query = sa.select(own).where(own != "").group_by(own).order_by(bytewise(own)).limit(limit)
         with self._database.read() as connection:
@@ -84,9 +84,9 @@ class JobNameRepository:
 
 
 def _distinct(connection: Connection, column: ColumnElement[str]) -> list[str]:
-    """Return the different values of an indexed column, each found in the index by the one before.
+    """Return the distinct values of an indexed column by jumps from one value to the next (a loose index scan).
 
-    To read the whole index takes as long as there are jobs.
+    Reading the whole index would take time in proportion to the number of jobs.
     """
     first = sa.select(sa.func.min(column).label("value")).cte("name", recursive=True)
     following = sa.select(sa.func.min(column)).where(column > first.c.value).scalar_subquery()

@@ -51,7 +51,7 @@ CHANGEABLE: Final = frozenset(
 _FIELDS: Final = (*(part.name for part in fields(Job) if part.name not in ("scalars", "divergence")), "facts")
 _COLUMNS: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
 _JSON_FIELDS: Final = frozenset(column.name for column in _COLUMNS if isinstance(column.type, Json))
-# JSON as its text: most jobs of a list were loaded before, and are not read again.
+# JSON columns as text: most jobs of a list are cached, and their rows are not decoded again.
 _READ: Final = tuple(
     sa.type_coerce(column, sa.Text).label(column.name) if column.name in _JSON_FIELDS else column for column in _COLUMNS
 )
@@ -166,7 +166,7 @@ def load_jobs(connection: Connection, folders: Folders, keys: Sequence[int]) -> 
         summaries = _summaries(connection, chunk)
         query = sa.select(jobs.c.key, *_READ).join(job_contents).where(jobs.c.key.in_(chunk))
         for key, *values in connection.execute(query):
-            # What is read from a row costs ten times the row: a job is kept as long as its row does not change.
+            # Decoding a row costs ten times as much as reading it: a job is cached until its row changes.
             stored = (*values, *summaries.get(key, ()))
             kept = folders.loaded.get(key)
             if kept is None or kept[0] != stored:

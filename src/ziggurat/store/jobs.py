@@ -71,7 +71,7 @@ class JobRepository:
         return found[0] if found else None
 
     def place(self, job_id: str) -> tuple[str, str, str]:
-        """Return kind, state and folder of a job, without all else that is known of it.
+        """Return kind, state and folder of a job; this is cheaper than ``get``.
 
         Raises:
             JobError: where there is none.
@@ -105,8 +105,7 @@ class JobRepository:
             first = pinned_keys(connection, chosen, listed, wanted.listing)
             ordered = in_order(connection, listed, wanted, now)
             if wanted.conditions or wanted.text or wanted.words:  # to choose costs more than to sort: it is done once
-                found = connection.execute(ordered).scalars().all()
-                all_keys = [*first, *(key for key in found if key not in first)]
+                all_keys = list(dict.fromkeys([*first, *connection.execute(ordered).scalars()]))
                 total, keys = len(all_keys), all_keys[offset : offset + limit]
             else:
                 total = connection.execute(sa.select(sa.func.count()).select_from(listed.subquery())).scalar_one()
@@ -116,7 +115,7 @@ class JobRepository:
             return JobPage(total=total, jobs=tuple(load_jobs(connection, self._database.folders, keys)))
 
     def sweeps(self, groups: Iterable[str]) -> dict[str, SweepSummary]:
-        """Return id of a sweep → what its jobs came to, by few questions for all of them."""
+        """Return id of a sweep → its summary, by a few queries for all of them."""
         with self._database.read() as connection:
             return sweep_summaries(connection, list(groups))
 
@@ -149,7 +148,7 @@ class JobRepository:
         """Return how many jobs there are of each kind and in each state, and how many sweeps.
 
         Args:
-            failed_after: seconds since 1970: failed trainings that ended later are counted on their own.
+            failed_after: seconds since 1970; ``failed`` counts the failed trainings that ended later.
         """
         recent = sa.func.sum(sa.case((jobs.c.ended > failed_after, 1), else_=0))
         query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count(), recent).group_by(jobs.c.state, jobs.c.kind)

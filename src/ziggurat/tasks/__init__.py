@@ -1,4 +1,4 @@
-"""Learning tasks: what is measured of a prediction, the same for validation, evaluations, tests and exports."""
+"""Metrics of predictions for each learning task, the same in validation, evaluations, tests and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of a classifier: confusion, precision and recall, curves, calibration, comparison of two."""
+"""Metrics of classifiers: confusion matrix, precision and recall, curves, calibration, and a test for two models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_QUALITY: Final[Mapping[str, Any]] = {
     "log_loss": None,
     "calibration_error": None,
 }
-"""The measures where no label is known."""
+"""Values of ``quality_measures`` where no label is known."""
 
 _Z_95: Final = 1.959963984540054
 _BINS: Final = 15
@@ -47,7 +47,7 @@ _MANY_CLASSES: Final = 5
 
 
 class ConfusionMetric(Metric):
-    """Accuracy, top-5 accuracy, confusion, and precision and recall of each class.
+    """Accuracy, top-5 accuracy, confusion matrix, and precision and recall of each class.
 
     It reads the output ``probabilities``, (N, classes), and the target ``labels``, (N) class numbers; samples whose
     label is -1 are not counted.
@@ -63,23 +63,24 @@ class ConfusionMetric(Metric):
 
     @property
     def samples(self) -> int:
-        """Labeled samples that were taken in."""
+        """Labeled samples so far."""
         return int(self._matrix.sum())
 
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
-        """Take in a batch; of equal probabilities the class with the smaller number counts."""
+        """Add a batch; of equal probabilities, the class with the smaller number counts as predicted."""
         labels = np.asarray(targets["labels"])
         ranks = np.argsort(-np.asarray(outputs["probabilities"]), axis=1, kind="stable")[:, :_MANY_CLASSES]
-        self._matrix += confusion_matrix(labels, ranks[:, 0], len(self._names))
+        known = labels >= 0
+        np.add.at(self._matrix, (labels[known], ranks[known, 0]), 1)  # in place: a matrix per batch costs classes²
         self._among_five += int((ranks == labels[:, None]).any(axis=1).sum())
 
     def compute(self) -> dict[str, Any]:
         """Return the values.
 
         Returns:
-            ``accuracy``; ``top_5``, with more than five classes; ``confusion`` (row: the label, column: what was
-            predicted); ``classes`` (``class``, ``samples``, ``predicted``, ``precision`` and ``recall``, None where one
-            is not defined). Empty where no labeled sample was taken in.
+            ``accuracy``; ``top_5``, with more than five classes; ``confusion`` (row: label, column: prediction);
+            ``classes`` (``class``, ``samples``, ``predicted``, ``precision`` and ``recall``, None where one is not
+            defined). Empty before the first labeled sample.
         """
         count = self.samples
         if not count:
@@ -102,14 +103,14 @@ class ConfusionMetric(Metric):
         return values
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return what was counted."""
+        """Return the counts."""
         return {"matrix": self._matrix.copy(), "among_five": np.asarray(self._among_five)}
 
     def merge(self, state: Mapping[str, np.ndarray]) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of other samples."""
         if state["matrix"].shape != self._matrix.shape:
             raise UsageError(
-                "Metrics are merged that have the same classes.",
+                "Only metrics with the same classes can be merged.",
                 received=f"{len(state['matrix'])} and {len(self._names)} classes",
             )
         self._matrix += state["matrix"]
@@ -127,7 +128,7 @@ def quality_measures(
     """Return the measures of the labeled samples, under the names of ``NO_QUALITY``.
 
     Args:
-        labels: (N) class numbers; -1 where it is not known.
+        labels: (N) class numbers; -1 where unknown.
         predicted: (N) class numbers.
         scores: (N) probability of the predicted class.
         label_scores: (N) probability of the label.
@@ -143,7 +144,7 @@ def quality_measures(
         return dict(NO_QUALITY)
     right = labels[known] == predicted[known]
     labeled, correct = len(right), int(right.sum())
-    has_three = top_classes.shape[1] >= _TOP < len(per_class)
+    has_three = top_classes.shape[1] >= _TOP and len(per_class) > _TOP
     hits = (top_classes[:, :_TOP] == labels[:, None]).any(axis=1) if has_three else None
     return {
         "labeled": labeled,
@@ -196,7 +197,7 @@ def calibration_error(scores: np.ndarray, is_right: np.ndarray) -> float | None:
 
 
 def mcnemar_p_value(fixed: int, broken: int) -> float:
-    """Return how likely two equally good models differ in the correct samples at least as much (McNemar, two-sided).
+    """Return the two-sided p-value of McNemar's test: two equally good models differ at least as much by chance.
 
     It is the exact binomial test up to 1,000 samples that changed, then chi-squared with continuity correction.
 
@@ -214,12 +215,12 @@ def mcnemar_p_value(fixed: int, broken: int) -> float:
 
 
 def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """Return how often each class was taken for each: (classes, classes) int64, a row for each label.
+    """Return the confusion matrix: (classes, classes) int64, a row for each label, a column for each prediction.
 
     Args:
         labels: (N) class numbers; samples with -1 are not counted.
         predicted: (N) class numbers.
-        classes: how many there are.
+        classes: number of classes.
     """
     known = labels >= 0
     places = labels[known].astype(np.int64) * classes + predicted[known]
@@ -250,7 +251,7 @@ def class_figures(matrix: np.ndarray, names: Sequence[str], support: np.ndarray 
 
 
 def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
-    """Return the share of labeled samples whose label is among their best classes; None where none is labeled."""
+    """Return the share of labeled samples whose label is among the top classes; None where none is labeled."""
     known = labels >= 0
     return _share((top_classes == labels[:, None]).any(axis=1)[known].sum(), known.sum())
 
@@ -258,10 +259,10 @@ def top_share(labels: np.ndarray, top_classes: np.ndarray) -> float | None:
 def threshold_figures(
     labels: np.ndarray, predicted: np.ndarray, scores: np.ndarray, names: Sequence[str], threshold: float
 ) -> dict[str, Any]:
-    """Return the figures where a sample counts as decided from a score of ``threshold`` on.
+    """Return the metrics where a sample counts as decided if its score is at least ``threshold``.
 
     Returns:
-        ``threshold``; ``coverage``, the share of samples that are decided; ``decided``, how many; ``accuracy`` and
+        ``threshold``; ``coverage``, the share of decided samples; ``decided``, their number; ``accuracy`` and
         ``confusion`` of the decided ones; ``per_class``, whose recall and support count the undecided ones as well.
     """
     decided = scores >= threshold
@@ -279,14 +280,14 @@ def threshold_figures(
 
 
 def class_curves(scores: np.ndarray, is_of_class: np.ndarray, points: int) -> dict[str, Any]:
-    """Return how well the score of one class tells its samples from all others.
+    """Return the precision-recall and ROC curves of one class against all others.
 
-    A sample is taken for the class where its score is at least a threshold; the thresholds are the scores themselves.
+    A sample is predicted as the class where its score is at least a threshold; the thresholds are the scores.
 
     Args:
         scores: (N) of the class; NaN counts as 0.
         is_of_class: (N) bool.
-        points: how many are returned at most; average precision and area are those of all.
+        points: number of points to return at most; average precision and area are computed from all points.
 
     Returns:
         ``thresholds``, falling; ``precision``, ``recall``, ``false_positive`` and ``true_positive`` (rates) at each;

@@ -1,4 +1,4 @@
-"""Means over samples of the numbers that a network gives for each batch."""
+"""Means over samples of scalars that are reported for each batch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["MeansMetric"]
 
 
 class MeansMetric(Metric):
-    """Means of all scalar outputs, such as ``cost`` and what the user summarizes; each is the mean of its batch.
+    """Means of all scalar outputs, such as ``cost`` and the user's summaries; each output is the mean of its batch.
 
-    The samples of a batch are counted by the target ``labels``, (N).
+    The target ``labels``, (N), gives the number of samples in a batch.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class MeansMetric(Metric):
         self._sums: dict[str, float] = {}
 
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
-        """Take in a batch; outputs that are no scalars are passed over."""
+        """Add a batch; outputs that are not scalars are ignored."""
         count = len(targets["labels"])
         self.samples += count
         for name, value in outputs.items():
@@ -31,15 +31,15 @@ class MeansMetric(Metric):
                 self._sums[name] = self._sums.get(name, 0.0) + float(value) * count
 
     def compute(self) -> dict[str, Any]:
-        """Return name → mean over all samples, by name; empty where nothing was taken in."""
+        """Return name → mean over all samples, by name; empty before the first batch."""
         return {name: total / self.samples for name, total in sorted(self._sums.items()) if self.samples}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return what was summed."""
+        """Return the number of samples, and the sum of each output."""
         return {"samples": np.asarray(self.samples), **{f"sum/{name}": np.asarray(v) for name, v in self._sums.items()}}
 
     def merge(self, state: Mapping[str, np.ndarray]) -> None:
-        """Take in what was summed elsewhere."""
+        """Add the sums of other samples."""
         self.samples += int(state["samples"])
         for name, value in state.items():
             if name.startswith("sum/"):

@@ -14,31 +14,31 @@ __all__ = ["Metric"]
 class Metric(ABC):
     """A measure of predictions over many batches.
 
-    What it keeps are counts and sums, so that parts of the samples, measured apart and merged in any order, come to the
-    same values as all of them in one pass.
+    Its state holds counts and sums only, so metrics of disjoint parts of the samples can be merged in any order, with
+    the same values as one pass over all samples.
     """
 
     @abstractmethod
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
-        """Take in a batch.
+        """Add a batch.
 
         Args:
-            outputs: name of an output of the network → (N, …) its values.
-            targets: name of a target → (N, …) what was to be predicted.
+            outputs: name of an output of the network → its values (N, …), or a scalar of the batch.
+            targets: name of a target → its values (N, …).
         """
 
     @abstractmethod
     def compute(self) -> dict[str, Any]:
-        """Return the values of all that was taken in: numbers, and lists and objects for tables, as JSON values."""
+        """Return the values over all batches as JSON values: numbers, and lists and objects for tables."""
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
-        """Return what was counted, for ``merge``."""
+        """Return the counts and sums, for ``merge``."""
 
     @abstractmethod
     def merge(self, state: Mapping[str, np.ndarray]) -> None:
-        """Take in the state of a metric of the same kind that measured other samples.
+        """Add the state of a metric of the same kind that measured other samples.
 
         Raises:
-            UsageError: if the state is that of other classes or sizes.
+            UsageError: if the state is of other classes or sizes.
         """

@@ -58,7 +58,7 @@ class Best:
         tag: name of the curve.
         value: its largest or smallest value; of a training, that of its best checkpoint.
         word: ``highest`` or ``lowest``; ``newest`` where no metric tells what is best.
-        title: name of the curve for people; empty for the tag.
+        title: displayed name of the curve; empty for the tag.
         epoch: of the value; None where it is not known.
         note: what else must be known, such as that the checkpoint of a better value was not kept.
         step: of the value; None where it is not known.
@@ -74,18 +74,18 @@ class Best:
 
     @property
     def metric(self) -> str:
-        """Name of the metric in a column that says that it is of the validation: ``Accuracy``."""
+        """Name of the metric without ``validation``, which the title of the column says: ``Accuracy``."""
         name = (self.title or self.tag).removeprefix("validation ").replace("_", " ")
         return name[:1].upper() + name[1:]
 
     @property
     def text(self) -> str:
-        """The value as users read it: a share as percent."""
+        """The value as text; a share as percent."""
         return metric_text(self.tag, self.value)
 
 
 def metric_mode(tag: str) -> Mode | None:
-    """Return whether small or large values of a metric are good; None where better and worse have no meaning."""
+    """Return whether small or large values of a metric are good; None if that is unknown."""
     if _LARGE_IS_GOOD.search(tag):
         return "max"
     return "min" if _SMALL_IS_GOOD.search(tag) else None

@@ -1,7 +1,7 @@
-"""Drafts of forms: what a user typed into a page and has not sent, kept in the studio for Reload and Back.
+"""Drafts of forms: fields that a user has not submitted yet, saved in the studio for Reload and Back.
 
-A draft belongs to a user and a page. Files are not in it, ids of finished uploads are. Passwords, tokens and addresses
-with a password are left out.
+A draft belongs to a user and a page. It has no files, but the ids of finished uploads. Passwords, tokens and URLs with
+a password are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SECRET_VALUE: Final = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A form that was not sent.
+    """A form that was not submitted.
 
     Args:
         fields: names with their values, in the order of the form; a name may come several times.
@@ -40,12 +40,12 @@ class Draft:
     saved_at: float
 
     def form(self) -> FormData:
-        """Return the fields as a form that was sent."""
+        """Return the fields as a submitted form."""
         return FormData(list(self.fields))
 
 
 def load_draft(request: Request, page: str) -> Draft | None:
-    """Return the draft of the user who asks, or None.
+    """Return the draft of the user of a request, or None.
 
     Args:
         request: of the user.
@@ -56,12 +56,12 @@ def load_draft(request: Request, page: str) -> Draft | None:
 
 
 def save_draft(request: Request, page: str, form: FormData) -> Draft | None:
-    """Save a form as the draft of the user who asks; return None where it is too large to be kept.
+    """Save a form as the draft of the user of a request; return None if it is too large.
 
     Args:
         request: of the user.
         page: name of the page, such as ``new-model``.
-        form: as it was sent.
+        form: its present content.
     """
     with suppress(UsageError):
         return _draft_of(_studio(request).saved.put(identity_of(request).name, _KIND, page, pairs_of(form)))
@@ -69,7 +69,7 @@ def save_draft(request: Request, page: str, form: FormData) -> Draft | None:
 
 
 def drop_draft(request: Request, page: str) -> None:
-    """Delete the draft of the user who asks, where there is one."""
+    """Delete the draft of the user of a request, if there is one."""
     with suppress(MissingEntryError):
         _studio(request).saved.delete(identity_of(request).name, _KIND, page)
 
@@ -81,7 +81,7 @@ def pairs_of(form: FormData) -> list[tuple[str, str]]:
 
 
 def _draft_of(item: SavedItem) -> Draft | None:
-    """Return the draft of an item; None where a program saved something else under that name."""
+    """Return the draft of an item; None if a client saved something else under that name."""
     content: Any = item.content
     if not isinstance(content, Sequence) or not all(_is_pair(each) for each in content):
         return None

@@ -1,4 +1,4 @@
-"""Messages that the next page shows once: what a form did, and what it did not do and why."""
+"""Messages that the next page shows once: result of a form, and refused jobs with the reasons."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_KEPT: Final = 100
 
 @dataclass(frozen=True)
 class Refused:
-    """A job that it was not done with.
+    """A job for which an action was refused.
 
     Args:
         job_id: of the job.
-        name: of the job; its id where it is gone.
-        why: rule and advice.
+        name: of the job; its id if it was deleted.
+        why: rule and advice of the error.
     """
 
     job_id: str
@@ -34,13 +34,13 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What is said after something was done.
+    """Result of a form.
 
     Args:
-        text: one sentence on what was done; empty for nothing.
-        refused: jobs that it was not done with, the first few.
-        refused_total: how many there are.
-        error: what went wrong altogether, as JSON values; None for nothing.
+        text: one sentence about the result; empty for none.
+        refused: the first few jobs for which the action was refused.
+        refused_total: number of all of them.
+        error: error of the whole form as JSON values; None for none.
     """
 
     text: str = ""
@@ -50,16 +50,16 @@ class Outcome:
 
 
 def flash_messages(request: Request) -> BoundedCache[Outcome]:
-    """Return the outcomes of forms that the next page shows once."""
+    """Return the cache of results that the next page shows once."""
     return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))
 
 
 def see_deleted(request: Request, path: str, name: str) -> Response:
-    """Send the browser to a list after something was deleted; the list says so once.
+    """Redirect to a list after a deletion; the list shows a message once.
 
     Args:
         request: of the deletion.
         path: of the list, such as ``/datasets``.
-        name: of what was deleted.
+        name: of the deleted item.
     """
     return see_other(request, path, {"said": flash_messages(request).add(Outcome(text=f"`{name}` was deleted."))})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeVar
 from starlette.datastructures import FormData, UploadFile
 
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.specs.flags import json_or_text
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
@@ -83,28 +83,20 @@ def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, mo
 
 
 def small_number(text: str) -> int | None:
-    """Return a whole number of at most nine digits, without a sign; None for any other text."""
+    """Return a whole number from 0 with at most nine digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def priority_of(text: str) -> int:
-    """Return the priority of a job that was typed; 0 where nothing was.
+    """Return the typed priority of a job; 0 for an empty text.
 
     Raises:
-        UsageError: where it is no whole number, or larger than the queue can hold.
+        UsageError: if it is not a whole number, or has more than 32 bits.
     """
     text = text.strip() or "0"
     if not _WHOLE.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
         raise UsageError("A priority must be a whole number, such as 0 or -5.", received=text[:50])
     return int(text)
-
-
-def json_or_text(text: str) -> Any:
-    """Return the value that a text means as JSON; what is no JSON stays text, for the spec to say so."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # a thousand brackets are no value either
-        return text
 
 
 _BLOCK_BYTES: Final = 1 << 20

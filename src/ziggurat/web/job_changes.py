@@ -1,4 +1,4 @@
-"""Changes of a job as people type them: name, notes, tags, project and priority, checked field by field."""
+"""Changes of a job from forms: name, notes, tags, project and priority, checked field by field."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from ziggurat.entities import JobChange
-from ziggurat.errors import ConfigurationError
+from ziggurat.errors import ConfigurationError, UsageError
+from ziggurat.web.forms import priority_of
 
 __all__ = ["CHANGED_FIELDS", "change_from", "field_of", "named_tags"]
 
 CHANGED_FIELDS: Final = ("name", "notes", "tags", "project", "priority")
 _LONGEST_NAME: Final = 200
 _LONGEST_NOTES: Final = 100_000
-_PRIORITIES: Final = range(-1000, 1001)
 
 
 def change_from(form: Mapping[str, str]) -> JobChange:
-    """Return what was typed as a change; fields that were not sent stay.
+    """Return the change of a form; fields that are missing in it stay unchanged.
 
     Raises:
-        ConfigurationError: where a field does not fit; ``details["field"]`` says which.
+        ConfigurationError: if a field is invalid; ``details["field"]`` names it.
     """
     name, notes, project = (form.get(field) for field in ("name", "notes", "project"))
     if name is not None and not 0 < len(name.strip()) <= _LONGEST_NAME:
@@ -40,13 +40,13 @@ def change_from(form: Mapping[str, str]) -> JobChange:
 
 
 def field_of(error: Mapping[str, object]) -> str:
-    """Return at which field an error is shown; empty for the form as a whole."""
+    """Return the field of an error; empty for the whole form."""
     details = error.get("details")
     return str(details.get("field", "")) if isinstance(details, Mapping) else ""
 
 
 def named_tags(text: str) -> tuple[str, ...]:
-    """Return the tags of a text with commas between them."""
+    """Return the tags of a comma-separated text."""
     return tuple(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
 
 
@@ -60,13 +60,9 @@ def _tags(text: str) -> tuple[str, ...]:
 
 def _priority(text: str) -> int:
     try:
-        number = int(text)
-    except ValueError:
-        number = _PRIORITIES.stop
-    if number not in _PRIORITIES:
-        rule = f"A priority is a whole number from {_PRIORITIES.start} to {_PRIORITIES.stop - 1}."
-        raise _wrong("priority", rule, f"`{text[:50]}`")
-    return number
+        return priority_of(text)
+    except UsageError as error:
+        raise _wrong("priority", error.rule, str(error.received)) from error
 
 
 def _wrong(field: str, rule: str, received: str) -> ConfigurationError:

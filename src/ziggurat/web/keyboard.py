@@ -1,4 +1,4 @@
-"""Keyboard shortcuts of every page, and the choice of a browser to do without single keys (WCAG 2.1.4)."""
+"""Keyboard shortcuts of every page, and the setting that turns single-key shortcuts off (WCAG 2.1.4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import Request
 __all__ = ["GLOBAL_KEYS", "KEYS_COOKIE", "has_single_keys"]
 
 KEYS_COOKIE: Final = "ziggurat_keys"
-"""Cookie of a browser: ``off`` where single keys do nothing."""
+"""Cookie: ``off`` if single-key shortcuts are off."""
 
 GLOBAL_KEYS: Final = (
     (("Ctrl K", "⌘ K"), "Open the command palette"),
@@ -20,9 +20,9 @@ GLOBAL_KEYS: Final = (
     (("C",), "Compare the selected rows"),
     (("Esc",), "Close what is open"),
 )
-"""Keys and what they do; the first one also acts where single keys are off."""
+"""Keys and their actions; the first one also works if single-key shortcuts are off."""
 
 
 def has_single_keys(request: Request) -> bool:
-    """Return whether single keys act in the browser that asks."""
+    """Return whether single-key shortcuts are on in the browser of a request."""
     return request.cookies.get(KEYS_COOKIE) != "off"

@@ -1,4 +1,4 @@
-"""Sparklines: the outline of a curve as the path of an SVG, with the place of its best point."""
+"""Sparklines: the outline of a curve as an SVG path, with the position of its best point."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sparkline_of(outline: tuple[tuple[int, float], ...], best: tuple[int, float]
     Args:
         outline: step and value of some points, one at least.
         best: step and value of the best point; None where it is not known.
-        rises: whether large values are good: values that are far worse than most are cut off.
+        rises: whether large values are good; values that are much worse than most are clipped.
     """
     values = [value for _, value in outline] + ([best[1]] if best is not None else [])
     low, high = _range(values, rises=rises)
@@ -59,7 +59,7 @@ def sparkline_of(outline: tuple[tuple[int, float], ...], best: tuple[int, float]
 
 
 def _range(values: Sequence[float], *, rises: bool) -> tuple[float, float]:
-    """Return the smallest and the largest value shown: one that is far worse than most flattens all others."""
+    """Return the displayed range, without values that are much worse than most: they would flatten the rest."""
     low, high = min(values), max(values)
     if len(values) < 5:
         return low, high

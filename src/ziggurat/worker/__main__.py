@@ -10,16 +10,16 @@ from ziggurat.worker.stopping import StopRequest, StopSignals
 
 
 def _end(code: int) -> None:
-    """End the process as Python does, but for taking its modules apart, which takes a second with TensorFlow.
+    """End the process without the clean-up of modules, which takes a second with TensorFlow.
 
     Args:
         code: exit code.
     """
-    # Not a join of each thread: pools first tell their idle threads to end, which would wait for work forever.
+    # Not a join of each thread: idle threads of pools would wait for work forever; this ends them first.
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # who read it may be gone
+        with suppress(OSError, ValueError):  # the reader may be gone
             stream.flush()
     os._exit(code)
 

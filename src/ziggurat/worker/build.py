@@ -228,7 +228,7 @@ def _callbacks(
         ),
         SummariseBatch(),  # costs nothing where the network has no summaries or no monitor takes them
         *_validation(spec, program, data, logged),  # what follows sees its numbers
-        *_samples(spec, program, data, folder),  # behind the validation, which has put the same weights to use
+        *_samples(spec, program, data, folder),  # after the validation, which uses the same weights
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
         *_savers(spec, store),
@@ -239,8 +239,8 @@ def _callbacks(
 
 
 _POINTS_PER_DOUBLING: Final = 32
-"""Points of the training curves each time the number of steps doubles, before there are several of each epoch: a new
-training is seen to move at once, and a long one has some hundred points more at most."""
+"""Additional points of the training curves each time the number of steps doubles: a new training has points at once,
+and a long one has a few hundred more."""
 
 
 def _points(steps: int) -> int:
@@ -286,7 +286,12 @@ def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder
         return []
     if not is_dataset(Path(spec.data.source)):
         chosen.save_images(folder)
-    return [SamplePredictionWriter(task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True)]
+    batch_size = spec.batch_size * spec.gradient_accumulation_steps  # that of a validation
+    return [
+        SamplePredictionWriter(
+            task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True, batch_size=batch_size
+        )
+    ]
 
 
 def _early_stopping(spec: TrainSpec) -> list[Callback]:

@@ -25,19 +25,21 @@ __all__ = ["LoadSampler", "LoadThread"]
 
 _LOG: Final = logging.getLogger(__name__)
 _WHAT: Final = "The load of the machine"
-_COST: Final = 100
-"""A sample comes at most so many times its own cost after the one before: looking takes 1 % of a core at most."""
+_FIRST_S: Final = 0.5
+"""Seconds until the second sample, so that rates are known soon."""
 
+_COST: Final = 100
+"""The pause between samples is at least so many times the CPU time of a sample: 1 % of a core at most."""
 
 _STEPS_OVER: Final = 5
-"""The throughput is that since so many samples ago: a step may take as long as the time between two samples."""
+"""Samples over which the throughput is measured: a step may take longer than the time between two samples."""
 
 
 class LoadSampler:
     """Reads the load of the machine, and of this process with its children. Call it from one thread.
 
     Args:
-        folder: on the disk whose free space is told.
+        folder: on the disk whose free space is sampled.
         samples_per_step: samples in a step, over all devices.
         environment: variables of the process: ``CUDA_VISIBLE_DEVICES`` says which GPUs it may use.
         driver: module with the functions of ``pynvml``; the installed one where it is not given.
@@ -58,7 +60,7 @@ class LoadSampler:
         self._monotonic = monotonic
         self._process = psutil.Process()
         given = os.environ if environment is None else environment
-        self._gpus = Accelerators(given, driver=driver, monotonic=time.monotonic)
+        self._gpus = Accelerators(given, driver=driver)
         self._cores = len(os.sched_getaffinity(0))
         self._before: tuple[float, float, dict[int, tuple[int, int]]] | None = None
         self._steps: deque[tuple[float, int]] = deque(maxlen=_STEPS_OVER)
@@ -78,10 +80,10 @@ class LoadSampler:
         }
 
     def begin(self, global_step: int) -> None:
-        """Count steps from here on: those that a checkpoint brought are no throughput. Any thread may call it.
+        """Start to measure the throughput; steps before a resume do not count. Any thread may call it.
 
         Args:
-            global_step: where the attempt starts.
+            global_step: at which the attempt starts.
         """
         self._steps.append((self._monotonic(), global_step))
 
@@ -138,7 +140,7 @@ class LoadSampler:
                     counters = process.io_counters()
                     moved[process.pid] = (counters.read_bytes, counters.write_bytes)
             except (psutil.Error, OSError):
-                continue  # it has just ended, or tells no more
+                continue  # it has just ended, or may not be read
         return cpu_s, memory_bytes, moved
 
 
@@ -151,7 +153,7 @@ def _moved_since(before: Mapping[int, tuple[int, int]], now: Mapping[int, tuple[
 class LoadThread:
     """Appends a sample every ``every_s`` seconds to the file of a job until it is closed.
 
-    It never ends a training: if it cannot write, or the machine does not tell, it ends itself and logs why.
+    It never ends a training: if the load cannot be read or written, the thread logs why and ends.
 
     Args:
         path: ``machine_load.jsonl`` of the job; what earlier attempts wrote stays.
@@ -196,16 +198,14 @@ class LoadThread:
             self._machine = self._sampler.machine()
             self._count = len(read_lines(self._path))
             append_line(self._path, {"time": self._attempt, "machine": self._machine}, _WHAT, durable=False)
-            wait_s = 0.0
+            pause_s = min(self._every_s, _FIRST_S)
             while True:
                 began_s = time.thread_time()
                 self._sample_once()
-                wait_s = max(
-                    min(self._every_s, 0.5) if not wait_s else self._every_s, _COST * (time.thread_time() - began_s)
-                )
-                if self._ended.wait(wait_s):
+                if self._ended.wait(max(pause_s, _COST * (time.thread_time() - began_s))):
                     self._sample_once()  # the end of a training that took no longer than a few samples
                     return
+                pause_s = self._every_s
         except (OSError, StorageError, psutil.Error, RuntimeError) as error:
             _LOG.warning("The load of the machine is not recorded any more: %s", error)
 

@@ -224,7 +224,7 @@ class _Attempt:
         )
 
     def _load_thread(self, spec: TrainSpec) -> LoadThread:
-        """Return the thread that records the load of the machine; started, unless the spec wants none."""
+        """Return the thread that records the load of the machine; it is started unless the spec turns it off."""
         self._sampler = LoadSampler(self._folder.path, spec.batch_size * spec.gradient_accumulation_steps)
         thread = LoadThread(self._folder.machine_load, self._sampler, lambda: self.trainer, spec.machine_load_s)
         if spec.machine_load_s:

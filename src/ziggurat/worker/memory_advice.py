@@ -1,4 +1,4 @@
-"""Advice for a training that ran out of memory: what was asked for, what is free, and which batch size to try."""
+"""Advice for a training that ran out of memory: requested memory, free memory, and a batch size to try."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def free_memory_bytes(is_gpu: bool) -> int:
 def with_memory_advice(
     error: TrainingError, spec: TrainSpec, free_bytes: Callable[[bool], int] = free_memory_bytes
 ) -> TrainingError:
-    """Return an error with the numbers of this machine in its advice, where it says that memory ran out.
+    """Return the error with the numbers of this machine in its advice, if it is about memory.
 
     ``details["memory"]`` gets ``batch_size``, ``asked_bytes``, ``free_bytes`` and ``suggested_batch_size`` (0: none).
-    The suggestion takes what was asked for as proportional to the batch size; it is not tried.
+    The suggestion assumes that the requested memory is proportional to the batch size; it is not tried.
 
     Args:
-        error: of a step; one that is about anything else is returned as it is.
+        error: of a step; other errors are returned unchanged.
         spec: of the job.
         free_bytes: returns the free memory, of a GPU where its argument says so.
     """

@@ -100,6 +100,13 @@ class SampleResults:
         self._lines += [key.replace("\n", "\\n").encode("utf-8", "surrogateescape") + b"\n" for key in keys]
         self.count += len(found)
 
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the labeled samples that are predicted correctly; None where no label is known."""
+        labels, predicted = (self._arrays[name][: self.count] for name in ("labels", "predicted"))
+        known = labels >= 0
+        return float((predicted[known] == labels[known]).mean()) if known.any() else None
+
     def write(self, folder: Path, summary: Mapping[str, Any]) -> None:
         """Write the folder of results, whole or not at all.
 

@@ -1,4 +1,4 @@
-"""Choice of the validation samples whose predictions a job keeps: few, the same every time, spread over the classes."""
+"""Choice of validation samples for sample predictions: few, deterministic, spread over the classes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import cv2
 import numpy as np
 
 from ziggurat.atomic import replaced_file, storage_errors
-from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities.sample_predictions import MOST_SAMPLES
@@ -21,7 +20,7 @@ from ziggurat.worker.source import ImageSource
 __all__ = ["ChosenSamples", "choose_samples", "spread_over_classes"]
 
 _LOOKED_AT: Final = 90
-"""Samples at most that are read to choose from, evenly over the split."""
+"""Maximum number of candidates, evenly over the split."""
 
 _SIDE_PX: Final = 256
 _SPLIT: Final = "val"
@@ -32,7 +31,7 @@ class ChosenSamples:
     """Samples of the validation split.
 
     Args:
-        batch: ``[x, y]`` as the network gets it.
+        batch: ``[x, y]``, the input of the network.
         samples: ``split``, ``row``, ``key`` and ``label`` of each, as JSON values.
         pictures: (height, width, C) uint8 of each, fitted to the network's size.
     """
@@ -42,10 +41,10 @@ class ChosenSamples:
     pictures: list[np.ndarray]
 
     def save_images(self, folder: JobFolder) -> None:
-        """Keep the images in a job folder, for samples that are in no dataset.
+        """Save the images in a job folder, for samples that are in no dataset.
 
         Raises:
-            StorageError: where the disk is full.
+            StorageError: if the disk is full.
         """
         for number, picture in enumerate(self.pictures):
             path = folder.sample_image(number)
@@ -54,11 +53,11 @@ class ChosenSamples:
             with storage_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with replaced_file(path, "The image of a sample", durable=False) as whole:
-                    whole.write_bytes(encode_image(_smaller(picture), "png"))
+                    whole.write_bytes(encode_image(shrink_image(picture, _SIDE_PX), "png"))
 
 
 def choose_samples(source: ImageSource, preprocessing: Preprocessing, most: int = MOST_SAMPLES) -> ChosenSamples | None:
-    """Return samples of the validation split; None where it has none that can be read one by one.
+    """Return samples of the validation split; None if it has none, or they cannot be read by row.
 
     Args:
         source: of the job.
@@ -76,10 +75,10 @@ def choose_samples(source: ImageSource, preprocessing: Preprocessing, most: int 
         try:
             labels[row] = int(flow.datapoint(row)[1])
         except (DatapointError, OSError):
-            continue  # the validation says what cannot be read
+            continue  # the validation reports unreadable samples
     pictures = _decoded(flow, labels, preprocessing, most)
     keys = {row: str(flow.key(row)) for row in pictures}
-    flow.close()  # the next pass opens its files again, which may be in another process
+    flow.close()  # the next pass, perhaps in another process, opens its files again
     if not pictures:
         return None
     images = list(pictures.values())
@@ -97,7 +96,7 @@ def _decoded(
 
     Args:
         flow: with the samples.
-        labels: row → class number of those to choose from; what cannot be decoded is taken out.
+        labels: row → class number of the candidates; those that cannot be decoded are removed.
         preprocessing: of the job.
         most: samples at most.
     """
@@ -138,12 +137,3 @@ def spread_over_classes(labels: Sequence[int], most: int) -> list[int]:
 
 def _evenly(places: Sequence[int], count: int) -> list[int]:
     return [places[number * len(places) // count] for number in range(count)]
-
-
-def _smaller(picture: np.ndarray) -> np.ndarray:
-    height, width = picture.shape[:2]
-    factor = _SIDE_PX / max(height, width)
-    if factor >= 1:
-        return picture
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA)

@@ -8,7 +8,7 @@ evaluated on it, whatever becomes of the folder meanwhile.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -152,12 +152,7 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> ImageSource:
         split: RecordData(folder, split, content=content, channels=channels, on_error=policy)
         for split in manifest.splits
     }
-    if "train" not in splits:
-        raise DataError(
-            "Training needs a training split.",
-            received=f"splits {', '.join(splits)} in `{folder}`",
-            advice="Name a folder `train`, or let shares divide the samples.",
-        )
+    _check_trainable(splits, folder)
     return ImageSource(
         splits=splits,
         class_names=manifest.schema.class_names,
@@ -225,6 +220,15 @@ _SCAN_NAME: Final = "scan.sqlite"
 _SPLITS_NAME: Final = "splits.npy"
 
 
+def _check_trainable(splits: Collection[str], folder: Path) -> None:
+    if "train" not in splits:
+        raise DataError(
+            "Training needs a training split.",
+            received=f"splits {', '.join(splits)} in `{folder}`",
+            advice="Name a folder `train`, or let shares divide the samples.",
+        )
+
+
 def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -> ImageSource:
     """Return the splits of a folder; what is found is kept in ``place``, and taken from there the next time."""
     scan = _scanned(folder, place)
@@ -242,12 +246,7 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
                 members[SPLITS[number]].append(entry)
     reader = importer(scan.format).reader(folder, scan.options)
     splits = {split: ImportedSplit(reader, found, policy) for split, found in members.items() if found}
-    if "train" not in splits:
-        raise DataError(
-            "Training needs a training split.",
-            received=f"splits {', '.join(splits)} in `{folder}`",
-            advice="Name a folder `train`, or let shares divide the samples.",
-        )
+    _check_trainable(splits, folder)
     in_memory = scan.format == _ARRAYS
     first = _first_images(splits["train"], folder)
     return ImageSource(

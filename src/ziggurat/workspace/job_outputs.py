@@ -95,7 +95,7 @@ class JobOutputs:
         """Return the worker's log as it is now, block by block."""
         return _stream_log(self._jobs.folder(job).log)
 
-    # ---- what was recorded while it trained
+    # ---- records of a training
 
     def machine_load(self, job: str) -> MachineLoad:
         """Return the load of the machine while the job ran; empty for a job that recorded none."""
@@ -106,7 +106,7 @@ class JobOutputs:
         return read_sample_predictions(self._jobs.folder(job).sample_predictions)
 
     def sample_image(self, job: str, number: int) -> bytes:
-        """Return the image of one of these samples, as PNG, where no dataset of the workspace has it.
+        """Return the image of one of these samples as PNG, if it is in no dataset of the workspace.
 
         Raises:
             MissingEntryError: if there is none.

@@ -91,7 +91,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 @dataclass(frozen=True)
 class TypedFilter:
-    """What was typed into the one filter box.
+    """Content of the filter box.
 
     Args:
         words: that must be in name, id, notes, network or tags.
@@ -103,10 +103,10 @@ class TypedFilter:
 
 
 def parse_filter(text: str) -> TypedFilter:
-    """Return what a text for the filter box asks for: words, conditions, or both joined by ``and``.
+    """Parse a text for the filter box: words, conditions, or both, joined by ``and``.
 
     Raises:
-        UsageError: where a part with an operator is no condition, or one is missing.
+        UsageError: if a part with an operator is not a condition, or a part is missing.
     """
     if not _OPERATOR.search(text):
         return TypedFilter(words=(text.strip(),) if text.strip() else ())
@@ -116,10 +116,10 @@ def parse_filter(text: str) -> TypedFilter:
 
 
 def _parts(text: str) -> list[str]:
-    """Return what stands between the ``and``.
+    """Split a text at each ``and``.
 
     Raises:
-        UsageError: where nothing stands before or after one.
+        UsageError: if a part is empty.
     """
     if not text.strip():
         return []

@@ -46,6 +46,9 @@ _PYTHON_2: Final = (
 
 _SPECIAL: Final = ("__class__", "__dict__", "__doc__", "__module__")
 _MOST: Final = 50
+_LONGEST: Final = 100_000
+"""Characters of the longest text that is checked, which takes two seconds at most; networks have a tenth of them."""
+
 _PARSING: Final = threading.Lock()
 """Filters of warnings hold for the whole process: one thread at a time changes them."""
 
@@ -79,12 +82,14 @@ class CodeFinding:
 
 
 def check_network(text: str, *, backend: str = DEFAULT_BACKEND) -> list[CodeFinding]:
-    """Return the mistakes in the text of a network file, by line; at most 50.
+    """Return the mistakes in the text of a network file, by line; at most 50, and none of a text that is too long.
 
     Args:
         text: of the file.
         backend: that the file is for; beyond syntax, only files for TensorFlow are checked.
     """
+    if len(text) > _LONGEST:
+        return []
     # Python warns of a file while it parses it, such as of an unknown escape: that would fill the log of the server.
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -427,21 +432,28 @@ def _members(code: _Code) -> Iterator[_Suspect]:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             own.add(node.attr)
     for each in lineage:
-        for method in ast.walk(each):
-            if isinstance(method, ast.FunctionDef) and method.args.args:
-                yield from _unknown_members(code, method, method.args.args[0].arg, own)
+        for method in _statements(each.body):
+            if isinstance(method, ast.FunctionDef) and method.args.args and method.args.args[0].arg == "self":
+                yield from _unknown_members(code, method, own)
 
 
-def _unknown_members(code: _Code, method: ast.FunctionDef, own_name: str, own: set[str]) -> Iterator[_Suspect]:
-    if own_name != "self":
-        return
-    for node in ast.walk(method):
+def _unknown_members(code: _Code, method: ast.FunctionDef, own: set[str]) -> Iterator[_Suspect]:
+    for node in _outside_classes(method):
         if not isinstance(node, ast.Attribute) or not _is_named(node.value, "self") or node in code.guarded:
             continue
         if node.attr in own or node.attr.startswith("__") or node.end_lineno is None or node.end_col_offset is None:
             continue
         place = (node.end_lineno, node.end_col_offset - len(node.attr) + 1, node.end_col_offset + 1)
         yield _Suspect(_finding(*place, "warning", f"`UserModel` has no `{node.attr}`."), node.attr, own, "self.")
+
+
+def _outside_classes(method: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Yield the nodes of a method, but not those of classes in it: their ``self`` is another object."""
+    waiting: list[ast.AST] = [method]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.ClassDef))
 
 
 def _is_dynamic(tree: ast.Module) -> bool:

@@ -231,7 +231,7 @@ def network_name(spec: Spec) -> str:
 
 
 def telling_name(spec: Spec) -> str:
-    """Return the name of a job that was given none, such as ``resnet18 on clothing``."""
+    """Return the default name of a job, such as ``resnet18 on clothing``."""
     if isinstance(spec, TrainSpec):
         network = network_name(spec).removesuffix(".py")
         return f"{network} on {_data_name(spec.data.source)}"[:_LONGEST_NAME]
@@ -242,7 +242,7 @@ def telling_name(spec: Spec) -> str:
 
 
 def _data_name(source: str) -> str:
-    """Return what users call the data at a place: the name of its dataset, else of its folder."""
+    """Return the name of the dataset in a folder, else the name of the folder."""
     folder = JobFolder(Path(source))
     for file in (folder.record, folder.spec):
         try:

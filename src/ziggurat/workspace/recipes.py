@@ -1,4 +1,4 @@
-"""Recommended recipe for the data of a training: fixed rules, each with its source, from what is known of the data."""
+"""Recommended recipe of a training: fixed rules, each with its source, that depend on facts about the data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ziggurat.errors import ConfigurationError
 from ziggurat.workspace.training_checks import KnownData, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
-__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend", "usual_network"]
+__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend"]
 
 UNBALANCED: Final = 3.0
 """Largest class ÷ smallest from which classes are weighted."""
 
 _MOST_WEIGHT: Final = 10.0
-"""A class weighs at most so many times another: larger factors make the steps of rare classes unstable."""
+"""Largest ratio of two class weights: with a larger one, the steps of rare classes become unstable."""
 
 FEWEST_STEPS: Final = 20
 """Steps of an epoch below which the batch is made smaller, so that a small set still gives enough updates."""
@@ -31,7 +31,7 @@ _MIDDLE_PX: Final = 96
 """Up to the first, LeNet is enough for gray images; beyond the second, the first layer must be a coarse one."""
 
 PHOTO_PX: Final = 64
-"""Side to which images of different sizes are brought: what a network without an accelerator trains on in minutes."""
+"""Side to which images of different sizes are resized: a CPU trains on such images within minutes."""
 
 _SMALL_SET: Final = 10_000
 _STEPS_IN_ALL: Final = 2000
@@ -44,13 +44,13 @@ _WARM_UP_FROM: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a training on a dataset should begin with.
+    """Recommended fields of a training on a dataset.
 
     Args:
-        network: as ``backend/name``; empty where the network is a file.
+        network: as ``backend/name``; empty for a network file.
         fields: path in the spec, such as ``batch_size`` or ``schedule.policy`` → value.
-        summary: what it is, one sentence.
-        reason: why, with figures of the dataset.
+        summary: of the recipe, one sentence.
+        reason: for the recipe, with figures of the dataset.
     """
 
     network: str
@@ -60,13 +60,13 @@ class Recipe:
 
 
 def recommend(data: KnownData, *, network: str | None = None, earlier: str = "") -> Recipe | None:
-    """Return the recipe for data; None where no network is trained on its kind, or none that fits is installed.
+    """Return the recipe for data; None if no network is trained on this kind of data.
 
     Args:
-        data: what is known of it.
-        network: that is chosen already, as ``backend/name`` or the name alone; empty for a file; ``backend/`` for the
+        data: known facts about it.
+        network: as ``backend/name`` or the name alone, if one is chosen already; empty for a file; ``backend/`` for the
             recommended one of a backend; None for the recommended one of all.
-        earlier: a sentence on an earlier run that did better with another network; empty for none.
+        earlier: a sentence about an earlier run that did better with another network; empty for none.
 
     Raises:
         UnknownNameError: where there is no such network or backend.
@@ -77,7 +77,7 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     resized = None if data.size is not None else (PHOTO_PX, PHOTO_PX)
     chosen = network or ""
     if network is None or network.endswith("/"):
-        chosen = usual_network(data.size or resized, data.channels, chosen.removesuffix("/"))
+        chosen = _recommended_network(data.size or resized, data.channels, chosen.removesuffix("/"))
     elif chosen and "/" not in chosen:
         chosen = f"{backend_for(chosen)}/{chosen}"
     backend, _, name = chosen.rpartition("/")
@@ -101,8 +101,8 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
 
 
-def usual_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
-    """Return the standard network to begin with for images with a class each, as ``backend/name``.
+def _recommended_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
+    """Return the recommended standard network for image classification, as ``backend/name``.
 
     Args:
         size: (height, width) of the images; None where they differ.
@@ -131,7 +131,9 @@ def usual_network(size: tuple[int, int] | None, channels: int | None, backend: s
             if network.input_shape is None and network.task == "classification":  # takes images of any size
                 return f"{owner}/{network.name}"
     raise ConfigurationError(
-        "A recipe must have a network that fits the images.", received=f"none of {backend}", advice="Name a network."
+        "A recipe must have a network that fits the images.",
+        received=f"none in {', '.join(usable) or 'any installed backend'}",
+        advice="Name a network.",
     )
 
 
@@ -171,7 +173,7 @@ def _schedule(rate: float | None) -> dict[str, Any]:
 
 
 def _augmentation(data: KnownData) -> dict[str, Any]:
-    """Return mirrors for photographs: gray images are often characters or measurements, whose sides mean something."""
+    """Return a horizontal flip, but not for gray images: these are often characters or measurements."""
     return {"augmentation.flip": "fliplr"} if data.channels != 1 else {}
 
 

@@ -162,7 +162,7 @@ class Tasks:
         output: IO[Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Train some steps of a job and measure them; nothing is kept.
+        """Train some steps of a job and measure them; no files are kept.
 
         Args:
             spec: of a training, complete.
@@ -220,7 +220,7 @@ def run_task(
         environment: of the process; that of this one where it is not given.
         output: where its messages and the prints of user code go; to standard error where it is not given.
         command: what starts a task.
-        watch: called several times a second with the number of the process; what it raises ends the task.
+        watch: called several times a second with the process id; an error that it raises ends the task.
 
     Raises:
         ZigguratError: of the family of the task's own error.
@@ -252,7 +252,7 @@ def _watched(process: subprocess.Popen[bytes], time_limit_s: float | None, watch
     """Wait for a process, and call ``watch`` meanwhile; return the exit code.
 
     Raises:
-        TimeoutExpired: where it took longer.
+        TimeoutExpired: if it takes longer.
     """
     last = None if time_limit_s is None else time.monotonic() + time_limit_s
     while True:

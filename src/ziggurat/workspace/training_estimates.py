@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job
@@ -23,6 +23,7 @@ __all__ = [
     "facts_of",
     "network_size",
     "whole_time",
+    "with_times",
 ]
 
 SLOTS: Final[Mapping[str, int]] = {
@@ -135,10 +136,12 @@ class WholeTime:
     """How long a training takes, by a test batch.
 
     Args:
+        steps_per_epoch: steps of an epoch.
         epoch_s: seconds of an epoch, validation and checkpoint included.
         total_s: of the whole process, its start included.
     """
 
+    steps_per_epoch: int
     epoch_s: float
     total_s: float
 
@@ -151,12 +154,20 @@ def whole_time(measured: Mapping[str, Any], spec: TrainSpec) -> WholeTime:
         spec: of the training.
     """
     batch = spec.batch_size * spec.gradient_accumulation_steps
-    steps = spec.epochs * (spec.steps_per_epoch or measured["sizes"]["train"] // batch or 1)
+    steps_per_epoch = spec.steps_per_epoch or measured["sizes"]["train"] // batch or 1
+    steps = spec.epochs * steps_per_epoch
     every, validation_s = spec.validation.every_epochs, measured["validation_s"] or 0.0
     validations = 1 + math.floor(spec.epochs / every) if every else 0  # the untrained network is validated, too
     saves_s = checkpoints_saved(spec, steps) * measured["checkpoint_s"]
     work_s = steps * measured["step_s"] + spec.epochs * measured["epoch_end_s"] + validations * validation_s + saves_s
-    return WholeTime(epoch_s=work_s / spec.epochs, total_s=measured["start_s"] + work_s)
+    return WholeTime(
+        steps_per_epoch=steps_per_epoch, epoch_s=work_s / spec.epochs, total_s=measured["start_s"] + work_s
+    )
+
+
+def with_times(measured: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
+    """Return what a test batch found, with ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of the whole training."""
+    return {**measured, **asdict(whole_time(measured, spec))}
 
 
 @dataclass(frozen=True, kw_only=True)

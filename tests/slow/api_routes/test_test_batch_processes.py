@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 
 import pytest
 
-from ziggurat.errors import JobError, MissingEntryError, NetworkCodeError, TrainingError
+from tests.unit.canceling import run_and_cancel
+from ziggurat.errors import JobError, NetworkCodeError, TrainingError
 from ziggurat.layout import JOBS_FOLDER
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.test_batches import CANCELED
@@ -69,15 +69,7 @@ def test_a_running_test_batch_is_cancelled(studio):
         except JobError as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    while thread.is_alive():
-        try:
-            studio.training.trials.cancel("mine")
-            break
-        except MissingEntryError:  # it has not begun
-            thread.join(0.01)
-    thread.join()
+    run_and_cancel(run, lambda: studio.training.trials.cancel("mine"))
     assert errors[0].details["reason"] == CANCELED
 
 

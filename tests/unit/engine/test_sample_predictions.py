@@ -56,6 +56,22 @@ def test_each_epoch_has_class_and_score_of_each_sample(tmp_path):
     assert [each["score"] for each in newest] == pytest.approx(said.max(1).tolist(), abs=1e-4)
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_network_of_one_batch_size_has_predictions(tmp_path, size):
+    class Fixed(NullProgram):
+        def evaluate(self, batch, names):
+            assert [len(part) for part in batch] == [size, size]
+            return super().evaluate(batch, names)
+
+    path = tmp_path / "samples.jsonl"
+    program = Fixed(5, 3, NullOptions(hidden=4))
+    trainer = Trainer(program, batches(), callbacks=[writer(path, batch_size=size)], clock=Clock())
+    trainer.train(1)
+    said = NullProgram.evaluate(program, samples(), ["probabilities"])["probabilities"]
+    (record,) = read_sample_predictions(path).records
+    assert [each["class"] for each in record["predictions"]] == said.argmax(1).tolist()
+
+
 def test_within_an_epoch_the_epoch_is_a_fraction(tmp_path):
     path = tmp_path / "samples.jsonl"
     trained(writer(path, every_k_epochs=0.5), epochs=1)

@@ -70,6 +70,16 @@ def test_accuracy_and_top_five(found, samples):
     assert found.figures["top5"] == pytest.approx((ranks == labels[:, None]).any(axis=1)[known].mean())
 
 
+def test_a_worker_reports_the_accuracy_of_labeled_samples(found, samples):
+    rows, keys, labels, probabilities = samples
+    results = SampleResults(60, 6, 5)
+
+    assert results.accuracy is None
+    results.add(rows, keys, labels, probabilities)
+
+    assert results.accuracy == pytest.approx(found.figures["accuracy"])
+
+
 def test_each_cell_of_the_confusion_opens_its_samples(found):
     for label, row in enumerate(found.figures["confusion"]):
         for predicted, count in enumerate(row):

@@ -134,6 +134,11 @@ def test_other_backends_are_checked_for_syntax_only():
     assert found("anything =", backend="null")[0][0] == 1
 
 
+def test_members_of_a_class_inside_a_method_are_its_own():
+    cell = "        class Cell(Base):\n            def call(self):\n                return self.units\n"
+    assert found(f"from elsewhere import Base\n{GOOD}    def layer(self):\n{cell}") == []
+
+
 def test_members_that_are_set_later_are_no_mistake():
     later = "UserModel.inference = model_property(lambda self: self.x)\nUserModel.loss = 1"
     assert found(f"class UserModel(Tower):\n    pass\n{later}") == []
@@ -147,6 +152,11 @@ def test_what_python_only_warns_of_is_no_mistake():
 @pytest.mark.parametrize("name", ["tf", "self", "other"])
 def test_code_that_is_too_deep_is_left(name):
     assert found(f"{GOOD}deep = {name}{'.a' * 1500}\n") == []
+
+
+def test_a_text_that_would_take_long_is_left():
+    assert found("x\n" * 900_000) == []
+    assert found("x\n" * 1000)
 
 
 def test_the_number_of_findings_is_limited():

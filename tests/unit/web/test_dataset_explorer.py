@@ -302,7 +302,9 @@ def test_an_unknown_name_is_said_above_the_samples(visit: Any, pets: str, unknow
     assert page.one("#text")["value"] == "cat"
     assert {tile["data-label"] for tile in page.all("#tiles .tile")} == {"cat"}
     assert page.has("#drawer .drawer-head")
-    assert not any("cta" in link["href"] or "vla" in link["href"] for link in page.all("#found a"))
+    links = page.all("#found a")
+    assert links
+    assert not any("cta" in link["href"] or "vla" in link["href"] for link in links)
 
 
 def test_a_filter_by_predictions_needs_an_evaluation(visit: Any, pets: str) -> None:

@@ -326,8 +326,10 @@ def test_notes_are_changed_and_nothing_typed_is_lost(visit: Any, studio: Studio,
     }
     wrong = visit.post(path, data=typed)
     assert wrong.status_code == 422
-    assert "A priority is a whole number from -1000 to 1000." in wrong.text
+    assert "A priority must be a whole number, such as 0 or -5." in wrong.text
     assert "seen &lt;i&gt;</textarea>" in wrong.text
+    large = visit.post(path, data={**typed, "priority": "5000"})
+    assert large.status_code == 303, "as the form of a new model takes it"
     done = visit.post(path, data={**typed, "priority": "-2"})
     assert done.status_code == 303
     changed = studio.jobs.get(job.id)

@@ -13,7 +13,14 @@ from tests.unit.checkpoint_samples import write_checkpoint
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import INTERVENTION
 from ziggurat.entities.json_lines import replace_lines
-from ziggurat.events import AttemptEnded, AttemptStarted, HyperparameterChanged, Message, ScalarLogged
+from ziggurat.events import (
+    AttemptEnded,
+    AttemptStarted,
+    DivergenceNoticed,
+    HyperparameterChanged,
+    Message,
+    ScalarLogged,
+)
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 from ziggurat.web.pages.job.live_view import live_view
@@ -207,6 +214,22 @@ def test_events_are_numbered_as_the_flags_on_the_charts(visit, studio, told):
     assert len(shown) == len(found)
     assert "event-resumed" in shown[0]["class"], "the newest first"
     assert [each.one(".event-mark").text for each in shown if not each.has(".dot")] == ["3", "2", "1"]
+
+
+def test_a_divergence_stands_where_its_step_is(studio, told):
+    noticed = DivergenceNoticed(
+        time=32.0, state="diverged", tag="validation_cost", value=9.0, step=20, epoch=2, best=0.4, noticed_step=20
+    )
+    job = told(*points([0.1, 0.5, 0.4, 0.6]), noticed)
+
+    found = studio.jobs.timeline(job.id)
+
+    assert [(each.kind, each.step) for each in found] == [
+        ("started", 0),
+        ("best", 10),
+        ("divergence", 20),
+        ("best", 30),
+    ]
 
 
 def test_who_changed_the_rate_comes_from_the_audit_log(visit, studio, told):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
 
+from tests.unit.canceling import run_and_cancel
 from tests.unit.web.html_page import html_of
-from ziggurat.errors import MissingEntryError
 from ziggurat.web.pages.new_model.test_batch import batch_look, curve_picture
 
 _FORM = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true", "epochs": "2"}
@@ -70,17 +69,10 @@ def test_what_is_wrong_is_said_in_its_place(visit: Any) -> None:
 
 def test_a_canceled_test_batch_is_no_error(visit: Any, studio: Any) -> None:
     answers: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: answers.append(visit.post("/models/new/test-batch", data=_FORM, headers=_HTMX))
+    run_and_cancel(
+        lambda: answers.append(visit.post("/models/new/test-batch", data=_FORM, headers=_HTMX)),
+        lambda: studio.training.trials.cancel("page local"),
     )
-    thread.start()
-    while thread.is_alive():
-        try:
-            studio.training.trials.cancel("page local")
-            break
-        except MissingEntryError:  # it has not begun
-            thread.join(0.01)
-    thread.join()
     assert html_of(answers[0]).has("#test-batch-canceled")
     assert not html_of(answers[0]).has("#test-batch .note.error")
 

@@ -186,6 +186,16 @@ def test_a_missing_value_is_a_gap(tmp_path):
     assert read_machine_load(tmp_path / "none").times == ()
 
 
+def test_gpus_come_by_number_and_other_names_are_skipped(tmp_path):
+    path = tmp_path / "load.jsonl"
+    names = ["gpu_10_memory_bytes", "gpu_2_utilization_percent", "gpu_2_memory_bytes", "gpu_", "gpu_x_y", "other"]
+    replace_lines(path, [{"time": 1, "attempt": 1, **dict.fromkeys(names, 5)}], "The load")
+
+    curves = read_machine_load(path).curves
+
+    assert [curve.name for curve in curves] == [names[2], names[1], names[0]]
+
+
 def test_a_half_line_takes_no_other_with_it(tmp_path):
     path = tmp_path / "load.jsonl"
     path.write_text('{"time": 1}\n{"time": 2, "att')

@@ -109,8 +109,8 @@ def picture(
 ) -> Response:
     """Return an image of a sample as PNG, made smaller where it is larger; a dataset never changes, so it is kept.
 
-    With ``original``, the file that it was made of comes as it is; where that is gone, has changed or may not be read,
-    the image that the dataset stores. The header ``Image-Origin`` says which: ``source`` or ``stored``.
+    With ``original``, the answer is the unchanged source file of the sample, or the stored image if the file is
+    missing, has changed or may not be read. The header ``Image-Origin`` says which: ``source`` or ``stored``.
     """
     if query.original:
         found = studio.datasets.original(job_id, split, row, query.part)

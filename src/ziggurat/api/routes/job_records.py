@@ -1,4 +1,4 @@
-"""Routes for what a training records while it runs: machine load, sample predictions, events, early stopping."""
+"""Routes for records of a training: machine load, sample predictions, timeline, early stopping."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ router = new_router(prefix="/api/v1", tags=["jobs"])
 def machine_load(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the load of the machine while a training ran: ``times``, and ``curves`` with a value for each.
 
-    A curve has ``name``, ``title``, ``unit`` (``%``, ``bytes``, ``bytes/s``, ``images/s``), ``values`` (null where it
-    was not measured) and ``limit``. Everything is empty for a job that recorded none.
+    A curve has ``name``, ``title``, ``unit`` (``%``, ``bytes``, ``bytes/s``, ``images/s``), ``values`` (null if not
+    measured) and ``limit``. Everything is empty for a job without records.
     """
     return answer(studio.outputs.machine_load(job_id))
 
@@ -32,8 +32,8 @@ def machine_load(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 def sample_predictions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the predictions for a few validation samples, the same after each validation.
 
-    ``samples`` says what they are, ``records`` has ``step``, ``epoch``, ``time`` and ``predictions`` of each
-    validation. What a prediction holds depends on ``kind``; of a classification it is ``class`` and ``score``.
+    ``samples`` describes the samples; ``records`` has ``step``, ``epoch``, ``time`` and ``predictions`` of each
+    validation. The content of a prediction depends on ``kind``; for a classification it is ``class`` and ``score``.
     """
     return answer(studio.outputs.sample_predictions(job_id))
 
@@ -42,7 +42,7 @@ def sample_predictions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Resp
 def sample_image(
     studio: StudioDep, _who: ViewerUser, job_id: str, number: Annotated[int, Path(ge=0, lt=MOST_SAMPLES)]
 ) -> Response:
-    """Return the image of one of these samples as PNG, where it is in no dataset of the studio."""
+    """Return the image of one of these samples as PNG, if it is in no dataset of the studio."""
     return Response(studio.outputs.sample_image(job_id, number), media_type="image/png")
 
 
@@ -54,5 +54,5 @@ def timeline(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 
 @router.get("/jobs/{job_id}/early-stopping", response_model=EarlyStoppingState | None)
 def early_stopping(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return how early stopping of a training stands, such as 1 of 5 epochs without gain; null where it is off."""
+    """Return the state of early stopping, such as 1 of 5 epochs without gain; null if it is off."""
     return answer(studio.jobs.early_stopping(job_id))

@@ -26,7 +26,7 @@ class _Code(RequestBody):
 
 @router.post("/networks/check", response_model=Json)
 def check(_who: TrainerUser, body: _Code) -> Response:
-    """Return the mistakes in a network's code that can be seen without running it: ``findings``, by line.
+    """Return the mistakes in a network's code that are found without running it: ``findings``, by line.
 
     Each has ``line``, ``column``, ``end_column``, ``level`` (``error`` or ``warning``), ``rule`` and ``advice``.
     """

@@ -106,15 +106,16 @@ def choose_roots(studio: StudioDep, who: AdminUser, body: RootsShape) -> Respons
 
 @router.post("/roots", response_model=RootsShape, status_code=201)
 def allow_root(studio: StudioDep, who: AdminUser, body: _Folder) -> Response:
-    """Allow one more folder; a file stands for its folder."""
+    """Allow one more folder; for a file, its folder is allowed."""
     studio.people.note(who, "settings.roots", allowed=studio.paths.allow(body.path))
     return answer({"roots": studio.paths.chosen}, 201)
 
 
 @router.get("/folders", response_model=Json)
 def folders(studio: StudioDep, _who: TrainerUser, path: Annotated[str, Query(max_length=4096)] = "") -> Response:
-    """Return what is in an allowed folder: ``path``, ``parents``, ``entries``, ``is_complete``; without a path, the
-    allowed folders themselves.
+    """Return the content of an allowed folder: ``path``, ``parents``, ``entries``, ``is_complete``.
+
+    Without a path, the entries are the allowed folders.
     """
     return answer(studio.paths.listing(path))
 

@@ -15,7 +15,6 @@ from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
-from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import networks as standard
 from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S
 
@@ -106,20 +105,11 @@ class _Augmented(RequestBody):
 class _Preflight(NewJobBody):
     describe: bool = Field(True, description="Whether the data is measured and the network built: takes seconds.")
 
-    def request(self) -> JobRequest:
-        """Return what would make the job."""
-        return JobRequest(**{**self.model_dump(exclude={"describe"}), "tags": tuple(self.tags)})
-
 
 class _TestBatch(NewJobBody):
     find_rate: bool = Field(True, description="Whether learning rates are tried, too: most of the time.")
     ticket: str = Field("", max_length=64, pattern="^[A-Za-z0-9_-]*$", description="By which it can be canceled.")
     time_limit_s: float = Field(TEST_BATCH_LIMIT_S, ge=1, le=3600, description="How long it may take.")
-
-    def request(self) -> JobRequest:
-        """Return what would make the job."""
-        content = self.model_dump(exclude={"find_rate", "ticket", "time_limit_s"})
-        return JobRequest(**{**content, "tags": tuple(self.tags)})
 
 
 _ChosenNetwork = Annotated[
@@ -160,11 +150,11 @@ def preflight(studio: StudioDep, _who: TrainerUser, body: _Preflight) -> Respons
 
 @previews_router.post("/trainings/test-batch", response_model=Json)
 def try_batch(studio: StudioDep, _who: TrainerUser, body: _TestBatch) -> Response:
-    """Train some steps in a process that is thrown away, and return what was measured.
+    """Train some steps in a separate process, and return measurements; no job is made.
 
-    `total_s`, `epoch_s`, `step_s`, `data_wait_share`, `memory_bytes`, `largest_batch` (null where it is not known), and
-    `rate`: `suggested` and `largest_finite` learning rate with the curve (`rates`, `losses`), null where not asked for.
-    One runs at a time; its figures go into the pre-flight check.
+    `total_s`, `epoch_s`, `step_s`, `data_wait_share`, `memory_bytes`, `largest_batch` (null if unknown), and `rate`:
+    `suggested` and `largest_finite` learning rate with the curve (`rates`, `losses`), null if not requested. Only one
+    runs at a time; the pre-flight check uses its results.
     """
     studio.paths.check_spec(body.spec)
     options = body.model_dump(include={"find_rate", "ticket", "time_limit_s"})
@@ -173,18 +163,18 @@ def try_batch(studio: StudioDep, _who: TrainerUser, body: _TestBatch) -> Respons
 
 @previews_router.delete("/trainings/test-batch/{ticket}", status_code=204)
 def cancel_test_batch(studio: StudioDep, _who: TrainerUser, ticket: str) -> Response:
-    """End a test batch that runs; its request is answered with an error."""
+    """Cancel a running test batch; its request is answered with an error."""
     studio.training.trials.cancel(ticket)
     return Response(status_code=204)
 
 
 @previews_router.get("/datasets/{dataset_id}/recipe", response_model=Json)
 def recipe(studio: StudioDep, _who: ViewerUser, dataset_id: str, network: _ChosenNetwork = None) -> Response:
-    """Return what a training on a dataset should begin with: `network`, `fields`, `summary`, `reason`.
+    """Return the recommended recipe for a dataset: `network`, `fields`, `summary`, `reason`.
 
     `dataset_id` is that of a dataset, or `digits`. `network` is written as `framework/name`, and `fields` maps paths of
-    the spec, such as `schedule.policy`, to values. The answer is null where no network can be trained on it, or it is
-    not done.
+    the spec, such as `schedule.policy`, to values. The answer is null if no network can be trained on the dataset, or
+    if it is not done.
     """
     found = studio.training.recipe(dataset_id, network=network)
     return answer(None if found is None else asdict(found))
@@ -194,10 +184,10 @@ def recipe(studio: StudioDep, _who: ViewerUser, dataset_id: str, network: _Chose
 def cards(
     studio: StudioDep, _who: ViewerUser, dataset_id: str, batch_size: Annotated[int, Query(ge=1, le=1_000_000)] = 64
 ) -> Response:
-    """Return the standard networks with what each takes on a dataset, the recommended one first.
+    """Return the standard networks with their memory and time on a dataset, the recommended one first.
 
-    Each has `name`, `title`, `parameters`, `epoch_s` and `memory_bytes` (null where not known), `badge`, and `why_not`:
-    why it cannot be trained on the dataset, empty where it can.
+    Each has `name`, `title`, `parameters`, `epoch_s` and `memory_bytes` (null if unknown), `badge`, and `why_not`: why
+    it cannot be trained on the dataset, empty if it can.
     """
     return answer([asdict(card) for card in studio.training.cards(dataset_id, batch_size)])
 

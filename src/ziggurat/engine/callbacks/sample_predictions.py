@@ -1,12 +1,12 @@
-"""Predictions for a few samples after each validation, kept in the job folder; the same samples every time.
+"""Predictions for a few samples after each validation, saved in the job folder; the same samples every time.
 
-What is kept of a sample depends on the task, so a ``SampleTask`` makes it: which values of the program it needs, and
-one JSON object for each sample. ``ClassificationSamples`` is the one of classifiers.
+The content of a prediction depends on the learning task, so a ``SampleTask`` makes it: it names the values of the
+program that it needs, and returns a JSON object for each sample. ``ClassificationSamples`` is for classifiers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,7 +25,7 @@ _WHAT: Final = "The predictions for samples"
 
 
 class SampleTask(Protocol):
-    """What is kept of the predictions of one task."""
+    """Content of the predictions of one learning task."""
 
     @property
     def kind(self) -> str:
@@ -33,7 +33,7 @@ class SampleTask(Protocol):
         ...
 
     def head(self) -> Mapping[str, Any]:
-        """Return what the file says once, as JSON values, such as the names of the classes."""
+        """Return the head of the file as JSON values, such as the names of the classes."""
         ...
 
     def names(self) -> Sequence[str]:
@@ -44,7 +44,7 @@ class SampleTask(Protocol):
         """Return a JSON object for each sample.
 
         Args:
-            values: ``names()`` of the batch of all samples.
+            values: ``names()`` of a batch of samples.
         """
         ...
 
@@ -80,21 +80,24 @@ class ClassificationSamples:
 
 
 class SamplePredictionWriter(Recurring, NeedsFolder):
-    """Writes what a network predicts for a few samples into ``sample_predictions.jsonl`` of the job folder.
+    """Writes the predictions for a few samples into ``sample_predictions.jsonl`` of the job folder.
 
-    It stands directly behind the ``InferenceRunner`` and has its period. It evaluates one small batch, as a validation
-    does, so the training is the same with and without it. When a training is resumed, lines of later steps are dropped.
+    It comes directly after the ``InferenceRunner`` and has the same period. It evaluates a batch, as a validation
+    does, so the training is the same with and without it. When a training is resumed, lines of later steps
+    are dropped.
 
     Args:
-        task: what is kept.
+        task: makes the content of the predictions.
         batch: of the samples, as ``Program.evaluate`` takes it.
         samples: describes each sample of the batch, as JSON values: ``split``, ``row``, ``key`` and ``label``.
         every_k_epochs: after every k-th epoch; may be a fraction.
         before_train: also before the first step of the job.
-        path: the file; where it is left out, ``bind_folder()`` gives the one of the job.
+        batch_size: of the evaluated batches, because a network may accept only one; samples are repeated to fill the
+            last one. None to evaluate ``batch`` as it is.
+        path: of the file; if it is left out, ``bind_folder()`` sets that of the job.
 
     Raises:
-        StorageError: from the training, where the disk is full.
+        StorageError: from the training, if the disk is full.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
         *,
         every_k_epochs: float | None = 1,
         before_train: bool = False,
+        batch_size: int | None = None,
         path: Path | None = None,
     ) -> None:
         super().__init__(every_k_epochs=every_k_epochs)
@@ -112,6 +116,7 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
         self._batch = batch
         self._samples = list(samples)
         self._at_start = before_train
+        self._batch_size = batch_size
         self._path = path
         self._count = 0
 
@@ -124,7 +129,7 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
         return tuple(self._task.names())
 
     def before_train(self) -> None:
-        """Keep what earlier attempts wrote of steps that are done, and predict before the first step if asked to."""
+        """Keep the lines of earlier attempts up to the present step; predict before the first step if requested."""
         step = self.trainer.global_step
         kept = [line for line in read_lines(self._file()) if isinstance(line.get("step"), int) and line["step"] <= step]
         self._rewrite(kept if step else [])
@@ -133,17 +138,29 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
 
     def trigger(self) -> None:
         """Predict and write."""
-        values = self.trainer.program.evaluate(self._batch, self.declares())
+        predictions: list[dict[str, Any]] = []
+        for batch in self._batches():
+            predictions += self._task.predictions(self.trainer.program.evaluate(batch, self.declares()))
         line = {
             "step": self.trainer.global_step,
             "epoch": self._epoch(),
             "time": self.trainer.monitors.now(),
-            "predictions": self._task.predictions(values),
+            "predictions": predictions[: len(self._samples)],
         }
         append_line(self._file(), line, _WHAT, durable=False)
         self._count += 1
         if self._count > MOST_RECORDS:
             self._rewrite([each for each in read_lines(self._file()) if "predictions" in each])
+
+    def _batches(self) -> Iterator[Any]:
+        if self._batch_size is None:
+            yield self._batch
+            return
+        count = len(self._samples)
+        for first in range(0, count, self._batch_size):
+            # Made anew each time: a batch of large images would take memory during the whole training.
+            rows = np.arange(first, first + self._batch_size) % count
+            yield [np.take(part, rows, axis=0) for part in self._batch]
 
     def _epoch(self) -> float:
         """Return the epochs that are done; a fraction within an epoch."""

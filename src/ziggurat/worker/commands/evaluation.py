@@ -156,14 +156,13 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
     results = SampleResults(len(evaluation), len(job.class_names), _TOP)
     if watch.stop_requested():
         return None
-    done, confusion = 0, ConfusionMetric(job.class_names)
+    done = 0
     for batch in evaluation.batches():
         done += len(batch.labels)
         probabilities = batch.values.get("probabilities")
         if probabilities is not None:
             keys = [evaluation.key(row) for row in batch.rows.tolist()]
             results.add(batch.rows.tolist(), keys, batch.labels, np.asarray(probabilities))
-            confusion.update(batch.values, {"labels": batch.labels})
         watch.progress("predict", int(batch.rows[-1]) + 1, len(evaluation))
         if watch.stop_requested():
             return None
@@ -173,8 +172,7 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
         results.write(folder.results, summary)
     else:
         write_results(folder.results, summary)
-    values = confusion.compute()
-    accuracy = f", accuracy {values['accuracy']:.4f}" if values else ""
+    accuracy = "" if results.accuracy is None else f", accuracy {results.accuracy:.4f}"
     bad = summary["skipped"]
     return f"{done} samples of {spec.split}{accuracy}" + (f"; {bad} could not be read" if bad else "")
 

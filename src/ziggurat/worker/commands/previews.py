@@ -11,7 +11,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
@@ -126,7 +126,7 @@ def _shown_image(source: ImageSource, rows: TrainingStages, split: str, row: int
         "row": row,
         "label": int(label),
         "label_name": source.class_names[int(label)],
-        "original_png": _base64(_at_most(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
+        "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(image) for image in shown],
     }
 
@@ -153,15 +153,6 @@ def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarra
         return stored
     decoded = cv2.imdecode(np.frombuffer(stored, np.uint8), cv2.IMREAD_COLOR)
     return preprocessing.decode(stored, key) if decoded is None else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
-
-
-def _at_most(image: np.ndarray, side_px: int) -> np.ndarray:
-    height, width = image.shape[:2]
-    factor = side_px / max(height, width)
-    if factor >= 1:
-        return image
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
 def _base64(image: np.ndarray) -> str:

@@ -3,8 +3,8 @@
 The test is that of Smith ("Cyclical learning rates for training neural networks", WACV 2017, section 3.3): a few
 short steps from the first weights, with a rate that rises exponentially. The end of the test and the suggestion follow
 fastai's ``lr_find`` (Howard and Gugger, "fastai: a layered API for deep learning", 2020): it ends where the smoothed
-loss is four times its smallest, and suggests a tenth of the rate where the smoothed loss is smallest. Rates are then
-tried for some steps each: what looks good for one step on the way up may diverge when it is kept.
+loss is four times its minimum, and suggests a tenth of the rate at the minimum of the smoothed loss. Candidate rates
+are then tried for some steps each: a rate that is fine for one step of the test may diverge when it is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SMOOTHING: Final = 0.9
 """Share of the earlier losses in the smoothed one: about a decade of the rate."""
 
 _MUCH_WORSE: Final = 4.0
-"""The test ends where the smoothed loss is so many times its smallest."""
+"""The test ends where the smoothed loss is so many times its minimum."""
 
 _EXPLODED: Final = 1000.0
 """A loss that is so many times the first one is on its way to infinity."""
@@ -43,21 +43,21 @@ _NEXT_LOWER: Final = 10**0.5
 _MOST_TRIALS: Final = 12
 
 _CLOSE: Final = 1.3
-"""Two rates whose ratio is smaller are the same, where the largest finite one is looked for."""
+"""The search for the largest finite rate ends when two rates have a smaller ratio."""
 
 RULE: Final = "a tenth of the rate at the smallest smoothed loss"
 
 
 @dataclass
 class RateFinder:
-    """Finds learning rates for a program that is set up. Its weights are lost.
+    """Finds learning rates for a program that is set up; the weights of the program change.
 
     Args:
         program: whose values include ``cost``, which was declared.
         next_batch: gives the next training batch.
         first_state: of the program before any step.
         step_s: seconds of a step.
-        budget_s: how long it may take; fewer steps are made where they are slow.
+        budget_s: time limit; slow networks get fewer steps.
         clock: seconds of a clock that never goes back.
     """
 
@@ -71,10 +71,10 @@ class RateFinder:
     _ends_at: float = field(default=0.0, init=False)
 
     def find(self, own_rate: float) -> dict[str, Any]:
-        """Return what was found.
+        """Find a suggested rate and the largest finite rate.
 
         Args:
-            own_rate: of the training; tried, too.
+            own_rate: of the training; it is tried as well.
 
         Returns:
             ``rates``, ``losses`` (smoothed) and ``raw_losses`` of the curve; ``suggested`` (None where no rate trains),
@@ -101,8 +101,8 @@ class RateFinder:
             "trial_steps": trial_steps,
         }
 
-    def _affordable(self, usual: int, fewest: int, share: float) -> int:
-        return max(fewest, min(usual, int(self.budget_s * share / max(self.step_s, 1e-6))))
+    def _affordable(self, most: int, fewest: int, share: float) -> int:
+        return max(fewest, min(most, int(self.budget_s * share / max(self.step_s, 1e-6))))
 
     def _rise(self, steps: int) -> tuple[list[float], list[float], list[float], float | None]:
         """Train with a rising rate; return rates, losses, smoothed losses, and the rate at which it diverged."""
@@ -155,7 +155,7 @@ class RateFinder:
             if low >= _HIGHEST or self._diverges(_HIGHEST, steps) is None:
                 return max(_HIGHEST, low), True
             high = _HIGHEST
-        # What diverges on the way up may be finite when it is kept from the start, and the other way round.
+        # A rate that diverged in the test may be finite when it is kept from the start, and vice versa.
         for _ in range(_MOST_TRIALS):
             if high / low <= _CLOSE or self._is_over():
                 break
@@ -185,7 +185,7 @@ class RateFinder:
 
     def _restore(self) -> None:
         if isinstance(self.program, SupportsRecording):
-            self.program.recorded()  # what was kept of earlier steps is of no use, and its place is limited
+            self.program.recorded()  # discards the recorded values of earlier steps: the buffer is limited
         self.program.load_state(self.first_state())
 
     def _is_over(self) -> bool:
@@ -193,5 +193,5 @@ class RateFinder:
 
 
 def _rounded(rate: float) -> float:
-    """Return a rate with two digits, as people write it."""
+    """Return a rate with two significant digits."""
     return float(f"{rate:.1e}")

@@ -1,8 +1,8 @@
-"""Test batch: some steps of the very job that was asked for, in a process that is thrown away.
+"""Test batch: some steps of a job in a separate process, to measure time, memory and learning rates.
 
-The job is built as the worker builds it, in a folder that is removed: network, data, augmentation, batch, precision,
-callbacks and monitors are those of the job, but for what they print. Only the learning rate is next to nothing while
-time and memory are measured, so that a rate that diverges cannot end them; the learning-rate finder tries rates
+The job is built as the worker builds it, in a folder that is removed afterwards: network, data, augmentation, batch,
+precision, callbacks and monitors are those of the job, except for monitors that print. While time and memory are
+measured, the learning rate is nearly 0, so that the loss cannot diverge; the learning-rate finder tries rates
 afterwards.
 """
 
@@ -43,13 +43,13 @@ __all__ = ["run_test_batch"]
 
 _STEPS: Final = 20
 _WARM_UP: Final = 4
-"""Steps before the measured ones: the first one prepares the network, the next ones empty what was read ahead."""
+"""Steps before the measured ones: the first one prepares the network, the next ones use the prefetched batches."""
 
 _SETTLING: Final = 24
-"""Further steps of small networks that are not measured: their backend tries how it is fastest."""
+"""Further steps of small networks that are not measured: their backend tunes itself."""
 
 _LEAST_MEASURED_S: Final = 1.5
-"""Fast steps are repeated until so many seconds are measured: 20 of them would take less than a clock can tell."""
+"""Minimum seconds to measure: 20 fast steps would be too short for the clock."""
 
 _MOST_MEASURED_S: Final = 60.0
 _FEWEST_STEPS: Final = 3
@@ -58,10 +58,10 @@ _NEARLY_NO_RATE: Final = 1e-12
 _VALIDATION_BATCHES: Final = 20
 _VALIDATION_S: Final = 4.0
 _MEMORY_SHARE: Final = 0.9
-"""Share of the free memory that a batch may take."""
+"""Share of the free memory that the largest batch may take."""
 
 _MOST_TIMES: Final = 64
-"""Times the batch beyond which no batch is looked for."""
+"""Largest batch that is considered, in multiples of the batch size."""
 
 _CHECKED_S: Final = 10.0
 """Seconds that the check of a larger batch may take."""
@@ -71,22 +71,22 @@ _PRINTING: Final = ("printer", "progress")
 
 
 def run_test_batch(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Train some steps of a job and measure them; nothing is kept.
+    """Train some steps of a job and measure them; no files are kept.
 
     Args:
         request: ``spec`` (of a training, complete); ``find_rate`` (default true) and ``rate_budget_s``;
             ``free_bytes``: memory that the process may take; None for no search of the largest batch; ``began``:
-            seconds since 1970 when the process was started; ``folder``: where its files go. Who asks removes it: this
-            process may be killed.
+            seconds since 1970 when the process was started; ``folder``: for its files. The caller removes it, because
+            this process may be killed.
 
     Returns:
         ``steps``, ``step_s`` (the work of callbacks included), ``data_wait_share``, ``start_s`` (from the start of the
         process to the end of the first step), ``validation_s`` (of one validation of all its samples, None for none),
-        ``checkpoint_s``, ``epoch_end_s`` (the rest of what is done between epochs); ``memory_bytes`` (peak of the
+        ``checkpoint_s``, ``epoch_end_s`` (other work between epochs); ``memory_bytes`` (peak of the
         process), ``start_bytes`` (before the first step), ``device_memory_bytes`` (None without an accelerator),
         ``checkpoint_bytes``, ``batch_size``, ``input_shape``, ``sizes``, ``classes``;
-        ``largest_batch`` (None where it is not known) and ``largest_batch_bytes``; ``rate``: see ``RateFinder.find``,
-        None where it was not asked for.
+        ``largest_batch`` (None if unknown) and ``largest_batch_bytes``; ``rate``: see ``RateFinder.find``, None if not
+        requested.
     """
     asked = parse_spec(request["spec"], source="the request")
     assert isinstance(asked, TrainSpec)
@@ -106,7 +106,7 @@ def run_test_batch(request: Mapping[str, Any]) -> dict[str, Any]:
 def _short(spec: TrainSpec) -> TrainSpec:
     """Return the spec of the trial: a warm-up epoch and a measured one, without validation, with a checkpoint each.
 
-    Nothing is printed: losses at nearly no learning rate would be taken for those of the job.
+    Nothing is printed: users could take losses at a learning rate of nearly 0 for those of the job.
     """
     checkpoints = spec.checkpoints.model_copy(
         update={"every_epochs": 1.0, "every_steps": None, "every_minutes": None, "keep_best": None}
@@ -124,7 +124,7 @@ def _short(spec: TrainSpec) -> TrainSpec:
 
 
 class _Watch(StepClock):
-    """Takes the time of steps and of what is done between epochs; comes first, as the clock of a worker does.
+    """Measures the time of steps and of the work between epochs; it is the first callback, like the clock of a worker.
 
     Args:
         began: when the process was started, in seconds since 1970.
@@ -143,21 +143,21 @@ class _Watch(StepClock):
         self.wait_share = 0.0
 
     def declares(self) -> Sequence[str]:
-        """Return the cost, and what a validation asks for."""
+        """Return the cost and the values of a validation."""
         return self.names
 
     def setup_graph(self) -> None:
-        """Ask the program which values there are."""
+        """Read the available values from the program."""
         super().setup_graph()
         self.names = [_COST, *(name for name in _validation_names(self.trainer.program) if name != _COST)]
 
     def before_train(self) -> None:
-        """Take note of the memory that the program needs before it does anything."""
+        """Store the memory of the process before the first step."""
         super().before_train()
         self.start_bytes = psutil.Process().memory_info().rss
 
     def before_epoch(self) -> None:
-        """Choose how many steps are measured, once it is known how long one takes."""
+        """Set the number of measured steps by the duration of a step."""
         if self.epoch_num != 2:
             return
         step_s = max(self.ended[-1] - self.ended[-2], 1e-6)
@@ -168,7 +168,7 @@ class _Watch(StepClock):
         self.measured_from = len(self.ended) + settling
 
     def trigger_step(self) -> None:
-        """A step is over, with the callbacks of the one before."""
+        """Store the end of a step, which includes the callbacks of the step before."""
         super().trigger_step()
         self.ended.append(time.perf_counter())
         if len(self.ended) == 1:
@@ -177,14 +177,14 @@ class _Watch(StepClock):
             self._wait_s = self.trainer.timing.wait_s
 
     def after_epoch(self) -> None:
-        """Take note of what the steps waited for."""
+        """Store the share of time that the steps waited for data."""
         self.epoch_ended = time.perf_counter()
         took_s = self.ended[-1] - self.ended[self.measured_from]
         self.wait_share = (self.trainer.timing.wait_s - self._wait_s) / took_s if took_s > 0 else 0.0
 
     @property
     def steps(self) -> int:
-        """How many steps were measured."""
+        """Number of measured steps."""
         return len(self.ended) - self.measured_from - 1
 
     @property
@@ -217,7 +217,7 @@ class _Trial:
         first: dict[str, Any] = trainer.program.state()
         with storage_errors(self._first_state):
             np.savez(self._first_state, **first)
-        first.clear()  # no job keeps them: they would count as its memory
+        first.clear()  # a job does not hold them in memory
         trainer.train(2)
         between_s = time.perf_counter() - watch.epoch_ended
         checkpoint_s, checkpoint_bytes = self._save()
@@ -250,7 +250,7 @@ class _Trial:
         return found
 
     def _save(self) -> tuple[float, int]:
-        """Write a checkpoint; return how long that took, and its bytes."""
+        """Write a checkpoint; return its duration in seconds and its size in bytes."""
         began = time.perf_counter()
         self._built.store.save(self._trainer.state())
         took_s = time.perf_counter() - began
@@ -258,25 +258,23 @@ class _Trial:
         return took_s, sum(each.stat().st_size for each in newest.iterdir())
 
     def _validate(self) -> float | None:
-        """Return how long a whole validation takes; None where there is none."""
+        """Return the seconds of a whole validation; None if the job has none."""
         flow = self._built.data.evaluation.get("val")
         if flow is None or not self._spec.validation.every_epochs:
             return None
         names, program = self._watch.names, self._trainer.program
         wanted = [name for name in names if name in _validation_names(program)]
         batches = math.ceil(self._built.data.sizes["val"] / (self._spec.batch_size * _parts(self._spec)))
-        whole = closing(flow) if hasattr(flow, "close") else None
         taken, began, first_s = 0, time.perf_counter(), 0.0
-        for batch in flow:
-            program.evaluate(batch, wanted)
-            taken += 1
-            now = time.perf_counter()
-            if taken == 1:
-                first_s, began = now - began, now
-            if taken > _VALIDATION_BATCHES or (taken > 1 and now - began > _VALIDATION_S):
-                break
-        if whole is not None:
-            whole.__exit__(None, None, None)
+        with closing(flow):
+            for batch in flow:
+                program.evaluate(batch, wanted)
+                taken += 1
+                now = time.perf_counter()
+                if taken == 1:
+                    first_s, began = now - began, now
+                if taken > _VALIDATION_BATCHES or (taken > 1 and now - began > _VALIDATION_S):
+                    break
         if taken <= 1:
             return first_s
         return (time.perf_counter() - began) / (taken - 1) * batches
@@ -296,7 +294,7 @@ class _Trial:
         grown = max(0, found["memory_bytes"] - found["start_bytes"])
         step_s = found["step_s"]
         for times in (2, 4):
-            # What the first steps took is the most that the next doubling can add.
+            # The next doubling adds at most the memory of the first steps.
             expected = peaks[size * times // 2] + (grown if times == 2 else 2 * (peaks[2 * size] - peaks[size]))
             if size * times > train or expected > most or times * step_s * 2 > _CHECKED_S:
                 break
@@ -339,7 +337,7 @@ class _Trial:
 
 
 def _validation_names(program: Program) -> list[str]:
-    """Return what a validation of a job fetches; see ``ziggurat.worker.build``."""
+    """Return the values that a validation of a job fetches; see ``ziggurat.worker.build``."""
     offered = program.evaluation_names() if isinstance(program, HasEvaluationNames) else program.names()
     shown = program.summary_names() if isinstance(program, HasSummaries) else ["accuracy"]
     return [name for name in dict.fromkeys([_COST, *shown, "error"]) if name in offered]
@@ -350,7 +348,7 @@ def _parts(spec: TrainSpec) -> int:
 
 
 def _batches_of(trainer: Trainer) -> Callable[[], Any]:
-    """Return what gives further batches after the training; what a program keeps of its steps is thrown away."""
+    """Return a function that gives further batches after the training, and discards the values of earlier steps."""
     passes = iter(trainer.batches)
     program = trainer.program
 
@@ -363,7 +361,7 @@ def _batches_of(trainer: Trainer) -> Callable[[], Any]:
 
 
 def _peak_bytes() -> int:
-    """Return the largest memory that this process had, and that of its workers now."""
+    """Return the peak memory of this process plus the present memory of its children."""
     own = psutil.Process()
     others = 0
     for child in own.children(recursive=True):
@@ -376,7 +374,7 @@ def _peak_bytes() -> int:
 
 def _own_peak_bytes() -> int:
     try:
-        # Not that of ``getrusage``, in which the memory of the process that started this one counts.
+        # Not that of ``getrusage``, which includes the peak of the parent process before the fork.
         with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
             peak = next(line for line in lines if line.startswith("VmHWM:"))
         return int(peak.split()[1]) * 1024
@@ -386,7 +384,7 @@ def _own_peak_bytes() -> int:
 
 
 def _device_bytes() -> int | None:
-    """Return the memory of accelerators that this process holds; None where it holds none."""
+    """Return the accelerator memory of this process; None if it uses none."""
     held = [
         process.memory_bytes
         for each in Accelerators(os.environ).read()

@@ -20,11 +20,11 @@ _START_S: Final = 3.0
 _USUAL_PER_S: Final = 80.0
 _USUAL_TEXTS_PER_S: Final = 2000.0
 _FEWEST: Final = 100
-"""A dataset with fewer samples says nothing about the speed."""
+"""Datasets with fewer samples are not used to estimate the speed."""
 
 _MOST_FILES: Final = 50_000
 _ENTRY_BYTES: Final = 250
-"""What the catalog and the index of the records need for each sample."""
+"""Bytes per sample in the catalog and the index of the records."""
 
 _ENCODED: Final = {"png": 0.5, "jpeg": 0.12, "raw": 1.0}
 """Encoding → bytes of the stored image for each byte of its pixels; photos, on average."""
@@ -32,7 +32,7 @@ _ENCODED: Final = {"png": 0.5, "jpeg": 0.12, "raw": 1.0}
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFacts:
-    """What a preview found.
+    """Facts about a source, from a preview.
 
     Args:
         samples: number of samples.
@@ -51,7 +51,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetEstimate:
-    """What a dataset will cost.
+    """Estimated duration and size of a dataset.
 
     Args:
         duration_s: until it is finished, once it starts.
@@ -65,10 +65,10 @@ class DatasetEstimate:
 
 
 def estimate_dataset(spec: DatasetSpec, facts: SourceFacts, earlier_rates: Sequence[float]) -> DatasetEstimate:
-    """Return what a dataset will cost.
+    """Return the estimated duration and size of a dataset.
 
     Args:
-        spec: what is asked for.
+        spec: of the dataset.
         facts: about its source.
         earlier_rates: samples per second of earlier datasets of the same kind.
     """

@@ -41,15 +41,15 @@ __all__ = [
 Level = Literal["ok", "unknown", "warning", "error"]
 
 _MUCH_WAITING: Final = 0.3
-"""Share of the time above which waiting for data is worth a word."""
+"""Share of the time spent waiting for data above which the finding is a warning."""
 
 _EVEN: Final = 1.5
 _NEARLY_AS_FAST: Final = 0.8
 _FAR_SMALLER: Final = 0.75
-"""Images with sides below this share of what a network was made for are too small for it."""
+"""Share of the side that a network was designed for below which images are too small for it."""
 
 _MANY_TIMES: Final = 10.0
-"""Times the usual learning rate from which a rate is worth a word."""
+"""Factor above the typical learning rate from which the finding is a warning; below it, the square of the factor."""
 
 _TITLES: Final = {
     "memory": "Memory",
@@ -71,14 +71,14 @@ _NAMES: Final = {
     "batch_size": "batch",
     "class_weights": "classes",
 }
-"""Field of a spec → finding that it belongs to, where that is not the data."""
+"""Field of a spec → its finding; the finding of other fields is ``data``."""
 
 _TEST: Final = "A test batch measures it."
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What is known of the data of a training; see ``ziggurat.worker.commands.previews.loading``."""
+    """Known facts about the data of a training; see ``ziggurat.worker.commands.previews.loading``."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     classes: int | None = None
@@ -91,7 +91,7 @@ class DataFacts:
 
     @classmethod
     def of(cls, measured: Mapping[str, Any]) -> DataFacts:
-        """Return them from what a task measured."""
+        """Return the facts that a task measured."""
         return cls(
             sizes=measured["sizes"],
             classes=measured["classes"],
@@ -108,12 +108,12 @@ def finding(
     """Return a finding as JSON values.
 
     Args:
-        name: of it, such as ``memory``.
-        level: its mark.
-        sentence: what was found, and what to do.
-        value: the same in a few words; ``unknown`` where nothing is known.
-        field: of the spec that decides it, such as ``batch_size``; empty for none.
-        numbers: that it was found from; ``fix`` has ``title`` and ``fields`` (path in the spec → value).
+        name: such as ``memory``.
+        level: of the finding.
+        sentence: the result, and what to do.
+        value: the result in a few words; ``unknown`` where nothing is known.
+        field: of the spec that decides the result, such as ``batch_size``; empty for none.
+        numbers: the result is based on them; ``fix`` has ``title`` and ``fields`` (path in the spec → value).
     """
     text = value or ("unknown" if level == "unknown" else "")
     return {
@@ -136,7 +136,7 @@ def problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
 
 
 def data_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
-    """Say how much data there is."""
+    """Return the finding about the amount of data."""
     if not data.sizes:
         return []
     words = {"train": "training", "val": "validation", "test": "the test"}
@@ -148,7 +148,7 @@ def data_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
     size = "" if data.input_shape is None else f", {_size_text(data.input_shape)}"
     numbers = {"value": f"{classes}{size}", "field": "data.source", "sizes": dict(data.sizes)}
     if not data.sizes.get("val") and spec.validation.every_epochs:
-        advice = "There are no samples for validation: nothing will tell how good the network is on new ones."
+        advice = "There is no validation split: how good the network is on new samples will be unknown."
         return [finding("data", "warning", f"{text} {advice}", classes=data.classes, **numbers)]
     return [finding("data", "ok", text, classes=data.classes, **numbers)]
 
@@ -156,7 +156,7 @@ def data_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
 def fit_finding(
     network: StandardNetwork | None, shape: Sequence[int] | None, *, builds: bool, failure: str
 ) -> list[dict[str, Any]]:
-    """Say where the network does not suit the images, or where that is not known.
+    """Return whether the network suits the images, or that this is unknown.
 
     Args:
         network: None for a network file.
@@ -169,7 +169,7 @@ def fit_finding(
     if network is None:
         if builds:
             return [finding("network", "ok", "The network was built with this data.", value="builds", field="network")]
-        text = "Whether the network builds is not known: Visualize or a test batch finds out."
+        text = "Whether the network builds is unknown: use Visualize, or run a test batch."
         return [finding("network", "unknown", text, field="network")]
     if shape is None or network.input_shape is None:
         return []
@@ -177,14 +177,14 @@ def fit_finding(
     if side >= made_for * _FAR_SMALLER:
         return []
     text = (
-        f"{network.title} was made for images of {made_for} x {made_for} px; these have {shape[0]} x {shape[1]} px. "
+        f"{network.title} is designed for images of {made_for} x {made_for} px; these have {shape[0]} x {shape[1]} px. "
         "Choose a network for small images, or set `preprocessing.size`."
     )
     return [finding("network", "warning", text, value=f"{made_for} px", field="preprocessing.size")]
 
 
 def class_findings(spec: TrainSpec, data: DataFacts, outputs: int | None) -> list[dict[str, Any]]:
-    """Say where the classes of the data, of the network and of the class weights are not as many."""
+    """Return where the numbers of classes of the data, the network and the class weights differ."""
     found: list[dict[str, Any]] = []
     classes = data.classes
     if classes is None:
@@ -205,25 +205,25 @@ def class_findings(spec: TrainSpec, data: DataFacts, outputs: int | None) -> lis
 
 
 def balance_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
-    """Say whether some classes have many more samples than others."""
+    """Return whether some classes have many more samples than others."""
     counts, names = data.class_counts, data.class_names
     if data.classes is None or data.classes < 2:
         return []
     if len(counts) != data.classes:
-        text = "How many samples each class has is not known before the data is a dataset: create one from it."
+        text = "The number of samples of each class is unknown without a dataset: create one from the data."
         return [finding("classes", "unknown", text)]
     most, least = max(counts), min(counts)
     largest, smallest = names[counts.index(most)], names[counts.index(least)]
     if not least:
-        text = f"The training split has no samples of `{smallest}`: the network cannot learn it."
+        text = f"The training split has no samples of `{smallest}`, so the network cannot learn this class."
         return [finding("classes", "warning", text, value=f"{smallest} 0 samples", field="data.source")]
     ratio = most / least
     value = "even" if ratio < _EVEN else f"{largest} {ratio:.1f} x {smallest}"
     if ratio < UNBALANCED or spec.class_weights:
-        weighted = " The loss weighs them." if spec.class_weights and ratio >= UNBALANCED else ""
+        weighted = " The loss uses class weights." if spec.class_weights and ratio >= UNBALANCED else ""
         text = f"The largest class has {ratio:.1f} times the samples of the smallest.{weighted}"
         return [finding("classes", "ok", text, value=value, ratio=ratio)]
-    text = f"`{largest}` has {ratio:.1f} times the samples of `{smallest}`. Rare classes are learned late."
+    text = f"`{largest}` has {ratio:.1f} times the samples of `{smallest}`. Rare classes are learned later."
     fix = {"title": "Use class weights", "fields": {"class_weights": balanced_weights(counts)}}
     return [finding("classes", "warning", text, value=value, field="class_weights", ratio=ratio, fix=fix)]
 
@@ -231,7 +231,7 @@ def balance_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
 def loading_finding(
     spec: TrainSpec, data: DataFacts, earlier: EarlierJobs | None, measured: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Say whether reading the data will hold up the training."""
+    """Return whether the training will wait for data."""
     wait = measured["data_wait_share"] if measured is not None else earlier.data_wait_share if earlier else None
     numbers: dict[str, Any] = {}
     if data.records_per_s is not None:
@@ -241,13 +241,13 @@ def loading_finding(
         value = f"{wait:.0%} of the time" + (", measured" if measured is not None else "")
         text = f"{source}: {wait:.0%} of the time is spent waiting for data."
         if wait > _MUCH_WAITING:
-            text += " More workers, or images stored in the size that is needed, make it faster."
+            text += " To speed it up, add workers, or store the images in the size that the network needs."
             return finding(
                 "loading", "warning", text, value=value, field="loading.workers", data_wait_share=wait, **numbers
             )
         return finding("loading", "ok", text, value=value, data_wait_share=wait, **numbers)
     if data.records_per_s is None:
-        return finding("loading", "unknown", f"Whether reading holds up the training is not known. {_TEST}")
+        return finding("loading", "unknown", f"Whether the training will wait for data is unknown. {_TEST}")
     return _reading(spec, data, data.records_per_s, earlier, numbers)
 
 
@@ -256,24 +256,26 @@ def _reading(
 ) -> dict[str, Any]:
     batches = speed / (spec.batch_size * spec.gradient_accumulation_steps)
     if data.in_memory:
-        text = f"All images fit into memory; {as_count(round(speed))} a second are varied, {_few(batches)} steps."
-        return finding("loading", "ok", text, value=f"{as_count(round(speed))} images/s", **numbers)
+        value = f"{as_count(round(speed))} images/s"
+        text = f"All images fit in memory. One thread prepares {value}: {_few(batches)} steps/s."
+        return finding("loading", "ok", text, value=value, **numbers)
     most = speed * data.threads
-    text = f"One thread makes {as_count(round(speed))} images a second ready, {_few(batches)} steps; {data.threads} do."
+    text = (
+        f"One of {plural(data.threads, 'thread')} prepares {as_count(round(speed))} images/s: {_few(batches)} steps/s."
+    )
     value = f"{as_count(round(most))} images/s"
     if earlier is None:
         # The speed of reading alone does not say whether the network waits for it.
-        return finding(
-            "loading", "unknown", f"{text} Whether that is enough: {_TEST[:1].lower()}{_TEST[1:]}", **numbers
-        )
+        return finding("loading", "unknown", f"{text} Whether that is enough is unknown. {_TEST}", **numbers)
     if earlier.samples_per_s > _NEARLY_AS_FAST * most:
-        text += f" Earlier trainings used {as_count(round(earlier.samples_per_s))}: reading may hold this one up."
+        used = as_count(round(earlier.samples_per_s))
+        text += f" Earlier trainings used {used} images/s: this one may wait for data."
         return finding("loading", "warning", text, value=value, field="loading.workers", **numbers)
     return finding("loading", "ok", text, value=value, **numbers)
 
 
 def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None) -> list[dict[str, Any]]:
-    """Say how the batch fits the training split."""
+    """Return whether the batch fits the training split."""
     train = data.sizes.get("train")
     batch = spec.batch_size * spec.gradient_accumulation_steps
     if train is None:
@@ -286,7 +288,7 @@ def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None)
     }
     if batch > train:
         split = f"the training split of {plural(train, 'sample')}"
-        text = f"A batch of {as_count(batch)} is larger than {split}: make it smaller."
+        text = f"A batch of {as_count(batch)} is larger than {split}: reduce the batch size."
         return [finding("batch", "error", text, **numbers)]
     text = (
         f"A step takes {as_count(batch)} of {plural(train, 'sample')}, an epoch {plural(steps_per_epoch or 0, 'step')}."
@@ -295,7 +297,7 @@ def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None)
 
 
 def device_finding(spec: TrainSpec, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what it will train on."""
+    """Return the devices of the training."""
     wanted = [device for device in spec.devices if "gpu" in device.lower()]
     numbers = {"field": "devices", "devices": list(spec.devices)}
     if not wanted and not (machine["devices"] and not spec.devices):
@@ -320,14 +322,14 @@ def memory_finding(
     measured: Mapping[str, Any] | None = None,
     base_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Say whether it fits into memory.
+    """Return whether the training fits in memory.
 
     Args:
         spec: of the training.
-        size: of the network; None where it was not looked at.
+        size: of the network; None if unknown.
         machine: see ``Machine.strip``.
-        measured: what a test batch found; None where there was none.
-        base_bytes: that the framework takes by itself; None where it is not known here.
+        measured: result of a test batch; None where there was none.
+        base_bytes: memory of the framework alone; None if unknown on this machine.
     """
     free, total, place = _memory_of(spec, machine)
     numbers: dict[str, Any] = {"field": "batch_size", "free_bytes": free, "total_bytes": total}
@@ -352,12 +354,12 @@ def memory_finding(
             f"{as_bytes(size.layers_bytes)} for the layers of a batch."
         )
     else:
-        text = "The memory that it needs is not known: Visualize estimates it, a test batch measures it."
+        text = "The memory that it needs is unknown: Visualize estimates it, a test batch measures it."
         return finding("memory", "unknown", text)
     numbers |= {"needed_bytes": needed, "measured": measured is not None}
     value = f"{'' if measured is not None else 'about '}{as_bytes(needed)} of {as_bytes(free)}"
     if needed > total:
-        text = f"{text} {place} has {as_bytes(total)}: make the batch smaller."
+        text = f"{text} {place} has {as_bytes(total)}: reduce the batch size."
         return finding("memory", "error", text, value=f"{as_bytes(needed)} of {as_bytes(total)}", **numbers)
     if needed > free:
         return finding(
@@ -367,7 +369,7 @@ def memory_finding(
 
 
 def _memory_of(spec: TrainSpec, machine: Mapping[str, Any]) -> tuple[int, int, str]:
-    """Return free and total bytes of the smallest of what it trains on, and what that is."""
+    """Return free and total bytes of the device with the least free memory, and the name of the device."""
     indices = {device.rpartition(":")[2] for device in spec.devices if "gpu" in device.lower()}
     chosen = [each for each in machine["devices"] if str(each["index"]) in indices]
     if not chosen:
@@ -383,7 +385,7 @@ def disk_finding(
     jobs: int,
     disk: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Say whether the checkpoints fit on the disk; None as their size: it is not known."""
+    """Return whether the checkpoints fit on the disk; ``checkpoint_bytes`` is None if unknown."""
     free, reserve = disk["free_bytes"], disk["reserve_bytes"]
     kept = checkpoints_kept(spec, steps)
     numbers: dict[str, Any] = {
@@ -397,9 +399,8 @@ def disk_finding(
         return finding("disk", "error", text, value=f"{as_bytes(free)} free", **numbers)
     if checkpoint_bytes is None:
         text = (
-            f"What {plural(kept * jobs, 'checkpoint takes', 'checkpoints take')} is not known: Visualize or a test "
-            "batch finds out. The disk has "
-            f"{as_bytes(free)} free."
+            f"The size of {plural(kept * jobs, 'checkpoint')} is unknown: use Visualize, or run a test batch. The disk "
+            f"has {as_bytes(free)} free."
         )
         return finding("disk", "unknown", text, **numbers)
     needed = checkpoint_bytes * kept * jobs
@@ -425,7 +426,7 @@ def time_finding(
     earlier: EarlierJobs | None,
     measured: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Say how long it will take, from a test batch or from earlier trainings."""
+    """Return how long it will take, from a test batch or from earlier trainings."""
     each = " each" if jobs > 1 else ""
     if measured is not None:
         whole = whole_time(measured, spec)
@@ -434,7 +435,7 @@ def time_finding(
         numbers: dict[str, Any] = {"expected_s": whole.total_s, "epoch_s": whole.epoch_s, "measured": True}
         return finding("time", "ok", text, value=value, field="epochs", **numbers)
     if earlier is None or epoch_samples is None:
-        text = f"How long it takes is not known: no training like it is done here. {_TEST}"
+        text = f"How long it takes is unknown: no similar training has finished here. {_TEST}"
         return finding("time", "unknown", text, expected_s=None, epoch_s=None, measured=False)
     epoch_s = epoch_samples / earlier.samples_per_s
     count = "one earlier training" if earlier.count == 1 else f"{earlier.count} earlier trainings"
@@ -447,10 +448,10 @@ def time_finding(
 def rate_finding(
     spec: TrainSpec, network: StandardNetwork | None, measured: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Say whether the learning rate is one that trains."""
+    """Return whether the learning rate is likely to train."""
     rate, value = spec.learning_rate, f"{spec.learning_rate:g}"
     tried = None if measured is None else measured.get("rate")
-    usual = None if network is None else network.learning_rate
+    typical = None if network is None else network.learning_rate
     if tried is not None:
         suggested, largest = tried["suggested"], tried["largest_finite"]
         advice = "" if suggested is None else f" The test batch suggests {suggested:g}."
@@ -462,15 +463,15 @@ def rate_finding(
             return finding("rate", "warning", text, value=value, **numbers)
         text = f"The loss stayed finite at rates up to {largest:.2g}.{advice}"
         return finding("rate", "ok", text, value=f"{value}, measured", **numbers)
-    if usual is None:
-        text = f"Whether this network trains at {rate:g} is not known. A test batch finds rates that do."
+    if typical is None:
+        text = f"Whether this network trains at {rate:g} is unknown. A test batch finds rates that do."
         return finding("rate", "unknown", text, field="learning_rate")
-    if not usual / _MANY_TIMES**2 <= rate <= usual * _MANY_TIMES:
-        word = "far above" if rate > usual else "far below"
-        text = f"{rate:g} is {word} {usual:g}, the usual rate of {network.title if network else 'the network'}."
-        fix = {"title": f"Use {usual:g}", "fields": {"learning_rate": usual}}
+    if not typical / _MANY_TIMES**2 <= rate <= typical * _MANY_TIMES:
+        word = "far above" if rate > typical else "far below"
+        text = f"{rate:g} is {word} {typical:g}, the typical rate of {network.title if network else 'the network'}."
+        fix = {"title": f"Use {typical:g}", "fields": {"learning_rate": typical}}
         return finding("rate", "warning", text, value=value, field="learning_rate", fix=fix)
-    text = f"{usual:g} is the usual rate of this network."
+    text = f"{typical:g} is the typical rate of this network."
     return finding("rate", "ok", text, value=value, field="learning_rate")
 
 

@@ -1,4 +1,4 @@
-"""Watch of a workspace for jobs and datasets that the shell makes while the studio runs."""
+"""Watch of a workspace for jobs and datasets that the shell creates while the studio runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ziggurat.store import JobOnDisk, Store
 __all__ = ["NEVER_BEGUN", "FolderWatch", "is_of_shell"]
 
 NEVER_BEGUN: Final = "it was created in the shell, and never started"
-"""Reason of a job that no worker ever executed and no studio ever queued."""
+"""Reason of a job that was never executed and never queued in a studio."""
 
 _LOG: Final = logging.getLogger(__name__)
 _OF_STUDIO: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4,8}")
@@ -30,13 +30,13 @@ def is_of_shell(folder: Path) -> bool:
 
 
 class FolderWatch:
-    """Takes in what the shell makes; a look at folders that did not change costs two calls of the system.
+    """Adds jobs of the shell to the store; without changes, a look costs two system calls.
 
     Args:
         workspace: folder of everything.
-        store: what is known.
-        read_job: returns what a folder says.
-        bus: tells pages that are open.
+        store: of the studio.
+        read_job: reads a job folder.
+        bus: announces new jobs to open pages.
         clock: seconds since 1970.
     """
 
@@ -58,13 +58,13 @@ class FolderWatch:
         self._refused: dict[Path, int] = {}
 
     def look(self) -> list[str]:
-        """Take in what is new, and return the ids; a job that has not started yet is left for the next looks."""
+        """Add new jobs to the store and return their ids; a job that has not started yet is added later."""
         stamp = tuple(_stamp(self._workspace / name) for name in (JOBS_FOLDER, DATASETS_FOLDER))
         if stamp != self._stamp:
             known = self._store.jobs.ids()
             found = job_folders(self._workspace)
             self._pending = [each for each in found if each.name not in known and is_of_shell(each)]
-            # What came in the same tick of the disk's clock shows no other time.
+            # A folder that is added within the resolution of the file system's clock does not change the time.
             self._stamp = stamp if self._clock() - max(stamp) / 1e9 > _TICK_S else ()
         taken = [each for each in self._pending if self._take_in(each)]
         self._pending = [each for each in self._pending if each not in taken]
@@ -73,7 +73,7 @@ class FolderWatch:
         return [folder.name for folder in taken]
 
     def _take_in(self, folder: Path) -> bool:
-        """Return whether the job of a folder is listed now; what is refused waits until its spec changes."""
+        """Return whether the job of a folder was added; a damaged one is read again when its spec changes."""
         spec = JobFolder(folder).spec
         written = _stamp(spec)
         if not spec.is_file() or self._refused.get(folder) == written:
@@ -87,7 +87,7 @@ class FolderWatch:
             return False
         try:
             self._store.take_in(on_disk)
-        except StorageError:  # of the database, which may answer again at the next look
+        except StorageError:  # of the database, which may be available again at the next look
             raise
         except ZigguratError as error:
             return self._refuse(folder, written, error)

@@ -18,10 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-import cv2
 import httpx
 
-from ziggurat.dataflow.image_codec import decode_image, encode_image, read_file
+from ziggurat.dataflow.image_codec import decode_image, encode_image, read_file, shrink_image
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.opening import open_source
@@ -75,12 +74,8 @@ def _content(paths: Paths, name: str) -> bytes:
 def smaller_picture(content: bytes, max_side_px: int) -> bytes:
     """Return an image as PNG with a longer side of at most ``max_side_px``; a small one stays as it is."""
     image = decode_image(content)
-    height, width = image.shape[:2]
-    factor = max_side_px / max(height, width)
-    if factor >= 1:
-        return content
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return encode_image(cv2.resize(image, size, interpolation=cv2.INTER_AREA), "png")
+    small = shrink_image(image, max_side_px)
+    return content if small is image else encode_image(small, "png")
 
 
 def png_picture(content: bytes, max_side_px: int, *, key: str = "") -> bytes:

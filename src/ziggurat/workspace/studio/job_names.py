@@ -65,7 +65,7 @@ _SHORT: Final = {
     "steps": "global_step",
     "dataset": "data.source",
 }
-"""What people call a field elsewhere → its name here."""
+"""Name of a field in other programs, or short for it → its name here."""
 
 _VALIDATION: Final = ("validation_", "validation/", "val_", "val/")
 _METRICS: Final = ("accuracy", "loss")
@@ -80,11 +80,11 @@ class Names(Protocol):
     """The names that the store knows."""
 
     def known(self, names: Iterable[str], /) -> Mapping[str, bool]:
-        """Return which of these names are there → whether any value is a text."""
+        """Return name → whether any value is a text, for those of these names that exist."""
         ...
 
     def all(self) -> Sequence[str]:
-        """Return all of them."""
+        """Return all names."""
         ...
 
     def ranges(self, names: Sequence[str], /) -> Mapping[str, NameRange]:
@@ -98,13 +98,13 @@ class Names(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class NameCandidate:
-    """What may be typed next.
+    """A completion of the text in the filter box.
 
     Args:
-        text: it.
-        kind: ``number``, ``text``, ``metric`` or ``value``.
-        note: the range of its values, or what it is; empty where that is not known.
-        completed: the whole text of the box with it in place.
+        text: name or value.
+        kind: ``number``, ``text``, ``setting``, ``metric`` or ``value``.
+        note: range of its values, or description; empty if unknown.
+        completed: the whole text of the box with the completion inserted.
     """
 
     text: str
@@ -124,18 +124,18 @@ class JobNames:
         self._names = names
 
     def checked(self, chosen: JobFilter) -> JobFilter:
-        """Return a filter whose conditions all mean something; ``accuracy`` means that of the validation, if any.
+        """Return the filter with checked conditions; ``accuracy`` becomes that of the validation, if there is any.
 
         Raises:
-            UsageError: where a name is not known, or a value cannot be one of it; ``details`` has ``name``, and the
-                ``suggestion`` where there is one.
+            UsageError: if a name is unknown or a value is of the wrong type; ``details`` has ``name``, and
+                ``suggestion`` if there is one.
         """
         if not chosen.conditions:
             return chosen
         return replace(chosen, conditions=tuple(map(self._checked, chosen.conditions)))
 
     def candidates(self, text: str) -> list[NameCandidate]:
-        """Return what may complete a text for the filter box at its end, the most likely first."""
+        """Return completions at the end of a text for the filter box, the most likely first."""
         of_name = _OF_NAME.search(text)
         if of_name is not None:
             return self._values(text, of_name)
@@ -164,7 +164,7 @@ class JobNames:
         return meant, operator, value
 
     def _meant(self, name: str) -> str:
-        """Return the name of a curve of the validation for that of a metric, if only that one is there."""
+        """Return the name of the validation's curve for that of a metric, if only that curve exists."""
         if name not in _METRICS:
             return name
         bases = (name, _LOSSES.get(name, name))

@@ -1,4 +1,4 @@
-"""Events of a training for people: new best values, interventions, attempts, divergence; and how early stopping stands.
+"""Timeline of a training: new best values, interventions, attempts, divergence; and the state of early stopping.
 
 Numbered events are the flags on the charts: what changed the course of the curves, in the order of their steps.
 """
@@ -40,7 +40,7 @@ _SHOWN_POINTS: Final = 5000
 """Of a longer curve, ends and extremes of its parts: enough to list the newest bests."""
 _ALL_POINTS: Final = 1 << 20
 _SAME_S: Final = 3600.0
-"""A change by a person acts within a tenth of an epoch; one that the audit log has longer ago is another one."""
+"""A change by a user takes effect within a tenth of an epoch; an older entry of the audit log is another change."""
 
 _SCHEDULE_WORDS: Final = "follows its schedule"
 
@@ -56,9 +56,9 @@ class TimelineEvent:
         step: ``global_step`` of the moment.
         epoch: that the step is in; None while the length of an epoch is unknown.
         time_s: seconds since 1970; None if unknown.
-        text: what happened, a few words.
-        by: name of the user who did it; empty for events without a user, or if unknown.
-        detail: more of it, such as ``checkpoint kept``; may be empty.
+        text: a few words about the event.
+        by: name of the user who caused it; empty for events without a user, or if unknown.
+        detail: further words, such as ``checkpoint kept``; may be empty.
         tag: of the metric of a best value; else empty.
         value: best value, or new learning rate; None for others.
     """
@@ -77,7 +77,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStoppingState:
-    """How early stopping stands.
+    """State of early stopping.
 
     Args:
         tag: metric that must improve.
@@ -97,11 +97,11 @@ class EarlyStoppingState:
 
 
 def job_timeline(store: Store, job: Job) -> list[TimelineEvent]:
-    """Return the events of a training, oldest first; of other jobs there are none.
+    """Return the events of a training, oldest first; empty for other kinds of jobs.
 
     Args:
-        store: what is known of the job.
-        job: whose.
+        store: that has the job.
+        job: a training.
     """
     if job.kind != "train":
         return []
@@ -110,14 +110,21 @@ def job_timeline(store: Store, job: Job) -> list[TimelineEvent]:
     flags = sorted(flags, key=lambda event: (event.step, event.time_s or 0.0))[-_MOST:]
     numbered = [replace(event, number=number) for number, event in enumerate(flags, start=1)]
     found = [*numbered, *_starts(attempts), *_bests(store, job), *_ends(job, attempts)]
-    return sorted(found, key=lambda event: (event.time_s or 0.0, event.step))
+    return sorted(found, key=lambda event: (_moment(event, found), event.step))
+
+
+def _moment(event: TimelineEvent, events: Sequence[TimelineEvent]) -> float:
+    """Return the time of an event; one without a time comes after all events of earlier steps."""
+    if event.time_s is not None:
+        return event.time_s
+    return max((each.time_s for each in events if each.time_s is not None and each.step <= event.step), default=0.0)
 
 
 def early_stopping_state(store: Store, job: Job) -> EarlyStoppingState | None:
-    """Return how early stopping stands, replayed from the curve of its metric; None where it is off.
+    """Return the state of early stopping, replayed from the curve of its metric; None if it is off.
 
-    The rule is that of ``ziggurat.engine.callbacks.stopping.EarlyStopping``: at the end of each epoch it judges the
-    newest point, if it is a new one.
+    The rule is that of ``ziggurat.engine.callbacks.stopping.EarlyStopping``: at the end of each epoch it compares the
+    newest point, if there is a new one.
     """
     rule = _rule(job)
     if rule is None:
@@ -154,13 +161,13 @@ def _rule(job: Job) -> EarlyStopping | None:
 
 
 def _judge_of(job: Job, rule: EarlyStopping) -> tuple[str, Mode]:
-    """Return the metric by which early stopping judges, and which values of it are good."""
+    """Return the metric of early stopping, and whether its minimum or maximum is best."""
     named = rule.tag, rule.direction
     return (primary_metric(job.scalars) or named) if rule.tag == PRIMARY_METRIC else named
 
 
 def _judged(curve: Curve, length: int, job: Job) -> list[tuple[float, int]]:
-    """Return value and epoch of each point that was judged: the newest one at the end of an epoch."""
+    """Return value and epoch of each point that counts: the newest one at the end of an epoch."""
     newest: dict[int, tuple[float, int]] = {}
     for step, value, epoch in zip(curve.steps.tolist(), curve.values.tolist(), curve.epochs.tolist(), strict=True):
         end = max(1, -(-step // length))
@@ -199,7 +206,7 @@ def _interventions(store: Store, job: Job) -> list[TimelineEvent]:
 
 
 def _who(asked: Sequence[Any], time_s: float, value: float | None) -> str:
-    """Return who asked for a change that was carried out at a time; empty if the audit log does not say."""
+    """Return the user who requested a change that took effect at a time; empty if the audit log has no such entry."""
     for entry in asked:  # the newest first
         wanted = entry.details.get("value")
         same = wanted is None if value is None else _is_near(wanted, value)
@@ -292,7 +299,7 @@ def _ends(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
 
 
 def _bests(store: Store, job: Job) -> list[TimelineEvent]:
-    """Return the newest bests of the metric that decides which checkpoint is the best."""
+    """Return the newest best values of the metric that decides on the best checkpoint."""
     folder = JobFolder(Path(job.folder))
     chosen = best_checkpoint(folder)
     decided: tuple[str, Mode] | None = primary_metric(job.scalars)

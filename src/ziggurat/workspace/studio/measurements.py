@@ -1,7 +1,7 @@
-"""What is known of networks and trainings on this machine: descriptions, test batches, failures; kept in a file.
+"""Measurements of networks and trainings on this machine: descriptions, test batches, failures; stored in a file.
 
-A description follows from the network's text, its input and its classes; a test batch also from the batch, the data and
-how it is read. What changes none of these, such as the number of epochs, leaves them valid.
+A description depends on the network's text, its input and its classes; a test batch also on the batch, the data and the
+data loading. Other fields, such as the number of epochs, do not invalidate them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ziggurat.workspace.training_estimates import NetworkFacts, facts_of
 __all__ = ["MEASUREMENTS_FILE", "Measurements", "key_of_spec", "network_key"]
 
 MEASUREMENTS_FILE: Final = Path("temporary", "measurements.json")
-"""Where they are in a workspace."""
+"""Path of the file in a workspace."""
 
 _LOG: Final = logging.getLogger(__name__)
 _MOST: Final = 300
@@ -55,7 +55,7 @@ _IRRELEVANT: Final = frozenset(
 
 
 class Measurements:
-    """What was found, the oldest forgotten first. Any thread may call any method.
+    """Measurements of a workspace; the oldest are dropped first. Any thread may call any method.
 
     Args:
         path: of the file; it need not exist.
@@ -70,13 +70,13 @@ class Measurements:
         self._failures: OrderedDict[str, str] = OrderedDict()
 
     def facts(self, backend: str, network: str, shape: Sequence[int], classes: int | None) -> NetworkFacts | None:
-        """Return the facts of a network; None where they are not known.
+        """Return the facts of a network; None if unknown.
 
         Args:
             backend: that builds it.
             network: see ``network_key``.
             shape: height, width and channels of its input.
-            classes: that it tells apart.
+            classes: number of classes.
         """
         found = self._get(_facts_key(backend, network, shape, classes))
         if found is not None:
@@ -84,15 +84,16 @@ class Measurements:
         return _shipped(backend, network, shape, classes)
 
     def note_description(self, backend: str, network: str, described: Mapping[str, Any]) -> None:
-        """Take note of what a task said of a network."""
+        """Store the description of a network."""
         key = _facts_key(backend, network, described["input_shape"], described["classes"])
         with self._lock:
             self._failures.pop(key, None)
-        self._put(key, {"facts": asdict(facts_of(described))})
+        self._put({key: {"facts": asdict(facts_of(described))}})
 
     def failure(self, backend: str, network: str, shape: Sequence[int], classes: int | None) -> str:
-        """Return why a network could not be built for an input when it was tried last; empty where it could, or was
-        not tried. Arguments are those of ``facts``.
+        """Return why the last attempt to build a network failed; empty if it succeeded, or there was none.
+
+        The arguments are those of ``facts``.
         """
         with self._lock:
             return self._failures.get(_facts_key(backend, network, shape, classes), "")
@@ -100,19 +101,19 @@ class Measurements:
     def note_failure(
         self, backend: str, network: str, shape: Sequence[int], classes: int | None, sentence: str
     ) -> None:
-        """Take note that a network cannot be built. It is not written down: a package may be installed meanwhile."""
+        """Remember in memory only that a network cannot be built: a package may be installed later."""
         with self._lock:
             self._failures[_facts_key(backend, network, shape, classes)] = sentence
             while len(self._failures) > _MOST:
                 self._failures.popitem(last=False)
 
     def test_batch(self, spec: TrainSpec) -> Mapping[str, Any] | None:
-        """Return what a test batch of a training found; None where there was none like it."""
+        """Return the result of a test batch of this training; None if there is none."""
         found = self._get(_batch_key(spec))
         return None if found is None else found["found"]
 
     def note_test_batch(self, spec: TrainSpec, found: Mapping[str, Any]) -> None:
-        """Take note of what a test batch found; the curve of its learning rates is not kept."""
+        """Store the result of a test batch, without the curve of its learning rates."""
         rate = found.get("rate")
         if rate is not None:
             rate = {name: value for name, value in rate.items() if name not in ("rates", "losses", "raw_losses")}
@@ -120,19 +121,18 @@ class Measurements:
         if rate is None and earlier is not None:
             rate = earlier.get("rate")
         content = {"found": {**found, "rate": rate}}
-        self._put(_batch_key(spec), content)
-        if "start_bytes" in found:
-            self._put(_base_key(spec.backend), {"bytes": found["start_bytes"]})
-        # However its images are read and varied: the card of a network says about what it takes.
-        self._put(_card_key(spec.backend, key_of_spec(spec), spec.data.source, spec.batch_size), content)
+        # The card of a network shows an estimate, whatever the other options are: its key leaves them out.
+        card = _card_key(spec.backend, key_of_spec(spec), spec.data.source, spec.batch_size)
+        base = {_base_key(spec.backend): {"bytes": found["start_bytes"]}} if "start_bytes" in found else {}
+        self._put({_batch_key(spec): content, **base, card: content})
 
     def base_bytes(self, backend: str) -> int | None:
-        """Return the memory that a framework takes by itself on this machine; None where no test batch measured it."""
+        """Return the memory of a framework alone on this machine; None before its first test batch."""
         found = self._get(_base_key(backend))
         return None if found is None else int(found["bytes"])
 
     def like(self, backend: str, network: str, source: str, batch_size: int) -> Mapping[str, Any] | None:
-        """Return what the newest test batch of a network on data found, whatever else was chosen; None for none."""
+        """Return the result of the newest test batch of a network on this data, with any options; None if none."""
         found = self._get(_card_key(backend, network, source, batch_size))
         return None if found is None else found["found"]
 
@@ -140,11 +140,12 @@ class Measurements:
         with self._lock:
             return self._read().get(key)
 
-    def _put(self, key: str, content: Mapping[str, Any]) -> None:
+    def _put(self, contents: Mapping[str, Mapping[str, Any]]) -> None:
         with self._lock:
             kept = self._read()
-            kept.pop(key, None)
-            kept[key] = {**content, "time": self._clock()}
+            for key, content in contents.items():
+                kept.pop(key, None)
+                kept[key] = {**content, "time": self._clock()}
             while len(kept) > _MOST:
                 kept.popitem(last=False)
             try:
@@ -165,7 +166,7 @@ class Measurements:
 
 
 def network_key(name: str, text: str | None = None) -> str:
-    """Return what names a network: its name where it is a standard one, else a digest of its text."""
+    """Return the key of a network: the name of a standard network, else a digest of its text."""
     return name if text is None else f"text:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
@@ -202,7 +203,7 @@ def _batch_key(spec: TrainSpec) -> str:
 
 
 def _shipped(backend: str, network: str, shape: Sequence[int], classes: int | None) -> NetworkFacts | None:
-    """Return the facts of a standard network at a usual input, which come with the program."""
+    """Return the facts of a standard network that come with the program, for common input sizes."""
     known = _shipped_facts(backend).get(network, {}).get("x".join(map(str, shape)))
     if known is None or classes is None:
         return None

@@ -13,13 +13,12 @@ from typing import Any, Final
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import NetworkCodeError, UsageError
 from ziggurat.workspace.passwords import TooBusyError
-from ziggurat.workspace.recipes import usual_network
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.zoo import network_path
 
-__all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn", "usual_network"]
+__all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn"]
 
 NETWORKS_AT_ONCE: Final = 2
 """Networks that are built at a time: each takes seconds and a lot of memory."""
@@ -36,7 +35,7 @@ class Networks:
     Args:
         jobs: of every kind.
         tasks: short processes around a training.
-        kept: takes note of what was found.
+        kept: stores the results.
     """
 
     def __init__(self, jobs: Jobs, tasks: Tasks, kept: Measurements) -> None:
@@ -61,7 +60,7 @@ class Networks:
             try:
                 found = self._tasks.describe(place, time_limit_s=time_limit_s, **_given(options))
             except NetworkCodeError as error:
-                if options.get("input_shape"):  # what is too small for one input may fit another
+                if options.get("input_shape"):  # the network may fit another input
                     self._kept.note_failure(backend, key, options["input_shape"], options.get("classes"), str(error))
                 raise
         self._kept.note_description(backend, key, found)

@@ -1,9 +1,10 @@
-"""Original images of samples: the file of the source while it is unchanged and allowed, else what is stored."""
+"""Original images of samples: the source file if it is unchanged and allowed, else the stored image."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,17 +24,17 @@ __all__ = ["OriginalImage", "original_image", "source_file", "unchanged_source"]
 _MOST_BYTES: Final = 64 << 20
 _HASH_BYTES: Final = 16
 _SHOWN: Final = {"jpeg": "image/jpeg", "png": "image/png"}
-"""Kind of file that is sent as it is → its media type; any other becomes PNG."""
+"""File format that is sent unchanged → its media type; other formats are sent as PNG."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OriginalImage:
-    """An image as it was before it became a sample.
+    """Original image of a sample.
 
     Args:
         content: of the file.
-        media_type: of the content, by what is in it and not by a name.
-        is_source: whether it is the file of the source; else what the dataset stores.
+        media_type: detected from the content, not from the file name.
+        is_source: whether it is the source file; else it is the stored image.
         name: of the file.
     """
 
@@ -44,7 +45,7 @@ class OriginalImage:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of HTTP: a file of a source may change or go, so a browser asks again."""
+        """HTTP headers; the source file may change or be deleted, so browsers must revalidate."""
         return {
             "Cache-Control": "private, no-cache",
             "ETag": f'"{hashlib.sha256(self.content).hexdigest()[:32]}"',
@@ -55,13 +56,13 @@ class OriginalImage:
 
 
 def source_file(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> Path | None:
-    """Return the file that a part of a sample was made of, as far as that can be told without reading it.
+    """Return the file that a part of a sample was made from, by its path and size; its content is not read.
 
     Args:
         dataset: that the sample is in.
         entry: of the sample.
-        offered: folders below which files may be read; no link leads out of them.
-        part: number of the part; its content is known to be unchanged for the first part only.
+        offered: allowed folders; symbolic links out of them are not followed.
+        part: number of the part; only for the first part, it is known whether the content is unchanged.
 
     Returns:
         path: without links in it; None where the source is not on this machine, the file is gone or an element of a
@@ -76,14 +77,18 @@ def source_file(dataset: Dataset, entry: Entry, offered: Sequence[str], part: in
         return None
     real = os.path.realpath(os.path.join(root, address))
     folders = [os.path.realpath(folder) for folder in offered]
-    inside = real.startswith(os.path.realpath(root).rstrip("/") + "/") and is_below(real, folders)
-    if not inside or not os.path.isfile(real) or os.path.getsize(real) > _MOST_BYTES:
+    if not real.startswith(os.path.realpath(root).rstrip("/") + "/") or not is_below(real, folders):
         return None
-    return Path(real) if entry.source_bytes in (None, os.path.getsize(real)) else None
+    try:
+        noted = os.stat(real)
+    except OSError:
+        return None
+    is_same = stat.S_ISREG(noted.st_mode) and entry.source_bytes in (None, noted.st_size)
+    return Path(real) if is_same and noted.st_size <= _MOST_BYTES else None
 
 
 def unchanged_source(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> bytes | None:
-    """Return the content of the file that a sample was made of; None where there is none, or it has changed."""
+    """Return the content of the source file of a sample; None if it is missing or has changed."""
     file = source_file(dataset, entry, offered, part)
     if file is None:
         return None
@@ -96,7 +101,7 @@ def unchanged_source(dataset: Dataset, entry: Entry, offered: Sequence[str], par
 
 
 def original_image(dataset: Dataset, entry: Entry, offered: Sequence[str], part: int = 0) -> OriginalImage:
-    """Return the image that a sample was made of.
+    """Return the original image of a sample.
 
     Args:
         dataset: that the sample is in.
@@ -132,7 +137,7 @@ def _stored(dataset: Dataset, entry: Entry, part: int) -> bytes:
 
 
 def _as_shown(content: bytes, key: str) -> tuple[bytes, str] | None:
-    """Return an image as a browser shows it, and its media type; None for what is no image."""
+    """Return an image in a format of browsers, and its media type; None if the content is not an image."""
     media_type = _SHOWN.get(read_header(content).file_format)
     if media_type is not None:
         return content, media_type

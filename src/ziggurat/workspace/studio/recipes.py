@@ -1,4 +1,4 @@
-"""Standard networks as cards: what each of them takes on a dataset, and which of them are no use."""
+"""Cards of the standard networks: memory and time on a dataset, and why some of them cannot be trained on it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _HAS: Final = {"image-classification": "classes"}
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFigures:
-    """What is known of a network on data without building it; None for what is not.
+    """Figures of a network on a dataset that are known without building it; None if unknown.
 
     Args:
-        parameters: numbers that are trained.
+        parameters: number of trained parameters.
         epoch_s: seconds of an epoch, measured on this machine.
-        memory_bytes: at the batch that is asked for.
-        memory_total_bytes: that the device has.
+        memory_bytes: at the given batch size.
+        memory_total_bytes: of the device.
     """
 
     parameters: int | None = None
@@ -55,19 +55,19 @@ class NetworkFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkCard:
-    """A standard network, as a page offers it.
+    """A standard network as a page shows it.
 
     Args:
         name: as ``backend/name``.
-        title: its name for people.
-        year: of its paper; empty where there is none.
-        about: kind of network and the size that it was made for.
-        input_text: height, width and channels that it was made for.
-        parameters: numbers that are trained; None if unknown.
+        title: displayed name.
+        year: of its paper; empty if there is none.
+        about: kind of network, and the image size that it is designed for.
+        input_text: height, width and channels that it is designed for.
+        parameters: number of trained parameters; None if unknown.
         epoch_s: seconds of an epoch on this machine; None if unknown.
-        memory_bytes: of a training with the batch that was asked for; None if unknown.
+        memory_bytes: of a training with the given batch size; None if unknown.
         badge: ``Recommended``, ``Fastest``, ``Too large`` or empty.
-        why_not: why it cannot be trained on the dataset; empty where it can.
+        why_not: why it cannot be trained on the dataset; empty if it can.
     """
 
     name: str
@@ -88,27 +88,28 @@ def network_cards(
     """Return a card for each standard network, those that fit first.
 
     Args:
-        data: what they are trained on; None where it is not chosen yet.
-        figures: network (``backend/name``) → what is known of it.
+        data: of the training; None if not chosen yet.
+        figures: network (``backend/name``) → its figures.
         recommended: name of the network of the recipe; empty for none.
     """
-    cards = [
-        _card(backend, network, data, figures.get(f"{backend}/{network.name}", NetworkFigures()))
-        for backend, info in backend_infos().items()
-        for network in info.networks
-    ]
+    cards = []
+    for backend, info in backend_infos().items():
+        problem = why_not_usable(backend)
+        for network in info.networks:
+            known = figures.get(f"{backend}/{network.name}", NetworkFigures())
+            why_not = _why_not(network, data) if problem is None else str(problem)
+            cards.append(_card(backend, network, known, why_not))
     timed = [card for card in cards if not card.why_not and card.epoch_s is not None]
     fastest = min(timed, key=lambda card: card.epoch_s or 0.0).name if len(timed) > 1 else ""
     return sorted((_with_badge(card, recommended, fastest) for card in cards), key=_place)
 
 
-def _card(backend: str, network: StandardNetwork, data: KnownData | None, known: NetworkFigures) -> NetworkCard:
+def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str) -> NetworkCard:
     title, _, year = network.title.partition(" (")
     shape = network.input_shape
     text = "any size" if shape is None else " x ".join(str(side) for side in shape)
     needed, total = known.memory_bytes, known.memory_total_bytes
     is_large = needed is not None and total is not None and needed > total
-    why_not = _why_not(backend, network, data)
     if not why_not and is_large:
         why_not = f"Needs {as_bytes(needed or 0)} of memory; there is {as_bytes(total or 0)}"
     return NetworkCard(
@@ -125,10 +126,7 @@ def _card(backend: str, network: StandardNetwork, data: KnownData | None, known:
     )
 
 
-def _why_not(backend: str, network: StandardNetwork, data: KnownData | None) -> str:
-    problem = why_not_usable(backend)
-    if problem is not None:
-        return str(problem)
+def _why_not(network: StandardNetwork, data: KnownData | None) -> str:
     if data is None:
         return ""
     sentence = why_not_trainable(data.kind)
@@ -158,11 +156,11 @@ def _place(card: NetworkCard) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class CardFigures:
-    """Finds what networks take on data: from test batches and earlier trainings here, and from what networks are.
+    """Figures of networks on a dataset, from test batches, earlier trainings and the facts of the networks.
 
     Args:
-        kept: what descriptions and test batches found.
-        memory_bytes: that the machine has.
+        kept: stored descriptions and test batches.
+        memory_bytes: of the machine.
         finished: trainings that are done, the newest first.
     """
 
@@ -171,11 +169,11 @@ class CardFigures:
     finished: Sequence[Job]
 
     def all(self, data: KnownData, source: str, batch_size: int) -> dict[str, NetworkFigures]:
-        """Return network (``backend/name``) → what is known of it.
+        """Return network (``backend/name``) → its figures.
 
         Args:
-            data: that is trained on.
-            source: where it is.
+            data: of the trainings.
+            source: of the data.
             batch_size: of the trainings.
         """
         return {
@@ -213,7 +211,7 @@ class CardFigures:
 
 
 def better_run(finished: Sequence[Job], source: str, network: str) -> str:
-    """Return a sentence on the best earlier run on data, where it was one of another network; empty for none.
+    """Return a sentence about the best earlier run on the data, if it used another network; else an empty text.
 
     Args:
         finished: trainings that are done.
@@ -245,7 +243,7 @@ def _spec_of(backend: str, network: str, source: str, batch_size: int) -> TrainS
 
 
 def _input_shape(data: KnownData) -> tuple[int, int, int] | None:
-    """Return the shape of what a network gets with the recommended recipe."""
+    """Return the input shape of a network with the recommended recipe."""
     size = data.size or (PHOTO_PX, PHOTO_PX)
     channels = data.channels or (3 if data.size is None else None)
     return None if channels is None else (size[0], size[1], channels)

@@ -1,4 +1,4 @@
-"""Saved items of users: views of a list, presets of a form, and drafts of forms that are not sent."""
+"""Saved items of users: views of a list, presets of a form, and drafts of forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ziggurat.store import Store
 __all__ = ["MOST_BYTES", "SavedItems"]
 
 MOST_BYTES: Final = 1 << 20
-"""Of the content of an item, as JSON."""
+"""Maximum size of the content of an item, as JSON."""
 
 
 class SavedItems:
@@ -77,7 +77,7 @@ class SavedItems:
         """
         if not self._items.delete(owner, _known(kind), name):
             raise MissingEntryError(
-                f"There is no saved {kind} of that name.", received=name, advice="Look at the list of what is saved."
+                f"There is no saved {kind} of that name.", received=name, advice="List the saved items first."
             )
 
 

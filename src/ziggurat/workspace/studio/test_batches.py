@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
@@ -16,31 +16,31 @@ from ziggurat.workspace.passwords import TooBusyError
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.tasks import Tasks
-from ziggurat.workspace.training_estimates import whole_time
+from ziggurat.workspace.training_estimates import with_times
 
-__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "Trials", "complete_result"]
+__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "Trials"]
 
 CANCELED: Final = "canceled"
 """``details["reason"]`` of the error of a test batch that was canceled."""
 
 TEST_BATCH_LIMIT_S: Final = 300.0
-"""How long a test batch may take where nothing else is said."""
+"""Default time limit of a test batch."""
 
 _WAIT_S: Final = 5.0
 _MOST_KEPT: Final = 20
 _RATE_BUDGET_S: Final = 40.0
 
 _RESERVE_SHARE: Final = 0.04
-"""Share of the machine's memory that a test batch leaves free: it is ended before the system ends something else."""
+"""Share of the machine's memory that a test batch leaves free: it is ended before the system kills other processes."""
 
 
 class Trials:
-    """Test batches of a studio; two at a time would measure each other. Any thread may call any method.
+    """Test batches of a studio, one at a time: two would slow each other down. Any thread may call any method.
 
     Args:
         tasks: short processes around a training.
-        machine: what it has.
-        kept: takes note of what was found.
+        machine: its memory.
+        kept: stores the results.
     """
 
     def __init__(self, tasks: Tasks, machine: Machine, kept: Measurements) -> None:
@@ -54,7 +54,7 @@ class Trials:
     def run(
         self, spec: TrainSpec, *, find_rate: bool = True, ticket: str = "", time_limit_s: float = TEST_BATCH_LIMIT_S
     ) -> dict[str, Any]:
-        """Run one.
+        """Run a test batch.
 
         Args:
             spec: of the training, complete.
@@ -63,17 +63,17 @@ class Trials:
             time_limit_s: how long it may take.
 
         Returns:
-            What the task found, with ``epoch_s`` and ``total_s`` of the whole training.
+            The result of the task, with ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of the whole training.
 
         Raises:
-            TooBusyError: where another one runs.
-            JobError: where it was canceled.
-            TrainingError: where the machine's memory does not last.
-            ZigguratError: of the family of what is wrong with data or network.
+            TooBusyError: if another one is running.
+            JobError: if it was canceled.
+            TrainingError: if the machine runs out of memory.
+            ZigguratError: if something is wrong with the data or the network.
         """
         if not self._free.acquire(timeout=_WAIT_S):
             raise TooBusyError(
-                "One test batch runs at a time: two would measure each other.",
+                "Only one test batch runs at a time: two would slow each other down.",
                 advice="Try again when the other one has ended.",
                 details={"retry_after_s": 20},
             )
@@ -93,11 +93,11 @@ class Trials:
         """End a test batch.
 
         Raises:
-            MissingEntryError: where none of that ticket runs.
+            MissingEntryError: if no test batch with this ticket is running.
         """
         canceled = self._canceled.get(ticket)
         if canceled is None:
-            raise MissingEntryError("This test batch does not run.", received=ticket)
+            raise MissingEntryError("There is no running test batch with this ticket.", received=ticket)
         canceled.set()
 
     def _run(self, spec: TrainSpec, find_rate: bool, canceled: threading.Event, time_limit_s: float) -> dict[str, Any]:
@@ -110,10 +110,10 @@ class Trials:
             watch=_watch(canceled, self._machine.memory_bytes),
         )
         self._kept.note_test_batch(spec, found)
-        return complete_result(found, spec)
+        return with_times(found, spec)
 
     def last(self, ticket: str) -> dict[str, Any] | None:
-        """Return what the last test batch of a ticket found; None where there was none since the studio began."""
+        """Return the result of the last test batch with a ticket; None if there was none since the studio started."""
         return self._last.get(ticket)
 
     def _keep(self, ticket: str, found: dict[str, Any]) -> None:
@@ -123,16 +123,8 @@ class Trials:
             self._last.popitem(last=False)
 
 
-def complete_result(found: Mapping[str, Any], spec: TrainSpec) -> dict[str, Any]:
-    """Return what a test batch found, with ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of a training."""
-    whole = whole_time(found, spec)
-    batch = spec.batch_size * spec.gradient_accumulation_steps
-    steps = spec.steps_per_epoch or found["sizes"]["train"] // batch or 1
-    return {**found, "steps_per_epoch": steps, "epoch_s": whole.epoch_s, "total_s": whole.total_s}
-
-
 def _watch(canceled: threading.Event, memory_bytes: int) -> Callable[[int], None]:
-    """Return what ends a test batch that is canceled, or takes the memory that the machine needs."""
+    """Return a function that raises if a test batch is canceled, or takes memory that the machine needs."""
     reserve = int(memory_bytes * _RESERVE_SHARE)
 
     def look(pid: int) -> None:
@@ -146,7 +138,7 @@ def _watch(canceled: threading.Event, memory_bytes: int) -> Callable[[int], None
             raise TrainingError(
                 "A training must fit in the memory of the machine.",
                 received=f"{as_bytes(taken)} after some steps, of {as_bytes(memory_bytes)}",
-                advice="Make the batch smaller, or the images.",
+                advice="Reduce the batch size or the image size.",
             )
 
     return look

@@ -19,22 +19,22 @@ __all__ = ["ThumbnailCache"]
 
 _MOST_BYTES: Final = 256 << 20
 _LEFT_SHARE: Final = 0.8
-"""Part of the limit that stays when the cache was full, so that it is not searched again at once."""
+"""Share of the limit that is kept when the cache is full, so that the next images need no clean-up."""
 
 _USED_EVERY_S: Final = 3600.0
-"""A file that is used more often than this is not marked as used each time."""
+"""Minimum time between updates of a file's time of use."""
 
 _CHECKSUM_BYTES: Final = 4
 
 
 class ThumbnailCache:
-    """Small images that were made once. Any thread may call any method; several processes may share the folder.
+    """Cache of small images. Any thread may call any method; several processes may share the folder.
 
-    A file that is damaged, or that cannot be written, is no error: its image is made again.
+    Files that are damaged or cannot be written are not errors: their images are made again.
 
     Args:
-        folder: where they are; it is made with the first image.
-        most_bytes: of all together.
+        folder: of the cache; created with the first image.
+        most_bytes: total size of all images.
         clock: seconds since 1970.
     """
 
@@ -46,7 +46,7 @@ class ThumbnailCache:
         self._size_bytes: int | None = None
 
     def get(self, *key: object) -> bytes | None:
-        """Return an image; None where it is not kept, or is damaged."""
+        """Return an image; None if it is missing or damaged."""
         path = self._path(key)
         try:
             content = path.read_bytes()
@@ -59,7 +59,7 @@ class ThumbnailCache:
         return image if content[:_CHECKSUM_BYTES] == _checksum(image) else None
 
     def put(self, image: bytes, *key: object) -> None:
-        """Keep an image; on a full disk it is not kept."""
+        """Store an image, unless the disk is full."""
         path, content = self._path(key), _checksum(image) + image
         with suppress(StorageError, OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class ThumbnailCache:
         return size_bytes
 
     def _files(self) -> list[tuple[float, int, Path]]:
-        """Return time of use, size and path of each file; those that go meanwhile are left out."""
+        """Return time of use, size and path of each file; files that are deleted meanwhile are left out."""
         found = []
         for path in self._folder.glob("??/*"):
             with suppress(OSError):
