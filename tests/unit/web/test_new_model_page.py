@@ -130,7 +130,7 @@ def test_a_form_with_former_names_is_read(visit: Any, studio: Any) -> None:
     assert _spec(job)["checkpoints"]["keep_checkpoint_every_n_hours"] == 2
     refused = visit.post("/models/new", data={**SMALL, **former, "ema_decay": "0.999"})
     assert refused.status_code == 422
-    assert "`average_weights` is the former name of `ema_decay`" in refused.text
+    assert "<code>average_weights</code> is the former name of <code>ema_decay</code>" in refused.text
 
 
 def test_several_values_make_a_sweep(visit: Any, studio: Any) -> None:
@@ -437,7 +437,7 @@ def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) ->
     refused = visit.post("/models/new", data=sent)
 
     assert refused.status_code == 422
-    assert 'href="#standard_network">The network `siamese` must fit the data.' in refused.text
+    assert 'href="#standard_network">The network <code>siamese</code> must fit the data.' in refused.text
     assert 'value="tensorflow/siamese" checked>' in refused.text, "what was chosen stays chosen"
     assert _jobs(studio) == []
 
