@@ -450,6 +450,14 @@ def test_the_first_network_fits_the_data(visit: Any, pets: str) -> None:
         assert f"default of this network is {rate}" in html_of(page).one("#learning_rate-help").text
 
 
+def test_a_help_button_is_named_after_its_field(visit: Any) -> None:
+    labels = [each for each in html_of(visit.get("/models/new")).all(".label") if each.has("button.help-button")]
+    assert len(labels) > 20
+    for each in labels:
+        name = (each.all("label") or each.all("span"))[0].text
+        assert each.one("button.help-button").text == f"? Help: {name}"
+
+
 def test_another_network_brings_its_rate(visit: Any) -> None:
     picked = json.dumps({"standard_network": "tensorflow/lenet", "learning_rate": "0.01"})
     chosen = {**SMALL, "standard_network": "tensorflow/resnet18", "picked": picked}
