@@ -36,9 +36,7 @@ ICONS: Final = {
     "edit": _lines("m10.5 3 2.5 2.5L5.5 13H3v-2.5z"),
     "expand": _lines("M9.5 2.5h4v4M6.5 13.5h-4v-4M13.5 2.5 9 7M2.5 13.5 7 9"),
     "external": _lines("M9 3h4v4M13 3 7.5 8.5M11 9.5V13H3V5h3.5"),
-    "eye": _lines("M1.5 8S4 3.8 8 3.8 14.5 8 14.5 8 12 12.2 8 12.2 1.5 8 1.5 8z") + '<circle cx="8" cy="8" r="2"/>',
     "filter": _lines("M2.5 3.5h11l-4.3 5v4l-2.4-1.2V8.5z"),
-    "flag": _lines("M4 14V2.5h7.5L9.8 5.2l1.7 2.8H4"),
     "folder": _lines("M2 4.5c0-.6.4-1 1-1h3L7.5 5H13c.6 0 1 .4 1 1v6c0 .6-.4 1-1 1H3c-.6 0-1-.4-1-1z"),
     "gear": '<circle cx="8" cy="8" r="4.5"/><circle cx="8" cy="8" r="1.7"/>'
     + _lines("M8 1.7v1.8M8 12.5v1.8M1.7 8h1.8M12.5 8h1.8M3.5 3.5l1.3 1.3M11.2 11.2l1.3 1.3M12.5 3.5l-1.3 1.3"
@@ -83,9 +81,6 @@ ICONS: Final = {
     "x-circle": _RING + _lines("m6 6 4 4M10 6l-4 4"),
 }  # fmt: skip
 """Name → what stands inside of the SVG."""
-
-ICONS["warning"] = ICONS["alert"]
-ICONS["external-link"] = ICONS["external"]
 
 
 @cache

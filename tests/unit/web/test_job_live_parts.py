@@ -16,7 +16,7 @@ from ziggurat.entities.json_lines import replace_lines
 from ziggurat.events import AttemptEnded, AttemptStarted, HyperparameterChanged, Message, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
-from ziggurat.web.pages.job.live_view import live_view
+from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.workspace.studio import Studio
 
 _PART = {"HX-Request": "true"}
@@ -254,8 +254,7 @@ def test_early_stopping_by_any_metric(studio, told, rule, best):
 
 
 def test_the_view_of_another_kind_of_job_is_empty(studio, pets):
-    view = live_view(studio, studio.jobs.get(pets))
+    view = LiveView(studio, studio.jobs.get(pets))
     assert view.charts == ()
     assert view.predictions.samples == ()
     assert view.events == ()
-    assert view.early_stopping is None

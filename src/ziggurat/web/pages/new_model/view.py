@@ -11,7 +11,7 @@ from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backe
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_duration
 from ziggurat.web.forms import small_number
-from ziggurat.web.pages.new_model.folds import BASICS, Fold, folds_of
+from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
@@ -30,7 +30,6 @@ _SHOWN: Final = 200
 _DATASET_STATES: Final = ("done", "running", "queued", "stopping")
 _DIGITS_SHAPE: Final = (28, 28, 1)
 _DIGITS_CLASSES: Final = 10
-_SOLVER: Final = BASICS
 _FIRST_CARDS: Final = 8
 _STRIP: Final = 10
 
@@ -48,7 +47,6 @@ class Choices:
         frameworks: (backend, name, why it does not work) of those that take a network file.
         devices: (value, text) of each.
         projects: names.
-        solver: the fields that are always open.
         folds: sections with the others.
     """
 
@@ -60,7 +58,6 @@ class Choices:
     frameworks: list[tuple[str, str, str]]
     devices: list[tuple[str, str]]
     projects: list[str]
-    solver: tuple[FormField, ...]
     folds: tuple[Fold, ...]
 
     @property
@@ -99,7 +96,6 @@ def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         frameworks=frameworks,
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
-        solver=tuple(model_fields()[name] for name in _SOLVER),
         folds=folds_of(form, problems),
     )
 
