@@ -217,6 +217,12 @@ def test_datasets_are_cards_with_a_strip_of_images(visit: Any, pets: str, train:
     assert [each.text for each in row.all("td.number")][:3] == ["10", "2", "1"]
 
 
+def test_a_filter_keeps_all_states_of_its_tab(visit: Any, train: Callable[..., Any]) -> None:
+    page = html_of(visit.get("/?kind=all&view=active&state=queued&state=running&state=stopping"))
+    sent = page.one("#state option[selected]")["value"]
+    assert query_of_text(f"kind=all&view=active&q=a&state={sent}").states == ("queued", "running", "stopping")
+
+
 def test_an_unknown_name_to_sort_by_is_said(visit: Any, ended: Callable[..., Job]) -> None:
     rows = [job.id for job in (ended(0.9), ended(0.8))]
     unknown = visit.get("/?sort=-nam")
