@@ -21,7 +21,7 @@ from ziggurat.workspace.studio.recipes import NetworkCard
 from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 
-__all__ = ["Choices", "choices_of", "input_of", "summary_of"]
+__all__ = ["Choices", "checkpoints_of", "choices_of", "framework_choices", "input_of", "summary_of"]
 
 
 _SHOWN: Final = 200
@@ -83,21 +83,32 @@ class Choices:
         ]
 
 
-def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> Choices:
-    """Return what can be chosen, whatever stands in the form among it."""
-    frameworks = _frameworks(studio)
-    models = _jobs(studio, form["previous_model"], kinds=("train",))
+def choices_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None, problems: Mapping[str, str]) -> Choices:
+    """Return what can be chosen, whatever stands in the form among it.
+
+    Args:
+        studio: that is held.
+        form: what stands in it.
+        what: of the chosen dataset, as ``summary_of`` has it.
+        problems: id of a field → what is wrong there.
+    """
+    models = _models(studio, form)
     return Choices(
         datasets=_datasets(studio, form["dataset"]),
-        networks=networks_of(studio, form),
+        networks=networks_of(studio, form, what),
         models=models,
         published=studio.published.all(),
         checkpoints=_checkpoints(form, models),
-        frameworks=frameworks,
+        frameworks=framework_choices(studio),
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
         folds=folds_of(form, problems),
     )
+
+
+def checkpoints_of(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
+    """Return value and text of each checkpoint of the chosen model."""
+    return _checkpoints(form, _models(studio, form))
 
 
 def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
@@ -196,10 +207,14 @@ def _jobs(studio: Studio, chosen: str, **wanted: Any) -> list[Job]:
     return found
 
 
-def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
+def _models(studio: Studio, form: ModelForm) -> list[Job]:
+    return _jobs(studio, form["previous_model"], kinds=("train",))
+
+
+def networks_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the standard networks as cards, those that fit first; ``why_not`` says why one cannot be chosen."""
     chosen, why_not = form["standard_network"], _why_not(studio)
-    fits = _Fit.of(studio, form)
+    fits = _Fit.of(form, what)
     found = []
     for card in _cards(studio, form):
         backend, _, name = card.name.rpartition("/")
@@ -229,9 +244,8 @@ class _Fit:
     size: tuple[int, int] | None
 
     @classmethod
-    def of(cls, studio: Studio, form: ModelForm) -> _Fit:
+    def of(cls, form: ModelForm, what: Mapping[str, Any] | None) -> _Fit:
         """Return what is known of the data of a form."""
-        what = summary_of(studio, form["dataset"])["what"]
         if what is None and form["dataset"] != DIGITS:
             return cls("", None)
         height, width, _ = _shape_of(form, what)
@@ -304,7 +318,7 @@ def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]
     return found if any(value == chosen for value, _ in found) else [*found, (chosen, chosen)]
 
 
-def _frameworks(studio: Studio) -> list[tuple[str, str, str]]:
+def framework_choices(studio: Studio) -> list[tuple[str, str, str]]:
     """Return those that take a network file, each with why it does not work."""
     why_not = _why_not(studio)
     return [(name, info.title, why_not[name]) for name, info in backend_infos().items() if info.takes_network_files]
