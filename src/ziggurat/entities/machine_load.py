@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ QUANTITIES: Final[dict[str, tuple[str, str]]] = {
 processes, pages that they share counted in each."""
 
 _GPU: Final = {"utilization_percent": ("GPU {} utilization", "%"), "memory_bytes": ("GPU {} memory", "bytes")}
+_OF_GPU: Final = re.compile(r"gpu_\d+_\w+", re.ASCII)  # a user's code can write into the folder of its job
 _UNITS: Final = frozenset({"time", "attempt", "step"})
 
 
@@ -104,7 +106,7 @@ def read_machine_load(path: Path) -> MachineLoad:
             samples.append(line)
     names = dict.fromkeys(name for sample in samples for name in sample if name not in _UNITS)
     order = [name for name in QUANTITIES if name in names]
-    order += sorted(name for name in names if name.startswith("gpu_"))
+    order += sorted(name for name in names if _OF_GPU.fullmatch(name))
     return MachineLoad(
         machine=machine,
         times=tuple(float(each["time"]) for each in samples),
@@ -154,7 +156,7 @@ def _curve(name: str, samples: Iterable[Mapping[str, Any]], machine: MachineFact
 
 
 def _described(name: str, machine: MachineFacts) -> tuple[str, str, float | None]:
-    if name.startswith("gpu_"):
+    if _OF_GPU.fullmatch(name):
         _, index, quantity = name.split("_", 2)
         title, unit = _GPU.get(quantity, (quantity, ""))
         memory = next((gpu.get("memory_bytes") for gpu in machine.gpus if str(gpu.get("index")) == index), None)

@@ -98,6 +98,15 @@ def test_load_is_drawn_with_value_unit_and_table(visit, told):
     assert section["hx-get"].endswith(f"/jobs/{job.id}/live/machine-load")
 
 
+def test_strange_names_in_a_record_of_the_load_are_skipped(visit, told):
+    job = told()
+    lines = [
+        {"time": 1.0, "attempt": 1.0, "step": 1, "cpu": 2, "gpu_": 1, "gpu_x_memory_bytes": 1, "images_per_s": 220.0}
+    ]
+    replace_lines(JobFolder(Path(job.folder)).machine_load, lines, "The load")
+    assert [each["id"] for each in part_of(visit, job, "machine-load").all("figure")] == ["load-throughput"]
+
+
 def test_a_line_ends_where_an_attempt_ends(visit, told):
     job = told()
     record_load(job.folder, (100.0, 5), (500.0, 5))

@@ -1,4 +1,4 @@
-"""What the studio keeps of the new-model form for a user: the draft, and presets."""
+"""Draft and presets of the new-model form, which the studio keeps for each user."""
 
 from __future__ import annotations
 
