@@ -223,7 +223,7 @@ class DatasetForm:
         return {
             "id": path,
             "title": TITLES.get(path, known.title if known else path) + unit,
-            "hint": HINTS.get(path, known.help if known else "").replace("`", ""),
+            "hint": HINTS.get(path, known.help if known else ""),
             "kind": known.kind if known is not None else "text",
             "choices": CHOICES.get(path, ()),
             "text": self.texts.get(path, ""),

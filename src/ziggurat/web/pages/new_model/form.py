@@ -184,7 +184,7 @@ def _form_fields(described: FieldDescription, variant: str) -> list[FormField]:
         variant=variant,
         kind=kind,
         title=described.title,
-        hint=described.help.replace("`", ""),  # marks of code, which a hint shows as they are
+        hint=described.help,
         unit=described.unit,
         choices=described.choices,
         default="",
