@@ -197,7 +197,7 @@ def test_a_split_is_measured_and_its_openings_are_said(
     assert (job["kind"], job["spec"]["split"], job["spec"]["checkpoint"]) == ("evaluate", "val", "latest")
     refused = browser.post(f"{place}/split", data={"split": "all"})
     assert refused.status_code == 400
-    assert "A split is `train`, `val` or `test`." in refused.text
+    assert "A split is <code>train</code>, <code>val</code> or <code>test</code>." in refused.text
 
 
 def test_a_job_of_another_kind_is_sent_on(browser: TestClient, made: dict[str, str]) -> None:
