@@ -184,7 +184,7 @@ def test_mistakes_in_code_come_at_once_and_stop_a_start(visit: Any) -> None:
     assert "disabled" in page.one("#start").attributes
 
 
-def test_what_a_program_saved_as_a_preset_is_read_as_far_as_it_goes(visit: Any, studio: Any) -> None:
+def test_an_odd_preset_is_read_as_far_as_it_goes(visit: Any, studio: Any) -> None:
     odd = {"page": "new-model", "fields": [5, ["epochs"], ["batch_size", 16], ["epochs", "9"]]}
     studio.saved.put("local", "preset", "odd", odd)
     loaded = visit.post("/models/new/preset", data=SMALL | {"preset": "odd"})
