@@ -1,4 +1,4 @@
-// The event stream of a page: one connection for all topics, closed while the page is hidden, tried again for ever.
+// The event stream of a page: one connection for all topics, closed while the page is hidden, retried without end.
 //
 // A notice becomes DOM events on <body>: `notice` with its detail, `notice-jobs` by its topic (`notice-job` for
 // `job:ID`), and all of them after `reload`, when nobody knows what was missed.

@@ -56,8 +56,8 @@ def test_a_batch_is_run_line_by_line(app: Any) -> None:
     ("change", "line", "sentence"),
     [
         (("def inference(self):", "def inference(self:"), 6, "SyntaxError: &#39;(&#39; was never closed."),
-        (("slim.flatten(", "slim.flaten("), 18, "Did you mean `slim.flatten`"),
-        (("self.nclasses", "self.nclases"), 21, "Did you mean `self.nclasses`?"),
+        (("slim.flatten(", "slim.flaten("), 18, "Did you mean <code>slim.flatten</code>"),
+        (("self.nclasses", "self.nclases"), 21, "Did you mean <code>self.nclasses</code>?"),
         (("self.x * 0.0125", "tf.matmul(self.x, self.x)"), 8, "ValueError"),
     ],
 )

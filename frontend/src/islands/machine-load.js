@@ -8,10 +8,15 @@ function timeOf(seconds) {
 }
 
 export function mount(section) {
+  const parsed = new WeakMap(); // chart → its data: a pointer asks for those of all charts at each of its moves
   let place = null; // share of the width, the same in all charts; null for the newest values
 
   const charts = () => [...section.querySelectorAll(".load-chart")];
-  const dataOf = (chart) => JSON.parse(chart.dataset.chart);
+  const dataOf = (chart) => {
+    const text = chart.dataset.chart;
+    if (parsed.get(chart)?.text !== text) parsed.set(chart, { text, data: JSON.parse(text) });
+    return parsed.get(chart).data;
+  };
   const nearest = (data) => {
     const wanted = place * (data.x.at(-1) || 1);
     let best = 0;

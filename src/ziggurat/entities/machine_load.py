@@ -31,7 +31,7 @@ QUANTITIES: Final[dict[str, tuple[str, str]]] = {
 processes, pages that they share counted in each."""
 
 _GPU: Final = {"utilization_percent": ("GPU {} utilization", "%"), "memory_bytes": ("GPU {} memory", "bytes")}
-_GPU_NAME: Final = re.compile(r"gpu_(\d{1,4})_(\w+)")
+_GPU_NAME: Final = re.compile(r"gpu_(\d{1,4})_(\w+)", re.ASCII)  # a user's code can write into the folder of its job
 _UNITS: Final = frozenset({"time", "attempt", "step"})
 
 

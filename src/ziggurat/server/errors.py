@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -238,7 +239,9 @@ async def _tree_error(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     fields = [_field(each) for each in error.errors()[:_SHOWN_FIELDS]]
-    first = fields[0] if fields else {"field": "body", "message": "not valid"}
+    first = fields[0] if fields else {"field": "body", "message": "not valid", "type": ""}
+    if kind_of_client(request) != "api":
+        return error_response(request, _invalid_for_people(first, fields))
     return error_response(
         request,
         ValidationError(
@@ -247,6 +250,20 @@ async def _invalid(request: Request, error: Exception) -> Response:
             advice="Each field and what is wrong with it is in `details.fields`.",
             details={"fields": fields},
         ),
+    )
+
+
+def _invalid_for_people(first: Mapping[str, str], fields: Sequence[Mapping[str, str]]) -> ZigguratError:
+    """Return what a page says of a value that was typed into its address, or of a form that it did not make."""
+    place, _, name = first["field"].partition(".")
+    where = "form" if place == "body" else "address"
+    message = first["message"].partition(", unable to")[0]
+    rules = {"missing": " is required", "string_pattern_mismatch": " has a value that it cannot have"}
+    rule = rules.get(first["type"]) or re.sub(r"^: \w+ should ", " must ", f": {message}")
+    return ValidationError(
+        f"`{name or where}`{rule}.",
+        advice=f"Correct it in the {where}, or go back and choose again.",
+        details={"fields": fields},
     )
 
 

@@ -20,7 +20,7 @@ from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.server.permissions import identity_of
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["Draft", "drop_draft", "load_draft", "pairs_of", "save_draft"]
+__all__ = ["Draft", "drop_draft", "is_pair", "load_draft", "pairs_of", "save_draft"]
 
 _KIND: Final = "draft"
 _SECRET_FIELD: Final = re.compile(r"passw|secret|token|credential|(access|api|private)_?key", re.IGNORECASE)
@@ -83,12 +83,13 @@ def pairs_of(form: FormData) -> list[tuple[str, str]]:
 def _draft_of(item: SavedItem) -> Draft | None:
     """Return the draft of an item; None if a client saved something else under that name."""
     content: Any = item.content
-    if not isinstance(content, Sequence) or not all(_is_pair(each) for each in content):
+    if not isinstance(content, Sequence) or not all(is_pair(each) for each in content):
         return None
     return Draft(fields=tuple((name, value) for name, value in content), saved_at=item.changed)
 
 
-def _is_pair(value: Any) -> bool:
+def is_pair(value: Any) -> bool:
+    """Return whether a saved value is a name with its text: a program may have saved anything."""
     return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
 
 

@@ -62,4 +62,4 @@ def see_deleted(request: Request, path: str, name: str) -> Response:
         path: of the list, such as ``/datasets``.
         name: of the deleted item.
     """
-    return see_other(request, path, {"said": flash_messages(request).add(Outcome(text=f"`{name}` was deleted."))})
+    return see_other(request, path, {"said": flash_messages(request).add(Outcome(text=f"{name} was deleted."))})

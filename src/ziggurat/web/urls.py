@@ -9,9 +9,10 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import HTTPConnection
 
-__all__ = ["address", "changed_query", "page_of"]
+__all__ = ["KIND_PAGES", "address", "changed_query", "page_of"]
 
-_KIND_PAGES: Final = {"dataset": "datasets", "train": "models", "evaluate": "evaluations", "infer": "evaluations"}
+KIND_PAGES: Final = {"dataset": "datasets", "train": "models", "evaluate": "evaluations", "infer": "evaluations"}
+"""Kind of a job → folder of its page."""
 
 
 def address(connection: HTTPConnection, path: str, query: Mapping[str, Any] | None = None) -> str:
@@ -43,4 +44,4 @@ def changed_query(connection: HTTPConnection, **changes: Any) -> str:
 
 def page_of(connection: HTTPConnection, job_id: str, kind: str) -> str:
     """Return the address of a job's page."""
-    return address(connection, f"/{_KIND_PAGES.get(kind, 'jobs')}/{job_id}")
+    return address(connection, f"/{KIND_PAGES.get(kind, 'jobs')}/{job_id}")

@@ -98,8 +98,8 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
         ({"kept": "gone"}, "one that is not kept any more"),
         ({"path": "/etc/passwd"}, "A path must lie in a folder that is allowed"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
-        ({"device": "../gpu"}, "`device` must be `cpu` or a number."),
-        ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint `nope`"),
+        ({"device": "../gpu"}, "<code>device</code> must be <code>cpu</code> or a number."),
+        ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint <code>nope</code>"),
     ],
 )
 def test_what_is_wrong_is_said_and_what_was_typed_stays(
@@ -164,7 +164,7 @@ def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
     [
         ({"source": ""}, "Send files, or name a folder, an archive or a list. Received: nothing."),
         ({"source": "/etc"}, "A path must lie in a folder that is allowed"),
-        ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: `6`."),
+        ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: <code>6</code>."),
         ({"source": "SOURCE", "limit": "-1"}, "This is a whole number from 0 to"),
         ({"source": "SOURCE", "image_folder": "/etc"}, "A path must lie in a folder that is allowed"),
     ],
@@ -197,7 +197,7 @@ def test_a_split_is_measured_and_its_openings_are_said(
     assert (job["kind"], job["spec"]["split"], job["spec"]["checkpoint"]) == ("evaluate", "val", "latest")
     refused = browser.post(f"{place}/split", data={"split": "all"})
     assert refused.status_code == 400
-    assert "A split is `train`, `val` or `test`." in refused.text
+    assert "A split is <code>train</code>, <code>val</code> or <code>test</code>." in refused.text
 
 
 def test_a_job_of_another_kind_is_sent_on(browser: TestClient, made: dict[str, str]) -> None:

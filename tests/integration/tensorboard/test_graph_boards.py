@@ -134,7 +134,7 @@ def test_without_tensorboard_it_says_what_to_install(make_site, tmp_path):
     site = make_site(command=TENSORBOARD_COMMAND, PYTHONPATH=str(tmp_path))
     answer = site.settled("GET", site.place, app=create_studio(site.studio), headers=PAGE)
     assert answer.status_code == 501
-    assert "The package `tensorboard` is needed for opening TensorBoard, and it is not installed." in answer.text
+    assert "The package <code>tensorboard</code> is needed for opening TensorBoard" in answer.text
     assert "Install it with: pip install &#39;ziggurat[studio]&#39;." in answer.text
 
 

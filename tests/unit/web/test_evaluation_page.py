@@ -234,6 +234,22 @@ def test_what_cannot_be_asked_is_said(visit: Any, done: str, path: str, status: 
     assert visit.get(f"/evaluations/{done}{path}").status_code == status
 
 
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("?threshold=2", "threshold must be less than or equal to 1."),
+        ("/samples?label=x", "label has a value that it cannot have."),
+        ("/samples?offset=x", "offset must be a valid integer."),
+        ("/samples?only=x", "only must be '', 'wrong' or 'right'."),
+        ("/differences", "other is required."),
+    ],
+)
+def test_a_mistyped_address_is_explained(visit: Any, done: str, path: str, rule: str) -> None:
+    note = html_of(visit.get(f"/evaluations/{done}{path}", headers={"Accept": "text/html"})).one(".note.error")
+    assert note.one("strong").text == rule
+    assert note.all("p")[-1].text == "Correct it in the address, or go back and choose again."
+
+
 def test_what_is_no_evaluation_is_sent_on_or_refused(visit: Any, pets: str) -> None:
     answer = visit.get(f"/evaluations/{pets}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{pets}")

@@ -109,7 +109,7 @@ def test_a_button_moves_a_job(visit: Any, studio: Studio, train: Callable[..., A
     shown = visit.get(answer.headers["location"])
     if not expected:
         assert _order(studio) == list(ids.values())
-        assert "`other` is not a known move. Known: down, first, last, up." in text_of(shown)
+        assert "other is not a known move. Known: down, first, last, up." in text_of(shown)
         return
     assert _order(studio) == [ids[name] for name in expected]
     assert re.findall(r"\w+", html_of(shown).one("#home-said .note.good").text)[:1] == ["c"]
@@ -221,7 +221,7 @@ def test_all_that_match_a_filter_with_a_mistake_is_nobody(
     form = {"action": "delete", "all": "true", "confirmed": "1", "back": "kind=train&q=nonsense+>+1"}
     answer = visit("POST", "/jobs/bulk", headers={"HX-Request": "true"}, data=form)
     assert answer.status_code == 400
-    assert "Unknown name `nonsense`." in answer.text
+    assert "Unknown name <code>nonsense</code>." in answer.text
     assert studio.jobs.get(job.id).state == "queued"
 
 

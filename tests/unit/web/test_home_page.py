@@ -217,6 +217,31 @@ def test_datasets_are_cards_with_a_strip_of_images(visit: Any, pets: str, train:
     assert [each.text for each in row.all("td.number")][:3] == ["10", "2", "1"]
 
 
+def test_a_filter_keeps_all_states_of_its_tab(visit: Any, train: Callable[..., Any]) -> None:
+    page = html_of(visit.get("/?kind=all&view=active&state=queued&state=running&state=stopping"))
+    sent = page.one("#state option[selected]")["value"]
+    assert query_of_text(f"kind=all&view=active&q=a&state={sent}").states == ("queued", "running", "stopping")
+
+
+def test_an_unknown_name_to_sort_by_is_said(visit: Any, ended: Callable[..., Job]) -> None:
+    rows = [job.id for job in (ended(0.9), ended(0.8))]
+    unknown = visit.get("/?sort=-nam")
+    assert unknown.status_code == 400
+    assert html_of(unknown).one("#filter-problem").text == "The list cannot be sorted by nam . Did you mean name ?"
+    assert rows_of(unknown) == rows_of(visit.get("/"))
+    assert sorted(rows_of(unknown)) == sorted(rows)
+    for name in ("-validation_accuracy", "epochs", "state", "-elapsed", "x&column=x"):
+        assert not html_of(visit.get(f"/?sort={name}")).has("#filter-problem")
+    assert not html_of(visit.get("/datasets?sort=-facts.samples")).has("#filter-problem")  # there is none yet
+
+
+def test_classes_without_samples_are_not_counted(visit: Any, studio: Studio, pets: str) -> None:
+    samples = [*(f"train/{row}" for row in range(8)), "val/0", "val/1"]
+    dogs = studio.datasets.relabel(pets, samples, "dog").id
+    assert "1 class ·" in html_of(visit.get("/datasets")).one(f"#row-{dogs} .figures").text
+    assert "Classes 1 and 1 empty" in text_of(visit.get(f"/datasets/{dogs}"))
+
+
 def test_evaluations_are_listed_with_their_results(
     visit: Any, store: Store, studio: Studio, ended: Callable[..., Job]
 ) -> None:

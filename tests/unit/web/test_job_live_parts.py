@@ -23,7 +23,7 @@ from ziggurat.events import (
 )
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
-from ziggurat.web.pages.job.live_view import live_view
+from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.workspace.studio import Studio
 
 _PART = {"HX-Request": "true"}
@@ -103,6 +103,15 @@ def test_load_is_drawn_with_value_unit_and_table(visit, told):
     assert len(data["times"]) == len(data["x"]) == len(data["lines"][0]["y"]) == 30
     assert len(section.one("table").all("tbody tr")) == 12
     assert section["hx-get"].endswith(f"/jobs/{job.id}/live/machine-load")
+
+
+def test_strange_names_in_a_record_of_the_load_are_skipped(visit, told):
+    job = told()
+    lines = [
+        {"time": 1.0, "attempt": 1.0, "step": 1, "cpu": 2, "gpu_": 1, "gpu_x_memory_bytes": 1, "images_per_s": 220.0}
+    ]
+    replace_lines(JobFolder(Path(job.folder)).machine_load, lines, "The load")
+    assert [each["id"] for each in part_of(visit, job, "machine-load").all("figure")] == ["load-throughput"]
 
 
 def test_a_line_ends_where_an_attempt_ends(visit, told):
@@ -277,8 +286,7 @@ def test_early_stopping_by_any_metric(studio, told, rule, best):
 
 
 def test_the_view_of_another_kind_of_job_is_empty(studio, pets):
-    view = live_view(studio, studio.jobs.get(pets))
+    view = LiveView(studio, studio.jobs.get(pets))
     assert view.charts == ()
     assert view.predictions.samples == ()
     assert view.events == ()
-    assert view.early_stopping is None

@@ -182,3 +182,15 @@ def test_mistakes_in_code_come_at_once_and_stop_a_start(visit: Any) -> None:
     page = html_of(visit.post("/models/new/check", data=SMALL | {"method": "custom", "network_text": code}))
     assert page.one('#preflight a[href="#network_text"]').text.startswith("Line 4: Syntax error")
     assert "disabled" in page.one("#start").attributes
+
+
+def test_an_odd_preset_is_read_as_far_as_it_goes(visit: Any, studio: Any) -> None:
+    odd = {"page": "new-model", "fields": [5, ["epochs"], ["batch_size", 16], ["epochs", "9"]]}
+    studio.saved.put("local", "preset", "odd", odd)
+    loaded = visit.post("/models/new/preset", data=SMALL | {"preset": "odd"})
+    assert sent_by(visit.get(loaded.headers["location"]))["epochs"] == "9"
+
+
+def test_names_that_an_older_draft_filled_in_are_skipped(visit: Any) -> None:
+    sent = SMALL | {"picked": '{"field_of_0_1": "7", "epochs": "30"}'}
+    assert visit.post("/models/new/network", data=sent, headers=HTMX).status_code == 200

@@ -261,7 +261,7 @@ def test_what_cannot_be_exported_is_said_at_its_field(visit, model, exports, tra
     missing = visit.post(f"{place}/export", data={"format": "onnx", "export_checkpoint": "step-00000009"})
 
     assert (unknown.status_code, missing.status_code) == (422, 404)
-    assert "Did you mean `onnx`?" in _text(unknown)
+    assert "Did you mean <code>onnx</code>?" in unknown.text
     assert 'id="format-problem"' in unknown.text
     assert 'id="export_checkpoint-problem"' in missing.text
     with pytest.raises(CheckpointError, match="has a checkpoint"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -278,9 +279,11 @@ class StudioDatasets(Datasets):
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:
+    by_class = itertools.zip_longest(*(note.class_counts for note in manifest.splits.values()), fillvalue=0)
+    used = sum(1 for counts in by_class if any(counts))
     return {
         "kind": manifest.schema.kind,
         "samples": sum(note.count for note in manifest.splits.values()),
         "counts": {split: note.count for split, note in manifest.splits.items()},
-        "classes": len(manifest.schema.class_names),
+        "classes": used or len(manifest.schema.class_names),  # with samples; all where none is counted
     }

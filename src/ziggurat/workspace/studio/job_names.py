@@ -134,6 +134,15 @@ class JobNames:
             return chosen
         return replace(chosen, conditions=tuple(map(self._checked, chosen.conditions)))
 
+    def check(self, name: str) -> None:
+        """Refuse a name that neither a field of a job, a setting nor a metric has, as the one to sort by.
+
+        Raises:
+            UsageError: as ``checked`` raises it.
+        """
+        if name not in (*_NUMBERS, *_TEXTS, *_declared()) and name not in self._names.known([name]):
+            raise self._unknown(name)
+
     def candidates(self, text: str) -> list[NameCandidate]:
         """Return completions at the end of a text for the filter box, the most likely first."""
         of_name = _OF_NAME.search(text)

@@ -51,11 +51,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "duplicate-key": "Duplicate names",
 }
 _AT_CREATION: Final = "at-creation-"
-_SEVERITIES: Final[Mapping[str, tuple[str, str]]] = {
-    "error": ("Error", "error"),
-    "warning": ("Warning", "warning"),
-    "note": ("Note", ""),
-}
+_SEVERITIES: Final[Mapping[str, str]] = {"error": "Error", "warning": "Warning", "note": "Note"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +62,6 @@ class CheckFinding:
         finding: as ``ziggurat.datasets.checks.Finding`` has it.
         title: for people.
         severity: for people.
-        tone: class of its note in the style sheet.
         exclude_count: samples without which it would be gone; 0 where leaving some out does not mend it.
         problem: kind of problem to look at in the explorer; empty for none.
     """
@@ -74,7 +69,6 @@ class CheckFinding:
     finding: Any
     title: str
     severity: str
-    tone: str
     exclude_count: int
     problem: str
 
@@ -110,12 +104,10 @@ def problem_title(kind: str) -> str:
 def _shown(finding: Any) -> CheckFinding:
     problem = finding.kind.removeprefix(_AT_CREATION) if finding.kind.startswith(_AT_CREATION) else ""
     title = problem_title(problem or finding.kind)
-    severity, tone = _SEVERITIES[finding.severity]
     return CheckFinding(
         finding=finding,
         title=f"At creation: {title}" if problem else title,
-        severity=severity,
-        tone=tone,
+        severity=_SEVERITIES[finding.severity],
         exclude_count=sum(len(rows) for rows in finding.exclude.values()),
         problem=problem,
     )

@@ -159,7 +159,7 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
         UnknownNameError: where there is no such split or class.
         JobError: where there is no dataset of that id.
     """
-    predicted = predicted_of(studio, job_id)
+    predicted = predicted_of(studio, job_id, is_counted=True)
     listing = Listing(studio, job_id, wanted, predicted)
     entries = listing.page(wanted.offset, wanted.limit)
     with studio.datasets.opened(job_id) as dataset:

@@ -30,7 +30,7 @@ MOST_CLASSES: Final = 400
 """Up to so many classes are listed; beyond, a field to type into."""
 
 _FIRST_CLASSES: Final = 20
-"""So many of them, the largest, unless all are asked for: hundreds of links take a browser twice as long."""
+"""Classes listed at first, the largest ones: a browser takes twice as long for hundreds of links."""
 
 _LARGEST: Final = 2**31
 

@@ -48,10 +48,13 @@ class Predicted:
         self._studio = studio
         self.model = model
         self.evaluations = evaluations
-        self.counts = {"right": 0, "wrong": 0, "doubtful": 0}
-        for job_id in evaluations.values():
+        self.counts = dict.fromkeys(_CHOSEN, 0)
+
+    def count(self) -> None:
+        """Fill in ``counts``: right, wrong and doubtful predictions."""
+        for job_id in self.evaluations.values():
             for name, chosen in _CHOSEN.items():
-                self.counts[name] += studio.evaluations.samples(job_id, limit=0, order="row", **chosen)["total"]
+                self.counts[name] += self._studio.evaluations.samples(job_id, limit=0, order="row", **chosen)["total"]
 
     @property
     def model_name(self) -> str:
@@ -60,7 +63,7 @@ class Predicted:
 
     @property
     def total(self) -> int:
-        """Samples that were evaluated."""
+        """Samples that were evaluated, once they are counted."""
         return self.counts["right"] + self.counts["wrong"]
 
     def numbers(self, which: str, firsts: Mapping[str, int]) -> list[int]:
@@ -98,8 +101,14 @@ _CHOSEN: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def predicted_of(studio: Studio, job_id: str) -> Predicted | None:
-    """Return what the model of the newest evaluation of a dataset predicted; None where there is no evaluation."""
+def predicted_of(studio: Studio, job_id: str, *, is_counted: bool = False) -> Predicted | None:
+    """Return what the model of the newest evaluation of a dataset predicted; None where there is no evaluation.
+
+    Args:
+        studio: where the dataset is.
+        job_id: of the dataset.
+        is_counted: whether right and wrong predictions are counted: a list shows their numbers, a sample does not.
+    """
     models = {job.id: job for job in studio.jobs.dependents(job_id) if job.kind == "train"}
     if not models:
         return None
@@ -114,7 +123,10 @@ def predicted_of(studio: Studio, job_id: str) -> Predicted | None:
             split = str(job.spec.get("split", ""))
             if job.parent == model.id and split not in found and _is_of(studio, job, job_id):
                 found[split] = job.id
-        return Predicted(studio, model, found) if found else None
+        predicted = Predicted(studio, model, found) if found else None
+        if predicted is not None and is_counted:
+            predicted.count()
+        return predicted
     except ZigguratError:  # damaged or deleted at this moment: the samples are shown without
         return None
 

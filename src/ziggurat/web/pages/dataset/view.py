@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,6 @@ from ziggurat.errors import JobError
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time, plural
 from ziggurat.workspace.datasets import problems_so_far
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = [
     "KIND_NAMES",
@@ -66,7 +65,6 @@ class DatasetAbout:
         parent: the dataset that it was made of; None where there is none any more.
         children: versions that were made of it.
         users: jobs that need it.
-        why_not_trainable: why no network is trained on it; empty where one can be.
     """
 
     described: Mapping[str, Any]
@@ -78,7 +76,6 @@ class DatasetAbout:
     parent: Job | None
     children: Sequence[Job]
     users: Sequence[Job]
-    why_not_trainable: str
 
     @property
     def total(self) -> int:
@@ -128,7 +125,6 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
         parent=_find(studio, job.parent),
         children=studio.jobs.page(children).jobs,
         users=studio.jobs.dependents(job.id),
-        why_not_trainable=why_not_trainable(described["kind"]),
     )
 
 
@@ -214,7 +210,6 @@ class DatasetChart:
         spec: as ``islands/charts.js`` reads it.
         heads: of the table's columns.
         rows: of the table: cells, the first one a name.
-        links: where the name of each row leads; empty for nowhere.
         note: one sentence below; empty for none.
         wide: whether it needs the whole width.
     """
@@ -223,7 +218,6 @@ class DatasetChart:
     spec: Mapping[str, Any]
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    links: Sequence[str] = field(default_factory=tuple)
     note: str = ""
     wide: bool = False
 
@@ -468,14 +462,11 @@ def _rounded(value: float, digits: int) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_SAME: Final[Mapping[str, str]] = {"text-classification": "text", "table": "row"}
-
-
 def seen_sentence(studio: Studio, described: Mapping[str, Any], job_id: str) -> list[str]:
     """Return a sentence for each split with samples whose content is in training too, which spoils its figures."""
     with studio.datasets.opened(job_id) as dataset:
         seen = dataset.catalogue.seen_in_training()
-    what = "image" if described["image"] else _SAME.get(described["kind"], "content")
+    what = "image" if described["image"] else KIND_WORDS.get(described["kind"], "content")
     return [
         f"{as_count(count)} of {plural(described['splits'][split], 'sample')} of {split} "
         f"{'has' if count == 1 else 'have'} the same {what} as a sample of train."

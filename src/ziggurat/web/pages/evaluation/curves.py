@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ziggurat.web.spread import spread_indices
+
 __all__ = [
     "MOST_CONTEXT_LINES",
     "Chart",
@@ -115,7 +117,7 @@ def line_of(
         across, up = [0.0, *across], [0.0, *up]
     marked = _marked(curves["thresholds"], threshold) if series else None
     mark = None if marked is None else _place(*(axis[marked] for axis in _axes(curves, kind)))
-    places = [_place(across[at], up[at]) for at in _thinned(len(across), _MOST_POINTS)]
+    places = [_place(across[at], up[at]) for at in spread_indices(len(across), _MOST_POINTS)]
     return ChartLine(
         number=number,
         name=name,
@@ -130,7 +132,7 @@ def curve_table(name: str, curves: Mapping[str, Any]) -> CurveTable:
     """Return the values of a class as a table."""
     columns = (curves["thresholds"], curves["precision"], curves["recall"], curves["false_positive"])
     rows = list(zip(*columns, strict=True))
-    return CurveTable(name=name, rows=[rows[at] for at in _thinned(len(rows), _TABLE_ROWS)])
+    return CurveTable(name=name, rows=[rows[at] for at in spread_indices(len(rows), _TABLE_ROWS)])
 
 
 def _axes(curves: Mapping[str, Any], kind: CurveKind) -> tuple[Sequence[float], Sequence[float]]:
@@ -147,7 +149,3 @@ def _marked(thresholds: Sequence[float], threshold: float) -> int | None:
 
 def _place(across: float, up: float) -> tuple[float, float]:
     return round(_LEFT + _WIDTH * across, 1), round(_TOP + _HEIGHT * (1 - up), 1)
-
-
-def _thinned(count: int, most: int) -> list[int]:
-    return sorted({round(row * (count - 1) / (most - 1)) for row in range(most)}) if count else []

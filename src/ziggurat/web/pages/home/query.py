@@ -236,10 +236,11 @@ def query_of(params: QueryParams, kind: str = "train") -> HomeQuery:
     limit = next((size for size in PAGE_SIZES if str(size) == params.get("limit")), PAGE_SIZES[0])
     columns = dict.fromkeys(name.strip()[:_LONGEST] for name in params.getlist("column") if name.strip())
     asked = params.get("kind", "")
+    states = ",".join(params.getlist("state")).split(",")  # the form has one field for several states
     return HomeQuery(
         kind=asked if asked in LISTS else kind,
         q=given.pop("q") or " and ".join(filter(None, older))[:_LONGEST],
-        states=tuple(state for state in JOB_STATES if state in params.getlist("state")),
+        states=tuple(state for state in JOB_STATES if state in states),
         days=days if (days := params.get("days", "")) in ENDED_WITHIN else "",
         by=by if by in _GROUPS else "",
         sort=sort if sort.removeprefix("-") else _ORDER,

@@ -169,7 +169,7 @@ _NO_METRICS: Final = ("step", "epoch", "count", "top5")
 
 @dataclass(frozen=True)
 class FilterProblem:
-    """What is wrong with the filter.
+    """What is wrong with the filter, or with the name to sort by.
 
     Args:
         text: rule, what came, and advice.
@@ -198,7 +198,7 @@ class Results:
         others: further names.
         projects: names of all.
         sweep: that is shown alone; None for none.
-        problem: what is wrong with the filter; None for nothing.
+        problem: what is wrong with the filter or the order; None for nothing.
         typed: what was typed as a new name, where it was not taken.
         name_problem: why not.
     """
@@ -225,6 +225,9 @@ def results_of(studio: Studio, query: HomeQuery) -> Results:
         query: what was asked for.
     """
     jobs, now = studio.jobs, studio.clock()
+    problem = _sort_problem(studio, query)
+    if problem is not None:
+        query = dataclasses.replace(query, sort=HomeQuery.sort)
     try:
         page = jobs.page(query.chosen(now))
         if not page.jobs and page.total and query.offset:
@@ -246,7 +249,18 @@ def results_of(studio: Studio, query: HomeQuery) -> Results:
         others=others,
         projects=[project.name for project, _ in studio.projects.all()],
         sweep=jobs.sweeps([query.group]).get(query.group) if query.group else None,
+        problem=problem,
     )
+
+
+def _sort_problem(studio: Studio, query: HomeQuery) -> FilterProblem | None:
+    if query.sort_name in ("name", *(column.sort for column in columns_of(query.kind, query.columns))):
+        return None
+    try:
+        studio.jobs.names.check(query.sort_name)
+    except UsageError as error:
+        return FilterProblem(f"The list cannot be sorted by `{query.sort_name}`. {error.advice}")
+    return None
 
 
 def _problem(error: UsageError, typed: str) -> FilterProblem:

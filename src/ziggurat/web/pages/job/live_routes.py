@@ -10,7 +10,7 @@ from ziggurat.entities.sample_predictions import MOST_SAMPLES
 from ziggurat.errors import NotThereError
 from ziggurat.server.dependencies import StudioDep, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.web.pages.job.live_view import live_view
+from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.rendering import is_part, part, see_other
 
 __all__ = ["router"]
@@ -34,7 +34,7 @@ def live_part(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str
         job = studio.jobs.get(job_id)
     except NotThereError:  # deleted while this page was open: the rest of the page says so
         return Response(status_code=204)
-    return part(request, _PARTS[name], job=job, live=live_view(studio, job))
+    return part(request, _PARTS[name], job=job, live=LiveView(studio, job))
 
 
 @router.get("/jobs/{job_id}/sample-predictions/{number}.png", include_in_schema=False)

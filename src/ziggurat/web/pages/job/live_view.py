@@ -12,10 +12,11 @@ from ziggurat.entities import Job
 from ziggurat.entities.machine_load import LoadCurve, MachineLoad
 from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictions, ShownSample
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
+from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
+from ziggurat.workspace.studio.job_timeline import TimelineEvent
 
-__all__ = ["LiveView", "LoadChart", "LoadLine", "PredictionsView", "live_view"]
+__all__ = ["LiveView", "LoadChart", "LoadLine", "PredictionsView"]
 
 _POINTS: Final = 240
 _ROWS: Final = 12
@@ -185,7 +186,7 @@ class LiveView:
         if not self.charts:
             return []
         times, lines = self.charts[0].times, [line for chart in self.charts for line in chart.lines]
-        return [(times[row], [line.texts[row] or "–" for line in lines]) for row in _spread(len(times), _ROWS)]
+        return [(times[row], [line.texts[row] or "–" for line in lines]) for row in spread_indices(len(times), _ROWS)]
 
     @cached_property
     def predictions(self) -> PredictionsView:
@@ -196,21 +197,6 @@ class LiveView:
     def events(self) -> tuple[TimelineEvent, ...]:
         """The events, the newest first."""
         return tuple(reversed(self._studio.jobs.timeline(self.job.id)))
-
-    @cached_property
-    def early_stopping(self) -> EarlyStoppingState | None:
-        """How early stopping stands; None where it is off."""
-        return self._studio.jobs.early_stopping(self.job.id)
-
-
-def live_view(studio: Studio, job: Job) -> LiveView:
-    """Return what a training records while it runs.
-
-    Args:
-        studio: where the job is.
-        job: it.
-    """
-    return LiveView(studio, job)
 
 
 # ---- machine load
@@ -261,7 +247,7 @@ def _chart(
 ) -> LoadChart | None:
     if not curves:
         return None
-    indices = _spread(len(load.times), _POINTS)
+    indices = spread_indices(len(load.times), _POINTS)
     times = tuple(load.times[index] for index in indices)
     begin, length = times[0], max(times[-1] - times[0], 1e-9)
     places = tuple(round(_WIDTH * (time - begin) / length, 1) for time in times)
@@ -364,13 +350,6 @@ def _text(value: float, unit: str) -> str:
         return f"{as_bytes(value)}/s"
     number = as_count(round(value)) if value >= 100 else as_number(value, 3)
     return f"{number} {unit}"
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Return at most ``most`` indices of ``count``, evenly, the last one among them."""
-    if count <= most:
-        return list(range(count))
-    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
 
 
 # ---- sample predictions

@@ -22,11 +22,12 @@ from ziggurat.web.columns import best_values
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
 from ziggurat.web.pages.job import live_routes
-from ziggurat.web.pages.job.live_view import live_view
+from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.pages.job.log import job_log
 from ziggurat.web.pages.job.rate_chart import rate_chart
 from ziggurat.web.pages.job.view import JobNow, drawn_marks, job_about, job_now, metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.web.urls import KIND_PAGES
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -55,7 +56,6 @@ def curves_csv(studio: Studio, job_id: str, tags: list[str]) -> Iterator[bytes]:
         yield text.getvalue().encode()
 
 
-_PLACES: Final = {"train": "models", "dataset": "datasets", "evaluate": "evaluations", "infer": "evaluations"}
 _PART_BYTES: Final = 256 << 10
 """How much of a log stands on one page."""
 
@@ -95,8 +95,8 @@ def any_job(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
     if is_part(request, "job-live"):
         return _live_or_gone(request, studio, job_id)
     kind = studio.jobs.get(job_id).kind
-    if kind in _PLACES:
-        return see_other(request, f"/{_PLACES[kind]}/{job_id}", dict(request.query_params))
+    if kind in KIND_PAGES:
+        return see_other(request, f"/{KIND_PAGES[kind]}/{job_id}", dict(request.query_params))
     return job_page(request, studio, job_id)
 
 
@@ -184,7 +184,7 @@ def job_page(
     now = job_now(studio, job_id)
     is_edit = not {"notes", "tags", "project"}.isdisjoint(typed)
     tab = "configuration" if is_edit else _tab(request, now.job.kind)
-    live = live_view(studio, now.job) if tab in ("overview", "predictions", "system") else None
+    live = LiveView(studio, now.job) if tab in ("overview", "predictions", "system") else None
     return page(
         request,
         "job/page.html",

@@ -16,7 +16,7 @@ __all__ = ["AsText", "as_text"]
 
 @dataclass(frozen=True, kw_only=True)
 class AsText:
-    """A request in the words of the other faces.
+    """A request for the shell, the REST API and the Python client.
 
     Args:
         command: of a shell.

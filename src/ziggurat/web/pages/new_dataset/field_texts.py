@@ -99,4 +99,4 @@ SHARED_METHODS: Final = ("share", "group", "stem", "time", "cluster")
 """Methods that divide all samples by shares."""
 
 SAID: Final = ("project", "tags", "notes", "priority", "parent")
-"""What people say of the job; it is not part of the spec."""
+"""Fields that describe the job; they are not part of the spec."""

@@ -223,7 +223,7 @@ class DatasetForm:
         return {
             "id": path,
             "title": TITLES.get(path, known.title if known else path) + unit,
-            "hint": HINTS.get(path, known.help if known else "").replace("`", ""),
+            "hint": HINTS.get(path, known.help if known else ""),
             "kind": known.kind if known is not None else "text",
             "choices": CHOICES.get(path, ()),
             "text": self.texts.get(path, ""),
@@ -272,7 +272,7 @@ def fill_form(
     Args:
         studio: knows formats, paths and jobs.
         texts: name → text.
-        is_sent: whether a source that is missing is wrong; while a person is at it, it is not.
+        is_sent: whether the form was sent: then a missing source is wrong, while a person types it is not.
         refused: problems that are known before.
     """
     parent = _parent_texts(studio, texts.get("parent", ""))

@@ -1,4 +1,4 @@
-"""What the page for new datasets shows beside its fields: detected format, split counts, summaries, cost."""
+"""View model of the new-dataset page beside its fields: detected format, split counts, summaries, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form for a new model fills in by itself: the recommended recipe, the rate of the network, and a name.
+"""Automatic values of the new-model form: the recommended recipe, the rate of the network, and a name.
 
 A field is filled in as long as it holds what the page put there before; what a user typed stays.
 """

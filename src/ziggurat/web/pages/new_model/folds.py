@@ -12,7 +12,7 @@ from ziggurat.formatting import as_number
 from ziggurat.web.pages.new_model.form import CHOICE_TEXTS, FormField, ModelForm, model_fields
 from ziggurat.workspace.previews import rate_curve
 
-__all__ = ["BASICS", "Fold", "folds_of"]
+__all__ = ["Fold", "folds_of"]
 
 _UPDATE: Final = ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision")
 _LOADING: Final = ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")
@@ -20,7 +20,7 @@ _DATA: Final = (
     "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "class_weights", "freeze", "seed",
     "data-options",
 )  # fmt: skip
-BASICS: Final = ("epochs", "batch_size", "learning_rate")
+_BASICS: Final = ("epochs", "batch_size", "learning_rate")
 """Fields that are always open."""
 
 _NOTES: Final = ("project", "tags", "priority", "notes")
@@ -195,7 +195,7 @@ def _process(form: ModelForm) -> str:
 def _others() -> tuple[str, ...]:
     """Return the fields that have no other place, such as those that a later release adds."""
     owners = ("schedule.", "optimizer.", "augmentation.", "preprocessing.", "early_stopping.", "checkpoints.")
-    placed = {*BASICS, *_UPDATE, *_LOADING, *_DATA, "schedule", "optimizer"}
+    placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "schedule", "optimizer"}
     return tuple(
         name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)
     )

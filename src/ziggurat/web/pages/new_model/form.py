@@ -95,11 +95,6 @@ class FormField:
         return [(choice, known.get(choice, choice.replace("_", " "))) for choice in self.choices]
 
     @property
-    def is_number(self) -> bool:
-        """Whether several values of it make a sweep."""
-        return self.kind in _NUMBERS
-
-    @property
     def label(self) -> str:
         """Its label with the unit."""
         return f"{self.title} ({self.unit})" if self.unit and self.unit not in self.title.lower() else self.title
@@ -189,7 +184,7 @@ def _form_fields(described: FieldDescription, variant: str) -> list[FormField]:
         variant=variant,
         kind=kind,
         title=described.title,
-        hint=described.help.replace("`", ""),  # marks of code, which a hint shows as they are
+        hint=described.help,
         unit=described.unit,
         choices=described.choices,
         default="",
@@ -274,7 +269,9 @@ class ModelForm:
     def picked(self) -> dict[str, str]:
         """Fields that the page filled in, with what it put there."""
         found = json_or_text(self.values["picked"])
-        return {name: str(text) for name, text in found.items()} if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            return {}
+        return {name: str(text) for name, text in found.items() if name in self.values}  # a draft may be older
 
     def first_text(self, name: str) -> str:
         """Return the value of a field before the user changes it."""
@@ -295,10 +292,6 @@ class ModelForm:
     def has_changed_devices(self) -> bool:
         """Whether other devices are chosen than those of the job that is cloned."""
         return self.parent is not None and self.devices != self.parent.devices
-
-    def differs(self, shown: FormField) -> bool:
-        """Whether something else than the default stands in a field."""
-        return self.values[shown.id].strip() != shown.default
 
     @property
     def changed_count(self) -> int:

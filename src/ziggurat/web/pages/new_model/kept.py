@@ -1,4 +1,4 @@
-"""What the studio keeps of the new-model form for a user: the draft, and presets."""
+"""Draft and presets of the new-model form, which the studio keeps for each user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from ziggurat.entities import Identity
 from ziggurat.errors import MissingEntryError, SpecError, UsageError
-from ziggurat.web.drafts import Draft, drop_draft, load_draft, pairs_of, save_draft
+from ziggurat.web.drafts import Draft, drop_draft, is_pair, load_draft, pairs_of, save_draft
 from ziggurat.web.pages.new_model.form import ModelForm, posted_form
 from ziggurat.workspace.studio import Studio
 
@@ -91,7 +91,7 @@ def with_preset(studio: Studio, who: Identity, name: str, form: ModelForm) -> Mo
     item = studio.saved.get(who.name, _KIND, name)
     if item is None or not _is_own(item.content):
         raise MissingEntryError("There is no such preset.", received=name, advice="Choose one of the list.")
-    fields = [(str(each[0]), str(each[1])) for each in item.content["fields"] if len(each) == 2]
+    fields = [tuple(each) for each in item.content["fields"] if is_pair(each)]
     kept = [(name, text) for name, text in form.pairs() if name in _OF_A_JOB and name not in ("picked", "recipe")]
     return posted_form(studio, FormData([*fields, *kept, ("recipe", "off")]))
 

@@ -16,6 +16,7 @@ from ziggurat.web.forms import small_number
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
 from ziggurat.web.pages.new_model.request import Asked, place_of
 from ziggurat.web.pages.new_model.view import input_of, summary_of
+from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.previews import rate_curve
 from ziggurat.workspace.studio import Studio
 
@@ -183,8 +184,8 @@ def _y(rate: float, most: float) -> float:
 
 def _table(curves: Sequence[Mapping[str, Any]]) -> list[tuple[float, list[float]]]:
     count = min(len(curve["epochs"]) for curve in curves)
-    places = sorted({round(number * (count - 1) / (_TABLE_ROWS - 1)) for number in range(_TABLE_ROWS)})
-    return [(curves[0]["epochs"][place], [curve["rates"][place] for curve in curves]) for place in places]
+    rows = spread_indices(count, _TABLE_ROWS)
+    return [(curves[0]["epochs"][row], [curve["rates"][row] for curve in curves]) for row in rows]
 
 
 _MOST_CURVES: Final = 6

@@ -1,4 +1,4 @@
-"""What a form for a new model asks for: the request that makes its job, and what is wrong at which field."""
+"""Request of the new-model form: the job that it asks for, and what is wrong at which field."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ from ziggurat.web.pages.new_model.kept import (
 )
 from ziggurat.web.pages.new_model.looks import network_look, preflight_look, preview_look, rate_look, words_look
 from ziggurat.web.pages.new_model.request import Asked, problems_of, read_form
-from ziggurat.web.pages.new_model.view import choices_of, summary_of
+from ziggurat.web.pages.new_model.view import checkpoints_of, choices_of, framework_choices, summary_of
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.studio import Studio
@@ -161,9 +161,8 @@ def whole_page(
         status,
         **{
             **shown,
-            **_filled_in(studio, form, asked),
+            **_filled_in(studio, form, problems),
             "problems": problems,
-            "choices": choices_of(studio, form, problems),
             "asked": asked,
             "code_findings": _code_findings(form["network_text"], form["custom_framework"]),
             "form": form,
@@ -288,7 +287,9 @@ def frameworks(request: Request, studio: StudioDep, _who: TrainerUser, chosen: s
     studio.machine.frameworks.find()
     form = first_form()
     form.values["custom_framework"] = chosen
-    return part(request, "new_model/frameworks.html", form=form, choices=choices_of(studio, form, {}), problems={})
+    return part(
+        request, "new_model/frameworks.html", form=form, choices={"frameworks": framework_choices(studio)}, problems={}
+    )
 
 
 @router.get("/models/new/pictures/{name}/{number}", include_in_schema=False)
@@ -351,12 +352,13 @@ def show_look(request: Request, studio: StudioDep, _who: TrainerUser, look: _Loo
     return whole_page(request, studio, form, asked, shows_problems=look == "check", draft=draft, **shown)
 
 
-def _filled_in(studio: Studio, form: ModelForm, asked: Asked) -> dict[str, Any]:
+def _filled_in(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> dict[str, Any]:
     """Return all that follows from the choice of data or network."""
     network = standard_network(form["standard_network"]) if form["method"] == "standard" else None
+    summary = summary_of(studio, form["dataset"])
     return {
-        "summary": summary_of(studio, form["dataset"]),
-        "choices": choices_of(studio, form, asked.problems),
+        "summary": summary,
+        "choices": choices_of(studio, form, summary["what"], problems),
         "usual_rate": None if network is None else network.learning_rate,
         "fields": model_fields(),
         "recipe": recipe_state(studio, form),
@@ -394,10 +396,10 @@ _Maker = Callable[[Request, Studio, ModelForm, Asked, str], dict[str, Any]]
 
 _LOOKS: dict[str, _Maker] = {
     "check": lambda _request, _studio, _form, _asked, _another: {},
-    "dataset": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked),
-    "network": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked),
-    "checkpoints": lambda _request, studio, form, asked, _another: {
-        "choices": choices_of(studio, form, asked.problems)
+    "dataset": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked.problems),
+    "network": lambda _request, studio, form, asked, _another: _filled_in(studio, form, asked.problems),
+    "checkpoints": lambda _request, studio, form, _asked, _another: {
+        "choices": {"checkpoints": checkpoints_of(studio, form)}
     },
     "rate": lambda _request, studio, _form, asked, _another: {"rate": rate_look(studio, asked)},
     "preview": lambda request, studio, form, asked, another: {

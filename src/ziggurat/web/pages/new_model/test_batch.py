@@ -16,6 +16,7 @@ from ziggurat.web.pages.new_model.kept import keep_draft
 from ziggurat.web.pages.new_model.looks import preflight_look
 from ziggurat.web.pages.new_model.routes import Sent, posted_form, read_form, whole_page
 from ziggurat.web.rendering import is_part, part, see_other
+from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.recipes import FEWEST_STEPS
 from ziggurat.workspace.studio.test_batches import CANCELED
 
@@ -57,7 +58,7 @@ def run(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Re
 
 @router.post("/models/new/test-batch/cancel", include_in_schema=False)
 def cancel(studio: StudioDep, who: TrainerUser) -> Response:
-    """End the test batch of this user; its own request is answered with an error."""
+    """End the test batch of this user; its own request then answers that it was canceled."""
     try:
         studio.training.trials.cancel(_ticket(who.name))
     except MissingEntryError:  # it ended meanwhile
@@ -147,7 +148,6 @@ def curve_picture(rate: Mapping[str, Any]) -> dict[str, Any] | None:
 
     decades = range(math.ceil(low), math.floor(high) + 1)
     every = max(1, math.ceil(len(decades) / 5))
-    places = sorted({round(number * (len(rates) - 1) / (_TABLE_ROWS - 1)) for number in range(_TABLE_ROWS)})
     marks = [("suggested", rate["suggested"]), ("own", rate["own"]["rate"])]
     return {
         "width": _WIDTH,
@@ -159,7 +159,7 @@ def curve_picture(rate: Mapping[str, Any]) -> dict[str, Any] | None:
         "marks": [
             (name, across(value)) for name, value in marks if value is not None and rates[0] <= value <= rates[-1]
         ],
-        "table": [(f"{rates[place]:.2g}", f"{losses[place]:.4g}") for place in places],
+        "table": [(f"{rates[row]:.2g}", f"{losses[row]:.4g}") for row in spread_indices(len(rates), _TABLE_ROWS)],
         "sentence": _sentence(rate, losses),
     }
 

@@ -11,7 +11,7 @@ from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backe
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_duration
 from ziggurat.web.forms import small_number
-from ziggurat.web.pages.new_model.folds import BASICS, Fold, folds_of
+from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
@@ -21,7 +21,7 @@ from ziggurat.workspace.studio.recipes import NetworkCard
 from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 
-__all__ = ["Choices", "choices_of", "input_of", "summary_of"]
+__all__ = ["Choices", "checkpoints_of", "choices_of", "framework_choices", "input_of", "summary_of"]
 
 
 _SHOWN: Final = 200
@@ -30,7 +30,6 @@ _SHOWN: Final = 200
 _DATASET_STATES: Final = ("done", "running", "queued", "stopping")
 _DIGITS_SHAPE: Final = (28, 28, 1)
 _DIGITS_CLASSES: Final = 10
-_SOLVER: Final = BASICS
 _FIRST_CARDS: Final = 8
 _STRIP: Final = 10
 
@@ -48,7 +47,6 @@ class Choices:
         frameworks: (backend, name, why it does not work) of those that take a network file.
         devices: (value, text) of each.
         projects: names.
-        solver: the fields that are always open.
         folds: sections with the others.
     """
 
@@ -60,7 +58,6 @@ class Choices:
     frameworks: list[tuple[str, str, str]]
     devices: list[tuple[str, str]]
     projects: list[str]
-    solver: tuple[FormField, ...]
     folds: tuple[Fold, ...]
 
     @property
@@ -86,22 +83,32 @@ class Choices:
         ]
 
 
-def choices_of(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> Choices:
-    """Return what can be chosen, whatever stands in the form among it."""
-    frameworks = _frameworks(studio)
-    models = _jobs(studio, form["previous_model"], kinds=("train",))
+def choices_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None, problems: Mapping[str, str]) -> Choices:
+    """Return what can be chosen, whatever stands in the form among it.
+
+    Args:
+        studio: that is held.
+        form: what stands in it.
+        what: of the chosen dataset, as ``summary_of`` has it.
+        problems: id of a field → what is wrong there.
+    """
+    models = _models(studio, form)
     return Choices(
         datasets=_datasets(studio, form["dataset"]),
-        networks=networks_of(studio, form),
+        networks=networks_of(studio, form, what),
         models=models,
         published=studio.published.all(),
         checkpoints=_checkpoints(form, models),
-        frameworks=frameworks,
+        frameworks=framework_choices(studio),
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
-        solver=tuple(model_fields()[name] for name in _SOLVER),
         folds=folds_of(form, problems),
     )
+
+
+def checkpoints_of(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
+    """Return value and text of each checkpoint of the chosen model."""
+    return _checkpoints(form, _models(studio, form))
 
 
 def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
@@ -200,10 +207,14 @@ def _jobs(studio: Studio, chosen: str, **wanted: Any) -> list[Job]:
     return found
 
 
-def networks_of(studio: Studio, form: ModelForm) -> list[dict[str, Any]]:
+def _models(studio: Studio, form: ModelForm) -> list[Job]:
+    return _jobs(studio, form["previous_model"], kinds=("train",))
+
+
+def networks_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the standard networks as cards, those that fit first; ``why_not`` says why one cannot be chosen."""
     chosen, why_not = form["standard_network"], _why_not(studio)
-    fits = _Fit.of(studio, form)
+    fits = _Fit.of(form, what)
     found = []
     for card in _cards(studio, form):
         backend, _, name = card.name.rpartition("/")
@@ -233,9 +244,8 @@ class _Fit:
     size: tuple[int, int] | None
 
     @classmethod
-    def of(cls, studio: Studio, form: ModelForm) -> _Fit:
+    def of(cls, form: ModelForm, what: Mapping[str, Any] | None) -> _Fit:
         """Return what is known of the data of a form."""
-        what = summary_of(studio, form["dataset"])["what"]
         if what is None and form["dataset"] != DIGITS:
             return cls("", None)
         height, width, _ = _shape_of(form, what)
@@ -308,7 +318,7 @@ def _checkpoints(form: ModelForm, models: Sequence[Job]) -> list[tuple[str, str]
     return found if any(value == chosen for value, _ in found) else [*found, (chosen, chosen)]
 
 
-def _frameworks(studio: Studio) -> list[tuple[str, str, str]]:
+def framework_choices(studio: Studio) -> list[tuple[str, str, str]]:
     """Return those that take a network file, each with why it does not work."""
     why_not = _why_not(studio)
     return [(name, info.title, why_not[name]) for name, info in backend_infos().items() if info.takes_network_files]

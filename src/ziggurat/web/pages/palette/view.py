@@ -63,8 +63,15 @@ class _Command:
 
 
 _COMMANDS: Final = (
-    _Command(item=Item(title="New model", path="/models/new", icon="plus"), words="train run", role="trainer"),
-    _Command(item=Item(title="New dataset", path="/datasets/new", icon="plus"), words="import data", role="trainer"),
+    _Command(
+        item=Item(title="New model", path="/models/new", icon="plus"), words="train run", role="trainer", scope="write"
+    ),
+    _Command(
+        item=Item(title="New dataset", path="/datasets/new", icon="plus"),
+        words="import data",
+        role="trainer",
+        scope="write",
+    ),
     _Command(item=Item(title="Go to runs", path="/", icon="list"), words="home jobs queue"),
     _Command(item=Item(title="Go to datasets", path="/datasets", icon="folder"), words="data"),
     _Command(item=Item(title="Go to models", path="/models", icon="grid"), words="published pretrained"),
@@ -141,6 +148,6 @@ def _commands(identity: Identity | None, text: str) -> list[Item]:
         each.item
         for each in _COMMANDS
         if identity is not None
-        and identity.may(each.role, "write" if each.role == "trainer" else each.scope)
+        and identity.may(each.role, each.scope)
         and all(word in f"{each.item.title} {each.words}".casefold() for word in words)
     ]

@@ -116,7 +116,7 @@ def start_up_setting(about: SettingDescription, held: Settings) -> StartUpSettin
         default=_setting_text(about.default),
         source=source,
         is_default=origin == "default",
-        help=about.help.replace("`", ""),
+        help=about.help,
         variable=about.variable,
     )
 
