@@ -115,7 +115,8 @@ def _slow_down(context: BrowserContext, opened: Page) -> None:
 
 _SEEN = """() => new Promise((resolve) => {
   const main = document.querySelector("main");
-  const look = () => (main.getAnimations().every((each) => each.playState === "finished") ? resolve() : setTimeout(look, 20));
+  const isSeen = () => main.getAnimations().every((each) => each.playState === "finished");
+  const look = () => (isSeen() ? resolve() : setTimeout(look, 20));
   requestAnimationFrame(() => setTimeout(look, 20));
 })"""
 """The content waits a moment for its script, from the first frame on."""

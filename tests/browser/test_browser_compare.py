@@ -61,9 +61,7 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
     page.get_by_label("Published model").select_option("Digits at <1>")
 
 
-def test_settings_and_about_are_open_to_everybody(
-    server: Any, page: Any, tiny_model: str, check_page: Any
-) -> None:
+def test_settings_and_about_are_open_to_everybody(server: Any, page: Any, tiny_model: str, check_page: Any) -> None:
     page.goto(f"{server.address}/settings")
     page.get_by_label("Dataset jobs at a time").fill("2")
     page.get_by_role("button", name="Save limits").click()
