@@ -55,11 +55,13 @@ def test_limits_are_typed_in_units_of_people_and_hold_at_once(visit, studio):
 
 
 def test_wrong_limits_are_said_at_their_fields_and_not_kept(visit, studio):
-    answer = visit.post("/settings/limits", data={"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"})
+    sent = {"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5", "disk_reserve_bytes": "1,000"}
+
+    answer = visit.post("/settings/limits", data=sent)
 
     assert answer.status_code == 422
     page = html_of(answer)
-    for name, typed in {"cpu_slots": "0", "memory_bytes": "much", "dataset_slots": "1.5"}.items():
+    for name, typed in sent.items():
         assert page.one(f'[name="{name}"][aria-invalid="true"]')["value"] == typed
         assert typed in page.one(f"#{name}-problem").text
     assert 'value="much"' in answer.text

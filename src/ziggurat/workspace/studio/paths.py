@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -74,6 +75,7 @@ class Paths:
     def __init__(self, fixed: Iterable[Path], settings: _Settings) -> None:
         self._fixed = tuple(os.path.realpath(root) for root in fixed)
         self._settings = settings
+        self._changing = threading.Lock()  # two admins who each allow a folder get both
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -114,9 +116,10 @@ class Paths:
                 received=f"`{path}`",
                 advice="Check the path.",
             )
-        if not self._is_offered(folder):
-            # Not by `choose`: that another one was deleted from the disk hinders nothing.
-            self._settings.set("roots", [*self.chosen, folder])
+        with self._changing:
+            if not self._is_offered(folder):
+                # Not by `choose`: that another one was deleted from the disk hinders nothing.
+                self._settings.set("roots", [*self.chosen, folder])
         return folder
 
     def disallow(self, folder: str) -> None:
@@ -126,14 +129,15 @@ class Paths:
             UsageError: where it is not among them.
         """
         real = os.path.realpath(folder)
-        left = [each for each in self.chosen if each != folder and os.path.realpath(each) != real]
-        if len(left) == len(self.chosen):
-            raise UsageError(
-                "Only a folder that is in the list can be removed from it.",
-                received=f"`{folder}`",
-                advice=f"The list: {', '.join(self.chosen) or 'empty'}.",
-            )
-        self._settings.set("roots", left)
+        with self._changing:
+            left = [each for each in self.chosen if each != folder and os.path.realpath(each) != real]
+            if len(left) == len(self.chosen):
+                raise UsageError(
+                    "Only a folder that is in the list can be removed from it.",
+                    received=f"`{folder}`",
+                    advice=f"The list: {', '.join(self.chosen) or 'empty'}.",
+                )
+            self._settings.set("roots", left)
 
     def folder_to_allow(self, path: str) -> str:
         """Return the folder, without links in its path, that must be allowed before a path can be used.

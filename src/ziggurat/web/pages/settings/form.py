@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -85,7 +86,7 @@ def typed_limits(limits: list[Limit], typed: Mapping[str, str]) -> tuple[dict[st
     values: dict[str, int | None] = {}
     problems: dict[str, str] = {}
     for each in limits:
-        text = typed.get(each.name, "").strip().replace(",", ".")
+        text = typed.get(each.name, "").strip()
         title, unit, factor = _TITLES[each.name]
         try:
             values[each.name] = _number(text, factor) if text else None
@@ -139,8 +140,10 @@ def _field(limit: Limit, typed: str | None) -> LimitField:
 
 
 def _number(text: str, factor: int) -> int:
+    if re.fullmatch(r"\d+(,\d{3})+", text):  # a thousand to some, and one to others
+        raise ConfigurationError("Type this number without a comma, such as 1000 or 0.5.", received=text[:40])
     try:
-        value = float(text)
+        value = float(text.replace(",", "."))
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or (factor == 1 and value != int(value)) or abs(value * factor) > 2**53:
