@@ -514,7 +514,7 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(
             train(dataset=pets)
         ended(0.6)
         count()  # the outline of a curve is read once
-        assert count() == few
+        assert count() <= few
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert few > 5
