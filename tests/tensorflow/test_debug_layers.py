@@ -85,7 +85,8 @@ def test_mean_and_deviation_are_those_of_the_output(found: dict[str, Any]) -> No
     layers = {each["scope"] or each["layer"]: each for each in found["layers"]}
     assert layers["tf.layers.batch_normalization"]["mean"] == pytest.approx(0, abs=1e-4)
     assert layers["tf.layers.batch_normalization"]["deviation"] == pytest.approx(1, abs=0.3)
-    assert layers["tf.nn.relu"]["mean"] == pytest.approx(layers["block"]["mean"] + 1, abs=0.01)
+    # The ReLU gets the output plus 1; with some random weights a few of these are below 0, and become 0.
+    assert -1e-4 <= layers["tf.nn.relu"]["mean"] - (layers["block"]["mean"] + 1) < 0.1
     assert (layers["tf.matmul"]["mean"], layers["tf.matmul"]["deviation"]) == (0, 0)
 
 
