@@ -72,7 +72,7 @@ def test_palette_is_walked_by_arrows_and_closed(home: Page) -> None:
 
 def test_enter_waits_for_the_results_of_what_was_typed(home: Page, server: RunningStudio) -> None:
     home.keyboard.press("Control+k")
-    expect(home.get_by_role("option", selected=True)).to_contain_text("tiny")
+    expect(home.get_by_role("option", selected=True)).to_be_visible()  # the newest run
     home.keyboard.type("go to datasets")
     home.keyboard.press("Enter")  # what is selected yet belongs to no text
     home.wait_for_url(f"{server.address}/datasets")

@@ -261,7 +261,7 @@ def test_names_and_notes_are_changed(page: Page, server: Any, tiny_model: str) -
     dialog.get_by_label("Notes").fill("a note")
     dialog.get_by_label("Priority").fill("much")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog).to_contain_text("A priority is a whole number from -1000 to 1000.")
+    expect(dialog).to_contain_text("A priority must be a whole number")
     expect(dialog.get_by_label("Notes")).to_have_value("a note")
     dialog.get_by_label("Priority").fill("2")
     dialog.get_by_label("Name").fill("tiny")

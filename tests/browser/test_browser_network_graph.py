@@ -19,7 +19,7 @@ def test_the_graph_of_a_network_is_opened_in_tensorboard(server: Any, page: Any,
     page.get_by_label("LeNet").first.check()
     page.locator("#fold-process-line").click()
     page.locator("#look_limit_s").fill("300")  # a machine that has much to do is no error of the network
-    page.get_by_role("button", name="Visualize").click()
+    page.get_by_role("button", name="Visualize", exact=True).click()
     way = page.get_by_role("link", name="Open the graph in TensorBoard")
     expect(way).to_be_visible(timeout=NETWORK_MS)
     check_page(page)
@@ -50,7 +50,7 @@ def test_it_works_without_a_script(server: Any, browser: Any) -> None:
     page.get_by_label("LeNet").first.check()
     page.locator("#fold-process-line").click()
     page.locator("#look_limit_s").fill("300")  # a machine that has much to do is no error of the network
-    page.get_by_role("button", name="Visualize").click(timeout=NETWORK_MS)
+    page.get_by_role("button", name="Visualize", exact=True).click(timeout=NETWORK_MS)
     way = page.get_by_role("link", name="Open the graph in TensorBoard")
     expect(way).to_be_visible(timeout=NETWORK_MS)
     with context.expect_page() as opened:
