@@ -520,7 +520,10 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(
     assert few > 5
 
 
-def test_a_list_is_kept_until_anything_changes(visit: Any, train: Callable[..., Any], store: Store) -> None:
+def test_a_list_is_kept_until_anything_changes(
+    visit: Any, train: Callable[..., Any], store: Store, studio: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studio, "clock", lambda: 1e9)  # it is kept for seconds at most
     job = train()
     store.jobs.change(job.id, JobChange(name="first name"), 0.0)
     assert "first name" in visit.get("/").text
