@@ -25,6 +25,7 @@ GROUPS: Final = {
     "importers": "importer",
     "monitors": "monitor",
     "schedules": "schedule",
+    "tasks": "task",
     "views": "view",
 }
 """Every group, with the word for one of its members; the entry-point group is ``ziggurat.<group>``."""

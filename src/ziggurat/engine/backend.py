@@ -10,29 +10,9 @@ import numpy as np
 
 from ziggurat.engine.program import Program
 from ziggurat.errors import ConfigurationError
+from ziggurat.tasks.arrays import ArraySpec
 
 __all__ = ["ArraySpec", "Backend", "ProgramRequest", "RequestArrays", "class_arrays", "single_arrays"]
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """One of the arrays of a batch, which has an axis of the samples before those of ``shape``.
-
-    Args:
-        shape: of one sample's array, such as (H, W, C); empty for a number.
-        dtype: name of the NumPy type that the backend computes with; a batch may hold one that converts to it.
-        classes: how many classes there are, where the array holds class numbers; None where that is not known, or it
-            holds other numbers.
-    """
-
-    shape: tuple[int, ...] = ()
-    dtype: str = "float32"
-    classes: int | None = None
-
-    @property
-    def is_class_number(self) -> bool:
-        """Whether it holds one class number for a sample."""
-        return self.shape == () and np.issubdtype(np.dtype(self.dtype), np.integer)
 
 
 @dataclass(frozen=True, kw_only=True)

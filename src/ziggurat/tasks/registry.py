@@ -1,0 +1,54 @@
+"""Tasks by name, and the task of a dataset."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from ziggurat.errors import PluginError
+from ziggurat.plugins import available, load
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.base import Task
+
+__all__ = ["AUTO_TASK", "default_task", "task", "tasks", "tasks_for"]
+
+AUTO_TASK = "auto"
+"""In place of a task's name: the task of the network, else the usual one of the dataset."""
+
+
+@functools.cache
+def tasks() -> Mapping[str, Task]:
+    """Return name → task, in the order of the registry.
+
+    Raises:
+        PluginError: where an entry of the group is no task.
+    """
+    return {entry.name: task(entry.name) for entry in available("tasks")}
+
+
+@functools.cache
+def task(name: str) -> Task:
+    """Return a task by name.
+
+    Raises:
+        UnknownNameError: where there is none of that name; lists the nearest.
+        PluginError: where the entry is no task.
+    """
+    found = load("tasks", name)
+    if not isinstance(found, Task) or found.name != name:
+        raise PluginError(
+            "An entry of the group `ziggurat.tasks` must be a `ziggurat.tasks.Task` of that name.",
+            received=f"{name}: {type(found).__name__}",
+            advice="Update the package that brings it.",
+        )
+    return found
+
+
+def tasks_for(schema: Schema) -> list[Task]:
+    """Return the tasks that a dataset can be trained for, the usual one first."""
+    return sorted((each for each in tasks().values() if not each.accepts(schema)), key=lambda each: each.order)
+
+
+def default_task(schema: Schema) -> Task | None:
+    """Return the usual task of a dataset; None where there is none."""
+    return next(iter(tasks_for(schema)), None)
